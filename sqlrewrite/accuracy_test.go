@@ -144,6 +144,7 @@ func adult(t *testing.T) *pgx.Conn {
 
 // What (ε, δ) buys of the counts of private keys: 200 answers to the same statement, with noise that is the same in each run.
 func TestAccuracyOfPrivateKeys(t *testing.T) {
+	t.Parallel()
 	const sql, answers = "SELECT native_country, count(*) FROM people GROUP BY native_country", 200
 	conn := adult(t)
 	p, err := Rewrite(sql, parseSnapshot(t, adultTables, adultPolicy), Options{Epsilon: mechanisms.EpsilonUnit,

@@ -215,6 +215,7 @@ func clusterReference(t *testing.T) (reference map[string]struct {
 
 // Without noise centres come to where scikit-learn's are, to 1e-3 of half of a column's range.
 func TestClusteringWithoutNoise(t *testing.T) {
+	t.Parallel()
 	reference := clusterReference(t)
 	c := clusterPenguins(t)
 	for name, centres := range map[string]int{"penguins": 3, "two kinds of penguins": 2} {
@@ -242,6 +243,7 @@ func TestClusteringWithoutNoise(t *testing.T) {
 
 // What a price buys, with noise that is the same in each run: inertia beside the least that scikit-learn finds.
 func TestAccuracyOfClusterings(t *testing.T) {
+	t.Parallel()
 	reference := clusterReference(t)
 	data, runs := []clusterData{clusterPenguins(t)}, 12
 	if testing.Short() {

@@ -67,6 +67,7 @@ func costKeys(q *algebra.BoundQuery) []string {
 
 // Every builtin that a golden statement computes with has a price that was measured.
 func TestEveryBuiltinIsPriced(t *testing.T) {
+	t.Parallel()
 	measured := measured()
 	var missing []string
 	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {

@@ -260,6 +260,7 @@ func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bo
 //
 // covers: A10 A11 A21 A41 A80
 func TestCoupling(t *testing.T) {
+	t.Parallel()
 	workers := 4
 	if testing.Short() {
 		workers = 2

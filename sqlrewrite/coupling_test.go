@@ -48,7 +48,7 @@ type Coupled struct {
 // CouplingQueries is how many queries are coupled.
 func CouplingQueries() int {
 	if testing.Short() {
-		return min(32, *couplings)
+		return min(16, *couplings)
 	}
 	return min(proofs(), *couplings)
 }

@@ -16,6 +16,7 @@ import (
 //
 // covers: E.3
 func TestDryRunsOfGoldenStatements(t *testing.T) {
+	t.Parallel()
 	database := pgtest.Protected(t, `CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')`)
 	conn := database.Conn(t, database.ReaderDSN)
 	if _, err := conn.Exec(t.Context(), "SET search_path = ''"); err != nil {

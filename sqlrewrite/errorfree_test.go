@@ -252,6 +252,7 @@ func errorFreeRows(t *testing.T, seed1, seed2 uint64, rows int, change string) (
 //
 // covers: A18 A20 A29 E.1
 func TestExpressionsAreErrorFree(t *testing.T) {
+	t.Parallel()
 	conn, snapshot, r := errorFreeRows(t, 3, 4, 40, "")
 	w := expressionWriter{r}
 	evaluations, compared, different, taken := 0, 0, 0, 0

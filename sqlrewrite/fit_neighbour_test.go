@@ -144,6 +144,7 @@ func methodIndex(p *Fit) int {
 // TestNeighboursOfClusterings: taking one unit out of a random database moves the integers of all statements of a random clustering by at
 // most what their noise is made for, whatever the directions and the centres are.
 func TestNeighboursOfClusterings(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 16, wild, 4)
 	reached, ran, several := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0
 	refusals := map[fault.Code]int{}

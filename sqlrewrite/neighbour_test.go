@@ -396,6 +396,7 @@ const reportedParts = "report/parts"
 //
 // covers: A08 A12 A14 A15 A16 A17 A18 A20 A29
 func TestNeighbours(t *testing.T) {
+	t.Parallel()
 	const workers = 4 // twice the processors: while one waits for its server another one plans
 	all := make([]*neighbours, workers)
 	var wait sync.WaitGroup

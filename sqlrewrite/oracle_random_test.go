@@ -17,6 +17,7 @@ import (
 // rows. What differs by design: a public key that no row has appears all the same, and a sum over no rows is 0. Order is the subject
 // of [TestOracle], which has fewer ties.
 func TestOracleRandom(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 11, calm, 1000)
 	writer := &writer{r: w.r, counts: make(map[string]int), exact: true}
 	compared, skipped := 0, 0

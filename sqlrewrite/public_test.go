@@ -41,6 +41,7 @@ func TestGoldenFree(t *testing.T) {
 // has for these types, and whose result there is of the type that the answer's columns say: else a question would end as a defect of the
 // gateway.
 func TestEveryBuiltinIsProvenOverPublicTables(t *testing.T) {
+	t.Parallel()
 	snapshot := parseSnapshot(t, "p\n  n integer\n  m numeric\n  f double precision\n  x text\n  b boolean\n  at timestamp\n", `version: 1
 dataset: test
 neighbours: add-remove

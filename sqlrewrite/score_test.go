@@ -311,6 +311,7 @@ func TestSilhouettesOfManyCentresCover(t *testing.T) {
 // TestNeighboursOfScores: taking one unit out of a random database moves the integers of a random scoring by at most what its noise is made
 // for.
 func TestNeighboursOfScores(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 17, wild, 4)
 	reached, ran, several := new(big.Rat), 0, 0
 	for tried := 0; ran < 160/oneIn(4) && tried < 5000; tried++ {

@@ -20,6 +20,7 @@ import (
 //
 // covers: E.5
 func TestStoredQuestionsStay(t *testing.T) {
+	t.Parallel()
 	for _, clause := range []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "union", "select", "where", "expr", "groupby", "keys", "aggregate",
 		"having",

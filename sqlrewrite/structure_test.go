@@ -74,6 +74,7 @@ func oddBounds() string {
 //
 // covers: E.5 W1
 func TestExpressionsAreToldApartByStructure(t *testing.T) {
+	t.Parallel()
 	snapshot := oddSnapshot(t)
 	r := rand.New(rand.NewPCG(21, 22)) // reproducible on purpose
 	leaf := func() string {

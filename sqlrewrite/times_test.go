@@ -92,6 +92,7 @@ func TestMovedClockIsPostgres(t *testing.T) {
 
 // The texts of templates are PostgreSQL's, in any locale.
 func TestTemplatesArePostgres(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
 	mustExec(t, conn, "SET timezone = 'UTC'")

@@ -372,6 +372,7 @@ var literals = regexp.MustCompile(`'[^']*'|\b\d+(\.\d+)?(e-?\d+)?\b`)
 //
 // covers: W7
 func TestNoConstantPanics(t *testing.T) {
+	t.Parallel()
 	constants := append([]string{"'NaN'", "'Infinity'", "''", "'x'", "'1e400'", "'2024-02-30'", "'infinity'", "'0001-01-01 BC'", "-1",
 		"1e-400", "99999999999999999999999999", "(- 'Infinity'::float8)", "INTERVAL '9600000 hours'", "DATE '9999-12-31'", "true"},
 		totalityGrammar["constant"][0]...)

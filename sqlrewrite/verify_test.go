@@ -57,6 +57,7 @@ func (p proposed) proven(c verify.Claim) error {
 // Every statement of the golden files is proven, with what its plan claims. What is proven tighter is counted, so that it is noticed when
 // the planner grows generous.
 func TestGoldenStatementsAreProven(t *testing.T) {
+	t.Parallel()
 	statements, tighter := 0, 0
 	eachGolden(t, func(p proposed) {
 		statements++
@@ -93,6 +94,7 @@ func derivedOf(t *testing.T, p proposed) verify.Claim {
 
 // No wrong claim is proven: of every golden statement, what is derived less 1, for each number that there is.
 func TestWrongClaimsAreRefused(t *testing.T) {
+	t.Parallel()
 	wrong, norms, at := 0, 0, 0
 	less := func(n *big.Int) *big.Int { return new(big.Int).Sub(n, big.NewInt(1)) }
 	eachGolden(t, func(p proposed) {
@@ -263,6 +265,7 @@ func dryProven(t *testing.T, at string, p *Plan) {
 
 // Every statement of random queries is proven: -proof-queries says of how many.
 func TestRandomStatementsAreProven(t *testing.T) {
+	t.Parallel()
 	const workers = 2
 	var wait sync.WaitGroup
 	var statements, bounded [workers]int

@@ -325,6 +325,9 @@ func TestEdDSA(t *testing.T) {
 }
 
 func TestKeysFromURL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this waits for fetches")
+	}
 	key := newRSA(t, 2048)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(keySet(rsaJWK("r1", &key.PublicKey))))
