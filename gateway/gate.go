@@ -75,6 +75,36 @@ type gate struct {
 	free  int
 	lines map[string]*waitingLine // of analysts with a place or a request that waits
 	turns []*waitingLine          // those who may have another place and wait for one; the next first
+	// How many requests were refused so far.
+	tooMany, tooLong int64
+}
+
+// GateState is what a gate shows to whoever runs the gateway. It depends on when requests came and when they left, as their senders see it.
+type GateState struct {
+	Name    string // "questions", "lists" or "catalogs"
+	Places  int    // in all
+	Running int    // requests that have a place
+	Waiting int    // requests that wait for one, of all analysts
+	Longest int    // of them, those of the analyst with most
+	Queue   int    // how many of one analyst may wait
+	// TooMany and TooLong are how many were refused since the start: their analyst's queue was full, or they waited for too long.
+	TooMany, TooLong int64
+}
+
+// Gates are the states of all gates. It waits for no request.
+func (s *Service) Gates() []GateState {
+	return []GateState{s.questions.state("questions"), s.lists.state("lists"), s.catalogs.state("catalogs")}
+}
+
+func (g *gate) state(name string) GateState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	state := GateState{Name: name, Places: g.Places, Running: g.Places - g.free, Queue: g.Queue, TooMany: g.tooMany, TooLong: g.tooLong}
+	for _, l := range g.lines {
+		state.Waiting += len(l.waiting)
+		state.Longest = max(state.Longest, len(l.waiting))
+	}
+	return state
 }
 
 // waitingLine is one analyst at the gate.
@@ -116,7 +146,7 @@ func (g *gate) Enter(ctx context.Context, subject string) (release func(), err e
 	case <-patience.C:
 		err = fault.RequestNoPlace(g.Wait)
 	}
-	if g.leave(subject, entered) {
+	if g.leave(subject, entered, fault.CodeOf(err) == fault.CodeRequestTooMany) {
 		return nil, err
 	}
 	// It entered just now. Who is gone does not begin; who was impatient does.
@@ -140,6 +170,7 @@ func (g *gate) line(subject string, entered chan struct{}) error {
 	g.admit(l)
 	if len(l.waiting) > g.Queue { // it is the last of them: nobody can have entered
 		l.waiting = l.waiting[:len(l.waiting)-1]
+		g.tooMany++
 		return fault.RequestTooMany(g.PerAnalyst, g.Queue)
 	}
 	return nil
@@ -175,8 +206,8 @@ func (g *gate) release(subject string) {
 	g.forget(subject, l)
 }
 
-// leave takes a request out of its queue; false if it entered.
-func (g *gate) leave(subject string, entered chan struct{}) bool {
+// leave takes a request out of its queue, which is refused or whose client is gone; false if it entered.
+func (g *gate) leave(subject string, entered chan struct{}, refused bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lines[subject]
@@ -188,6 +219,9 @@ func (g *gate) leave(subject string, entered chan struct{}) bool {
 		return false
 	}
 	l.waiting = slices.Delete(l.waiting, i, i+1)
+	if refused {
+		g.tooLong++
+	}
 	if len(l.waiting) == 0 && l.inTurns {
 		l.inTurns = false
 		g.turns = slices.DeleteFunc(g.turns, func(other *waitingLine) bool { return other == l })

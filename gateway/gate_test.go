@@ -271,3 +271,47 @@ func TestCatalogWait(t *testing.T) {
 		}
 	})
 }
+
+// What a gate shows is how many requests have a place and wait, and why others got none: that their clients went away is no refusal.
+func TestGateState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate(t, Fairness{Places: 2, PerAnalyst: 1, Queue: 2, Wait: time.Second})
+		expect := func(want GateState) {
+			t.Helper()
+			want.Name, want.Places, want.Queue = "questions", 2, 2
+			if got := g.state("questions"); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+		expect(GateState{})
+		ctx, hangUp := context.WithCancel(t.Context())
+		release, err := g.Enter(ctx, "ana")
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan error)
+		go func() { _, err := g.Enter(ctx, "ana"); gone <- err }()
+		go func() { _, err := g.Enter(context.Background(), "ana"); gone <- err }()
+		synctest.Wait()
+		expect(GateState{Running: 1, Waiting: 2, Longest: 2})
+		if _, err := g.Enter(ctx, "ana"); fault.CodeOf(err) != fault.CodeRequestTooMany {
+			t.Errorf("a third one in the queue: %v", err)
+		}
+		leave, err := g.Enter(ctx, "bob")
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(GateState{Running: 2, Waiting: 2, Longest: 2, TooMany: 1})
+		hangUp()
+		if err := <-gone; fault.CodeOf(err) != fault.CodeRequestGone {
+			t.Errorf("a client that hung up: %v", err)
+		}
+		expect(GateState{Running: 2, Waiting: 1, Longest: 1, TooMany: 1})
+		if err := <-gone; fault.CodeOf(err) != fault.CodeRequestTooMany {
+			t.Errorf("a client that waited for a second: %v", err)
+		}
+		release()
+		leave()
+		expect(GateState{TooMany: 1, TooLong: 1})
+	})
+}
