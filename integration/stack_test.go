@@ -77,6 +77,8 @@ type stack struct {
 	dir    string // configuration, key, policies
 	config string
 	url    string
+	// admin is where whoever runs the gateway looks at it, host:port; empty: nowhere.
+	admin string
 	// program is another binary than the one under test; empty: that one.
 	program string
 	tokens  map[string]string // see tokenOnce
@@ -180,6 +182,9 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 	fmt.Fprintf(&yaml, "control: {dsn: %q, owner_dsn: %q, anchor: %q, receipt_key_file: %q}\n", s.server.DSN("noisegate", control),
 		s.server.DSN("noisegate_owner", control), filepath.Join(s.dir, "anchor.json"), s.receiptKey(t))
 	fmt.Fprintf(&yaml, "auth: {issuer: %q, audience: %q, keys: {hs256_file: %q}}\n", issuer, audience, keyFile)
+	if s.admin != "" {
+		fmt.Fprintf(&yaml, "admin: {listen: %q}\n", s.admin)
+	}
 	fmt.Fprintf(&yaml, "datasets:\n")
 	for _, d := range sets {
 		quantum := "0s"

@@ -76,6 +76,13 @@ func (p *Ledger) Check(ctx context.Context) error {
 	return nil
 }
 
+// Broken are the datasets whose ledger is known to be broken, sorted.
+func (p *Ledger) Broken() []string {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.heads.broken))
+}
+
 // Heads are the newest ends that this process knows to be committed, for a [journal.Anchor].
 func (p *Ledger) Heads() []budget.Head {
 	p.heads.mu.Lock()

@@ -33,9 +33,15 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 	}
 	if loaded.Wire.Listen != "" {
 		if on.Wire, err = new(net.ListenConfig).Listen(ctx, "tcp", loaded.Wire.Listen); err != nil {
-			return usage(errors.Join(err, on.HTTP.Close()))
+			return usage(errors.Join(err, on.Close()))
 		}
 		log.InfoContext(ctx, "listening for PostgreSQL's protocol", "address", on.Wire.Addr().String(), "tls", loaded.Wire.TLSCertFile != "")
+	}
+	if loaded.Admin.Listen != "" {
+		if on.Admin, err = new(net.ListenConfig).Listen(ctx, "tcp", loaded.Admin.Listen); err != nil {
+			return usage(errors.Join(err, on.Close()))
+		}
+		log.InfoContext(ctx, "listening for whoever runs the gateway", "address", on.Admin.Addr().String())
 	}
 	log.InfoContext(ctx, "listening", "address", on.HTTP.Addr().String(), "tls", loaded.HTTP.TLSCertFile != "", "version", versionText())
 	return g.Serve(ctx, on)

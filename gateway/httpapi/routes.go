@@ -88,6 +88,27 @@ func routes() []route {
 	}, slices.Concat(pateRoutes(), collectRoutes(), docsRoutes())...)
 }
 
+// name is what requests of a route are counted by: never what a client wrote.
+func (r route) name() string {
+	if r.method == "" {
+		return r.pattern
+	}
+	return r.method + " " + r.pattern
+}
+
+// Routes are the names of all routes, by which requests are counted; the last one is of requests that have none.
+func Routes() []string {
+	table := routes()
+	names := make([]string, 0, len(table)+1)
+	for _, r := range table {
+		names = append(names, r.name())
+	}
+	return append(names, noRoute)
+}
+
+// noRoute stands for the route of a request that has none.
+const noRoute = "(none)"
+
 func (r route) allows(who auth.Principal) bool {
 	for _, role := range r.roles {
 		if who.Has(role) {

@@ -42,6 +42,9 @@ type Config struct {
 	Verifier     Verifier
 	Log          *slog.Logger
 	NewRequestID func() string // nil: random
+	// Observe is told of each request that was answered: its route, as [Routes] names it, its status, and the time since its headers were
+	// read; nil: nobody is. What is shown of times to others than the request's sender has to be coarser.
+	Observe func(route string, status int, took time.Duration)
 }
 
 // questions are what is asked in SQL.
@@ -60,6 +63,7 @@ type server struct {
 	verifier     Verifier
 	log          *slog.Logger
 	newRequestID func() string
+	observe      func(route string, status int, took time.Duration)
 	open         openRequests
 }
 
@@ -75,7 +79,7 @@ func New(c Config) (http.Handler, error) {
 		c.NewRequestID = rand.Text
 	}
 	s := &server{service: c.Service, questions: c.Service, labels: c.Labels, fit: c.Fit, collect: c.Collect, verifier: c.Verifier, log: c.Log,
-		newRequestID: c.NewRequestID, open: openRequests{of: map[string]int{}}}
+		newRequestID: c.NewRequestID, observe: c.Observe, open: openRequests{of: map[string]int{}}}
 	table := routes()
 	if c.Collect == nil {
 		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/collect/") })
@@ -96,10 +100,10 @@ func (s *server) router(table []route) chi.Router {
 	for _, r := range table {
 		router.Method(r.method, r.pattern, s.endpoint(r))
 	}
-	router.NotFound(s.endpoint(route{pattern: "(none)", public: true, handle: func(*server, *exchange) error {
+	router.NotFound(s.endpoint(route{pattern: noRoute, public: true, handle: func(*server, *exchange) error {
 		return fault.RequestNotFound("such path")
 	}}))
-	router.MethodNotAllowed(s.endpoint(route{pattern: "(none)", public: true, handle: func(_ *server, x *exchange) error {
+	router.MethodNotAllowed(s.endpoint(route{pattern: noRoute, public: true, handle: func(_ *server, x *exchange) error {
 		x.w.Header().Set("Allow", strings.Join(methodsOf(router, table, x.r.URL), ", "))
 		return fault.RequestMethod()
 	}}))
@@ -148,7 +152,9 @@ func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 // endpoint is the border: identifier, headers, authentication, the route's handler, errors and panics to problem documents,
 // one line of log.
 func (s *server) endpoint(r route) http.HandlerFunc {
+	name := r.name()
 	return func(w http.ResponseWriter, request *http.Request) {
+		began := time.Now()
 		sent := &status{ResponseWriter: w, code: http.StatusOK}
 		x := &exchange{w: sent, r: request, id: s.newRequestID(), route: r.pattern}
 		secure(w.Header(), x.id)
@@ -157,6 +163,9 @@ func (s *server) endpoint(r route) http.HandlerFunc {
 		err := s.serve(x, r) //nolint:contextcheck // the exchange carries the request and its context
 		if err != nil {
 			x.problem(err)
+		}
+		if s.observe != nil {
+			s.observe(name, sent.code, time.Since(began))
 		}
 		s.logLine(x, sent.code, err) //nolint:contextcheck // the exchange carries the request and its context
 	}

@@ -50,6 +50,8 @@ type Config struct {
 	Sessions, SessionsPerAnalyst int
 	Catalog                      Catalog      // nil: queries about names and types are refused
 	Log                          *slog.Logger // nil: discarded
+	// Observe is told the SQLSTATE of each question that was answered, "" where it was not refused; nil: nobody is.
+	Observe func(sqlstate string)
 
 	patience time.Duration // for a client to take what it asked for; 0: writePatience
 }
@@ -98,6 +100,9 @@ func New(c Config) (*Server, error) {
 	if c.patience == 0 {
 		c.patience = writePatience
 	}
+	if c.Observe == nil {
+		c.Observe = func(string) {}
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -107,6 +112,13 @@ func New(c Config) (*Server, error) {
 
 // Connections is how many clients a server holds at most.
 func (s *Server) Connections() int { return s.config.Sessions + maxStrangers }
+
+// LoggedIn is how many clients are logged in.
+func (s *Server) LoggedIn() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
 
 const (
 	drain      = 30 * time.Second // for statements that run when the server is told to stop

@@ -106,8 +106,9 @@ func (c *session) instead(ctx context.Context, p *portal, request api.QueryReque
 func (c *session) logLine(ctx context.Context, id string, refused *refusal) {
 	attrs := []slog.Attr{slog.String("request_id", id), slog.String("door", "pgwire"), slog.String("subject", c.who.Subject),
 		slog.String("application", c.settings.get(setApplication))}
-	level := slog.LevelInfo
+	level, state := slog.LevelInfo, ""
 	if refused != nil {
+		state = refused.state
 		attrs = append(attrs, slog.String("code", refused.detail), slog.String("sqlstate", refused.state))
 		if refused.state == stateInternal || refused.state == stateUnavailable {
 			level = slog.LevelError
@@ -115,6 +116,7 @@ func (c *session) logLine(ctx context.Context, id string, refused *refusal) {
 			refused.hint = strings.TrimSpace(refused.hint + " (request " + id + ")")
 		}
 	}
+	c.server.config.Observe(state)
 	c.server.config.Log.LogAttrs(ctx, level, "question", attrs...)
 }
 

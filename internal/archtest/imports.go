@@ -40,6 +40,7 @@ const (
 	cmp      = "github.com/google/go-cmp"
 	goldmark = "github.com/yuin/goldmark"
 	jschema  = "github.com/santhosh-tekuri/jsonschema/v6"
+	promet   = "github.com/prometheus/client_golang"
 )
 
 func only(module string, files ...string) library { return library{module, files} }
@@ -91,9 +92,10 @@ func layers() []layer {
 		{dir: "cmd/noisegate/demodata", pure: true},
 		{dir: "cmd/noisegate/internal/config", own: []string{"gateway", "gateway/pgwire", "budget/journal", "internal/pgversion"},
 			others: []library{only(yaml, "load.go"), only(pgx, "check.go")}},
-		{dir: "cmd/noisegate/internal/server", own: []string{"cmd/noisegate/internal/config", "budget", "budget/journal", "budget/pgledger",
-			"catalog", "gateway", "gateway/auth", "gateway/collect", "gateway/fit", "gateway/httpapi", "gateway/labels", "gateway/pgexec",
-			"gateway/pgwire", "gateway/twin",
+		{dir: "cmd/noisegate/internal/metrics", own: []string{"budget", "gateway"}, others: []library{only(promet)}},
+		{dir: "cmd/noisegate/internal/server", own: []string{"cmd/noisegate/internal/config", "cmd/noisegate/internal/metrics",
+			"budget", "budget/journal", "budget/pgledger", "catalog", "gateway", "gateway/auth", "gateway/collect", "gateway/fit",
+			"gateway/httpapi", "gateway/labels", "gateway/pgexec", "gateway/pgwire", "gateway/twin",
 			"internal/fault", "internal/pgrole", "mechanisms", "migrations", "pate"}, others: []library{only(pgx), only(xsync)}},
 		{dir: "cmd/noisegate/internal/doctor", own: []string{"budget/journal", "budget/pgledger", "catalog", "cmd/noisegate/internal/config",
 			"cmd/noisegate/internal/server", "gateway/auth", "gateway/pgexec", "internal/fault", "internal/pgrole", "migrations"},

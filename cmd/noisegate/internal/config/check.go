@@ -35,6 +35,7 @@ func (l *loader) check() {
 	c := l.config
 	l.checkHTTP(c.HTTP)
 	l.checkWire(c.Wire)
+	l.checkAdmin(c.Admin)
 	l.dsn("control.dsn", c.Control.DSN, c.Control.Insecure)
 	if !c.Control.OwnerDSN.IsZero() {
 		l.dsn("control.owner_dsn", c.Control.OwnerDSN, c.Control.Insecure)
@@ -84,6 +85,20 @@ func (l *loader) checkWire(c Wire) {
 	case !isLoopback(host) && c.TLSCertFile == "":
 		l.wrong("wire.listen", "other machines can reach this address, and tokens would cross the network in clear: "+
 			"give wire.tls_cert_file and wire.tls_key_file")
+	}
+}
+
+func (l *loader) checkAdmin(c Admin) {
+	if c.Listen == "" {
+		return
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil || port == "":
+		l.wrong("admin.listen", "must be host:port, such as 127.0.0.1:9464")
+	case !isLoopback(host) && !c.Insecure:
+		l.wrong("admin.listen", "other machines can reach this address, where nobody needs a token: take a loopback address, or say "+
+			"admin.insecure: true where only those who run the gateway reach it")
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 type Config struct {
 	HTTP     HTTP
 	Wire     Wire
+	Admin    Admin
 	Control  Control
 	Auth     Auth
 	Limits   Limits
@@ -42,6 +43,12 @@ type Wire struct {
 	TLSKeyFile         string
 	Sessions           int // clients that are logged in at a time
 	SessionsPerAnalyst int
+}
+
+// Admin is where whoever runs the gateway looks at it.
+type Admin struct {
+	Listen   string // "": nowhere
+	Insecure bool   // allows an address that other machines can reach
 }
 
 // Control is the control database: ledger, policies, releases.

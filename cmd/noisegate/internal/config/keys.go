@@ -29,6 +29,8 @@ func (c *Config) settings() []setting {
 		{"wire.tls_key_file", text(&c.Wire.TLSKeyFile)},
 		{"wire.sessions", number(&c.Wire.Sessions)},
 		{"wire.sessions_per_analyst", number(&c.Wire.SessionsPerAnalyst)},
+		{"admin.listen", text(&c.Admin.Listen)},
+		{"admin.insecure", boolean(&c.Admin.Insecure)},
 		{"control.dsn", secret(&c.Control.DSN)},
 		{"control.owner_dsn", secret(&c.Control.OwnerDSN)},
 		{"control.insecure", boolean(&c.Control.Insecure)},
@@ -82,7 +84,7 @@ const prefix = "NOISEGATE_"
 // sections are the configuration's top-level keys as they stand in variables. A variable that begins with one of them
 // must name a key: a misspelt NOISEGATE_HTTP_INSECURE must not pass in silence.
 func sections() []string {
-	return []string{"HTTP", "WIRE", "CONTROL", "AUTH", "LIMITS", "VERSIONS", "DATASETS"}
+	return []string{"HTTP", "WIRE", "ADMIN", "CONTROL", "AUTH", "LIMITS", "VERSIONS", "DATASETS"}
 }
 
 // variableName is the environment variable of a key.

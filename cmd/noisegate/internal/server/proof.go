@@ -35,7 +35,8 @@ func (g *Server) prove(ctx context.Context) error {
 	if err := g.ledger.VerifyAtStart(ctx, anchored, checkpoints); err != nil {
 		return err
 	}
-	if g.wholeProof = time.Now(); len(checkpoints) > 0 {
+	g.proved = time.Now()
+	if g.wholeProof = g.proved; len(checkpoints) > 0 {
 		g.wholeProof = time.Time{} // due at once
 	}
 	g.writeCheckpoints(ctx)
@@ -81,6 +82,7 @@ func (g *Server) readCheckpoints(ctx context.Context) (fresh []journal.Checkpoin
 func (g *Server) keepAnchor(ctx context.Context) {
 	if g.anchor != nil {
 		g.anchor.Keep(ctx, anchorInterval, g.ledger.Heads, func(err error) {
+			g.metrics.AnchorFailed()
 			g.log.ErrorContext(ctx, "the anchor cannot be written", "cause", err.Error())
 		})
 	}
@@ -114,6 +116,9 @@ func (g *Server) proveFurther(ctx context.Context) {
 	var broken *journal.BrokenError
 	if whole && (err == nil || errors.As(err, &broken)) { // else again, in a minute
 		g.wholeProof = began
+	}
+	if err == nil {
+		g.metrics.Verified(began)
 	}
 	g.report(ctx, err)
 	if ctx.Err() == nil {

@@ -25,6 +25,7 @@ import (
 	"noisegate/budget/pgledger"
 	"noisegate/catalog"
 	"noisegate/cmd/noisegate/internal/config"
+	"noisegate/cmd/noisegate/internal/metrics"
 	"noisegate/gateway"
 	"noisegate/gateway/auth"
 	"noisegate/gateway/collect"
@@ -68,6 +69,8 @@ type Server struct {
 	wholeProof  time.Time
 	policies    *gateway.LivePolicies
 	ensembles   *pate.Store
+	metrics     *metrics.Metrics
+	proved      time.Time   // at the start
 	tls         *tls.Config // nil: plain HTTP
 	log         *slog.Logger
 	closers     []func()
@@ -289,21 +292,25 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return config.Wrong(err)
 	}
+	g.measure()
 	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Fit: fitter, Collect: collector, Verifier: verifier,
-		Log: g.log}); err != nil {
+		Log: g.log, Observe: g.metrics.Request}); err != nil {
 		return err
 	}
-	secured, err := g.config.Wire.TLS()
-	if err != nil {
+	return g.openWire(ctx, fitter.Questions(), verifier)
+}
+
+// openWire makes the door that speaks PostgreSQL's protocol.
+func (g *Server) openWire(ctx context.Context, questions pgwire.Questions, verifier *auth.Verifier) (err error) {
+	wire := pgwire.Config{Service: g.service, Questions: questions, Verifier: verifier, Sessions: g.config.Wire.Sessions,
+		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Log: g.log, Observe: g.metrics.Question}
+	if wire.TLS, err = g.config.Wire.TLS(); err != nil {
 		return err
 	}
-	catalogs, err := g.openTwins(ctx)
-	if err != nil {
+	if wire.Catalog, err = g.openTwins(ctx); err != nil {
 		return err
 	}
-	g.wire, err = pgwire.New(pgwire.Config{Service: g.service, Questions: fitter.Questions(), Verifier: verifier,
-		Catalog: catalogs, TLS: secured,
-		Sessions: g.config.Wire.Sessions, SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Log: g.log})
+	g.wire, err = pgwire.New(wire)
 	return err
 }
 
@@ -336,17 +343,20 @@ func asSchemas(databases map[string]*pgexec.Database) map[string]gateway.Schemas
 
 // Listeners are where a gateway is spoken to.
 type Listeners struct {
-	HTTP net.Listener
-	Wire net.Listener // PostgreSQL's protocol; nil: it is not spoken
+	HTTP  net.Listener
+	Wire  net.Listener // PostgreSQL's protocol; nil: it is not spoken
+	Admin net.Listener // for whoever runs the gateway; nil: nowhere
 }
 
 // Close closes the listeners.
 func (l Listeners) Close() error {
-	err := l.HTTP.Close()
-	if l.Wire != nil {
-		err = errors.Join(err, l.Wire.Close())
+	var all []error
+	for _, listener := range []net.Listener{l.HTTP, l.Wire, l.Admin} {
+		if listener != nil {
+			all = append(all, listener.Close())
+		}
 	}
-	return err
+	return errors.Join(all...)
 }
 
 // Serve answers on the listeners until the context ends. Running requests are finished first.
@@ -363,6 +373,11 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 	group.Go(func() error { return httpapi.Serve(ctx, listener, g.handler, g.log) })
 	if on.Wire != nil {
 		group.Go(func() error { return g.wire.Serve(ctx, on.Wire) })
+	}
+	if on.Admin != nil {
+		handler := httpapi.Admin(g.service, g.metrics.Handler())
+		group.Go(func() error { return httpapi.ServeAdmin(ctx, on.Admin, handler, g.log) })
+		group.Go(func() error { return g.keepMeasuring(ctx) })
 	}
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
 	group.Go(func() error { g.service.KeepReady(ctx); return nil })
