@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Role is what a principal may do. The zero Role is none.
@@ -49,7 +51,7 @@ func groupOf(role Role) string {
 }
 
 // NewPrincipal checks a subject and completes the groups. Roles that are not known are left out. ok is false when the
-// subject cannot name an account: empty, longer than 256 bytes, not UTF-8, or with control characters.
+// subject cannot name an account; see [ValidName]. A group that cannot is left out.
 func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool) {
 	if !ValidName(subject) {
 		return Principal{}, false
@@ -79,7 +81,17 @@ func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool)
 // maxName bounds subjects and groups in bytes.
 const maxName = 256
 
-// ValidName reports whether a text can name an account: not empty, at most 256 bytes of UTF-8, no control characters.
+// ValidName reports whether a text can name an account: not empty, at most 256 bytes of UTF-8, no control characters, nothing that cannot
+// be seen (format characters such as a zero-width space, and what else Unicode lets a display leave out), and its own NFKC form. Two names
+// that look the same for another reason, such as a Cyrillic letter in a Latin word, are two names: to make one of them would give two
+// people one account.
 func ValidName(name string) bool {
-	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
+	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, unseen) &&
+		norm.NFKC.IsNormalString(name)
+}
+
+// unseen reports whether a character controls or formats others, or may be left out where text is shown.
+func unseen(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
+		unicode.Other_Default_Ignorable_Code_Point)
 }

@@ -40,6 +40,7 @@ const (
 	cmp      = "github.com/google/go-cmp"
 	goldmark = "github.com/yuin/goldmark"
 	jschema  = "github.com/santhosh-tekuri/jsonschema/v6"
+	xnorm    = "golang.org/x/text/unicode/norm"
 	promet   = "github.com/prometheus/client_golang"
 )
 
@@ -62,7 +63,8 @@ func layers() []layer {
 		{dir: "api"},
 		{dir: "api/python", pure: true},
 		{dir: "docs", own: []string{"api/python"}, others: []library{only(goldmark)}},
-		{dir: "gateway/auth", own: []string{"internal/fault", "internal/strictjson"}, others: []library{only(jwt), only(keyfunc), only(jwkset)}},
+		{dir: "gateway/auth", own: []string{"internal/fault", "internal/strictjson"}, others: []library{only(jwt), only(keyfunc),
+			only(jwkset), only(xnorm)}},
 		{dir: "gateway/internal/amounts", pure: true, own: []string{"api", "budget", "catalog", "internal/fault", "mechanisms"}},
 		{dir: "gateway/internal/connlimit"},
 		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "sqlrewrite/statement", "budget",
