@@ -95,7 +95,7 @@ func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
 		encoded, err = json.Marshal(finished.answer)
 	}
 	if err != nil {
-		return Receipt{}, m.unwind(ctx, charge.ID, err)
+		return Receipt{}, charged{m.unwind(ctx, charge.ID, err)}
 	}
 	_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
 		if shared := finished.spent.Shared; shared != nil {
@@ -105,7 +105,7 @@ func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
 	})
 	if err != nil {
 		// Whether it was stored is not known. The answer is not shown; asking again shows it if it was.
-		return Receipt{}, err
+		return Receipt{}, charged{err}
 	}
 	return Receipt{ID: charge.ID, Answer: encoded, Spent: finished.spent.Own, used: outcome.Reserved.Used}, nil
 }
@@ -158,6 +158,11 @@ func (m meter) failures(ctx context.Context, dataset, analyst string) (int64, er
 		return m.ledger.Failures(ctx, dataset, analyst, budget.FailurePeriod)
 	})
 }
+
+// charged marks the error of work that was charged, whatever became of the charge: it may tell of rows.
+type charged struct{ error }
+
+func (c charged) Unwrap() error { return c.error }
 
 // takenBack marks the error of work whose charge was taken back: whoever asks again now pays once.
 type takenBack struct{ error }

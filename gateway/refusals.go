@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"noisegate/api"
+	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 )
 
@@ -18,14 +20,15 @@ const maxRefused = 1000
 // way, is told by those that are left out.
 func isRefusal(code fault.Code) bool {
 	area, _, _ := strings.Cut(string(code), "/")
-	return slices.Contains([]string{"request", "sql", "policy", "plan", "budget"}, area) &&
+	return slices.Contains([]string{"request", "sql", "policy", "plan", "budget", "pate"}, area) &&
 		!slices.Contains([]fault.Code{fault.CodeRequestInFlight, fault.CodeRequestTooMany, fault.CodeRequestGone, fault.CodeBudgetCancelled,
 			fault.CodeBudgetLostAnswer, fault.CodeBudgetFailures}, code)
 }
 
-// refusals counts the questions and estimates that were refused before a charge, by dataset, analyst and code, since the process began.
-// They are functions of texts, policies and budgets, as what their analysts were told; what failed after its charge is not among them.
-// Nothing of it is in the ledger. The zero value counts nothing; it is safe for concurrent use.
+// refusals counts the questions, fits, clusterings, purchases of labels and estimates that were refused before a charge, by dataset,
+// analyst and code, since the process began. They are functions of texts, policies and budgets, as what their analysts were told; what
+// failed after its charge is not among them. Nothing of it is in the ledger. The zero value counts nothing; it is safe for concurrent
+// use.
 type refusals struct {
 	since time.Time
 	mu    sync.Mutex
@@ -42,7 +45,7 @@ func (r *refusals) begin(datasets map[string]Dataset, now time.Time) {
 // count adds a refusal, where the error is one.
 func (r *refusals) count(dataset, analyst string, err error) {
 	code := fault.CodeOf(err)
-	if !isRefusal(code) {
+	if !isRefusal(code) || errors.As(err, new(charged)) {
 		return
 	}
 	r.mu.Lock()
@@ -76,7 +79,13 @@ func (r *refusals) list(dataset string) []api.Refusal {
 	return all
 }
 
-// Refusals lists, for stewards, how many questions and estimates of each analyst this gateway refused before a charge since it started, by
+// CountRefusal counts how a request about a dataset ended, if it was refused before a charge; a nil error is no refusal. It is for what is
+// sold beside queries, which are counted by themselves.
+func (s *Service) CountRefusal(dataset string, who auth.Principal, err error) {
+	s.refusals.count(dataset, who.Subject, err)
+}
+
+// Refusals lists, for stewards, how many requests and estimates of each analyst this gateway refused before a charge since it started, by
 // code. Its error is policy/unknown-dataset.
 func (s *Service) Refusals(dataset string) (*api.RefusalList, error) {
 	if _, ok := s.datasets[dataset]; !ok {

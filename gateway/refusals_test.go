@@ -68,6 +68,11 @@ func TestRefusalsAreCounted(t *testing.T) {
 			t.Errorf("failure %d: %v", n, err)
 		}
 	}
+	r.policies.snapshot.MaxFailures = 100
+	r.breaking(fault.RequestMissingField("an error of a kind that questions are refused with"))
+	if err := r.asks(t, ana(), 5); fault.CodeOf(err) != fault.CodeRequestMissingField {
+		t.Errorf("a failure that looks like a refusal: %v", err)
+	}
 	if diff := cmp.Diff(want, list().Refusals); diff != "" {
 		t.Errorf("a failure was counted: %s", diff)
 	}

@@ -44,7 +44,7 @@ const (
 // but for the labels themselves, depend on what others bought.
 //
 // Errors before the charge cost nothing: request/*, pate/*, policy/*, budget/*.
-func (s *Service) Buy(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
+func (s *Service) Buy(ctx context.Context, who auth.Principal, r Request) (_ *Answer, err error) {
 	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
@@ -54,6 +54,7 @@ func (s *Service) Buy(ctx context.Context, who auth.Principal, r Request) (*Answ
 	if err != nil {
 		return nil, err
 	}
+	defer func() { s.gateway.CountRefusal(version.Dataset, who, err) }()
 	tick := s.gateway.Schedule(version.Dataset)
 	defer s.gateway.Cancellable(who, r.IdempotencyKey, tick)()
 	b, err := s.batch(ctx, who, version, r)

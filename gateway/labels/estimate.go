@@ -23,7 +23,7 @@ const labelDelta = mechanisms.DeltaUnit / 100_000
 
 // Estimate prices labels without buying any. It is free, looks at no vote and depends on none.
 func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
-	r api.LabelEstimateRequest) (*api.LabelEstimate, error) {
+	r api.LabelEstimateRequest) (_ *api.LabelEstimate, err error) {
 	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, err
@@ -33,6 +33,7 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
 	if err != nil {
 		return nil, err
 	}
+	defer func() { s.gateway.CountRefusal(version.Dataset, who, err) }()
 	settings := settingsOf(api.LabelRequest{
 		Mechanism: r.Mechanism, NoiseScale: r.NoiseScale, Sigma: r.Sigma, Sigma1: r.Sigma1, Sigma2: r.Sigma2, Threshold: r.Threshold,
 		Gamma: r.Gamma, StudentConfidence: r.StudentConfidence, Return: r.Return,

@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"noisegate/api"
+	"noisegate/gateway/gatewaytest"
+	"noisegate/internal/fault"
+)
+
+// Whatever is sold is counted where it is refused: fits, clusterings, scores and labels beside queries, in their own requests and in SQL,
+// when they are bought and when they are estimated. What failed after its charge is not.
+func TestRefusalsOfAllThatIsSold(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	sealedForEpsilon(t, f, "digits", 10)
+	ana, mel := f.client("ana:analyst"), f.client("mel:ml")
+	want := map[string]int64{}
+	refused := func(who string, err error) {
+		t.Helper()
+		var p *api.Problem
+		if !errors.As(err, &p) {
+			t.Fatalf("not refused: %v", err)
+		}
+		want[who+" "+p.Code]++
+	}
+	expect := func(what string) {
+		t.Helper()
+		list, err := f.Service.Refusals(gatewaytest.Dataset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int64{}
+		for _, r := range list.Refusals {
+			got[r.Analyst+" "+r.Code] = r.Count
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+	fit := incomes()
+	fit.Target = "nothing"
+	_, err := ana.Fit(t.Context(), fit, "")
+	refused("ana", err)
+	_, err = ana.EstimateFit(t.Context(), fit)
+	refused("ana", err)
+	expect("fits")
+	cluster := api.ClusterRequest{Dataset: gatewaytest.Dataset, From: "people", Columns: []string{"age"}, K: 1, Epsilon: "1", Delta: "1e-8"}
+	_, err = ana.Cluster(t.Context(), cluster, "")
+	refused("ana", err)
+	_, err = ana.EstimateCluster(t.Context(), cluster)
+	refused("ana", err)
+	expect("clusterings")
+	for _, sql := range []string{"SELECT linregr(income, ARRAY[1, nothing]) FROM people", "SELECT linregr(income) FROM people"} {
+		q := api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: sql, Epsilon: "1", Delta: "1e-8"}
+		_, err = ana.Query(t.Context(), q, "")
+		refused("ana", err)
+		_, err = ana.Estimate(t.Context(), q)
+		refused("ana", err)
+	}
+	expect("models in SQL")
+	labels := api.LabelRequest{Queries: queries(0, 10), Mechanism: "gnmax", Sigma: "-1"}
+	_, err = mel.Labels(t.Context(), "digits", labels, "")
+	refused("mel", err)
+	one := int64(0)
+	_, err = mel.EstimateLabels(t.Context(), "digits", api.LabelEstimateRequest{Count: &one, Mechanism: "gnmax", Sigma: "15"})
+	refused("mel", err)
+	expect("labels")
+	if _, err := mel.Labels(t.Context(), "none", labels, ""); codeOfError(err) != fault.CodePateUnknownEnsemble {
+		t.Errorf("an ensemble that does not exist, and so is of no dataset: %v", err)
+	}
+	expect("of no dataset")
+}
