@@ -102,6 +102,7 @@ type Newer struct {
 	DataVersion string    `json:"data_version"`
 	AsOf        time.Time `json:"as_of"`           // of which time its rows are
 	Price       *Amounts  `json:"price,omitempty"` // of an answer from it; absent where the policy would refuse that
+	Affordable  bool      `json:"affordable"`      // whether your own account pays that now
 }
 
 // Result is the released part of an answer: noisy values only. It is stored once and replayed byte for byte.

@@ -48,8 +48,6 @@ type Dataset struct {
 	Data Data
 	// Copies are the prepared copies of its tables; nil: there are none.
 	Copies Copies
-	// Preparer makes these; nil: this gateway makes none.
-	Preparer Preparer
 	// Stewards are the keys of those who may raise caps; nil: whoever has the role of a steward.
 	Stewards journal.StewardKeys
 	// Quantum is the first boundary at which what was done leaves, see [Schedule]; 0: at once.
@@ -99,7 +97,6 @@ type Service struct {
 	log        *slog.Logger
 	proofs     sqlrewrite.Proofs
 	serving    serving
-	preparing  preparing
 	ready      readiness
 }
 
@@ -196,7 +193,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		answer.Data, answer.AsOf = q.dataVersion, q.asOf() // which is part of what the question and its release are known by
 	}
 	if of := paid.of; of != nil {
-		answer.Data, answer.AsOf, answer.Newer = of.Name, of.AsOf, q.newer(of)
+		answer.Data, answer.AsOf, answer.Newer = of.Name, of.AsOf, q.newer(of, s.clock.Now())
 	}
 	return answer, nil
 }

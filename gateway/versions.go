@@ -110,15 +110,15 @@ func (s *Service) ofOneVersion(ctx context.Context, q *prepared) ([]*budget.Foun
 }
 
 // newer describes the version of a prepared copy that is there now, to whoever is answered from an earlier one: with what it costs to ask
-// that one, where the policy would not refuse it; nil where there is none.
-func (q *prepared) newer(than *budget.Version) *api.Newer {
+// that one, where the policy would not refuse it, and whether the caller's own account pays that; nil where there is none.
+func (q *prepared) newer(than *budget.Version, now time.Time) *api.Newer {
 	if !q.asOf().After(than.AsOf) { // this gateway has not seen yet which version there is, or the newest is gone
 		return nil
 	}
 	n := &api.Newer{DataVersion: q.dataVersion, AsOf: q.asOf().UTC()}
 	if q.refusal == nil {
 		price := amounts.Of(q.charge.Loss)
-		n.Price = &price
+		n.Price, n.Affordable = &price, amounts.Affordable(amounts.Released(q.accounts.Own(), now), q.charge.Loss)
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -164,7 +165,7 @@ func TestSeveralReleasesAreOfOneVersion(t *testing.T) {
 		again := r.ask(t, ana(), both)
 		ofVersion(t, again, 1, true)
 		price := map[int64]api.Decimal{2: "0.5", 3: "1"}[n]
-		if again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != price {
+		if again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != price || !again.Newer.Affordable {
 			t.Errorf("version %d: newer %+v, want a price of %s", n, again.Newer, price)
 		}
 	}
@@ -183,15 +184,33 @@ func TestVersionsOfThoseWhoCannotPay(t *testing.T) {
 	copies.refreshed(t, r, 2)
 	r.policies.snapshot.Budgets[0].MinEpsilon = big.NewRat(3, 5)
 	again := r.ask(t, ana(), askVisits())
-	if ofVersion(t, again, 1, true); again.Newer == nil || again.Newer.Price != nil {
+	if ofVersion(t, again, 1, true); again.Newer == nil || again.Newer.Price != nil || again.Newer.Affordable {
 		t.Errorf("newer %+v", again.Newer)
 	}
+	if r.data.runs != 1 || r.spentEpsilon(t) != "0.5" {
+		t.Errorf("%d runs, %s spent", r.data.runs, r.spentEpsilon(t))
+	}
+
+	// Whose account is used up is told the price, and that it is more than is left.
+	r.policies.snapshot.Budgets[0].MinEpsilon = nil
+	for n := 0; ; n++ {
+		other := askVisits()
+		other.SQL, other.Epsilon = fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", n), "0.3"
+		if _, err := r.Query(t.Context(), ana(), other); fault.CodeOf(err) == fault.CodeBudgetExhausted {
+			break
+		} else if err != nil || n > 100 {
+			t.Fatalf("question %d: %v", n, err)
+		}
+	}
+	again = r.ask(t, ana(), askVisits())
+	ofVersion(t, again, 1, true)
+	if again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != "0.5" || again.Newer.Affordable {
+		t.Errorf("newer %+v for whom %s are left", again.Newer, again.Remaining.Epsilon)
+	}
+
 	oldest := askVisits()
 	oldest.Version = "oldest"
 	if _, err := r.Query(t.Context(), ana(), oldest); fault.CodeOf(err) != fault.CodeRequestVersion {
 		t.Errorf("got %v", err)
-	}
-	if r.data.runs != 1 || r.spentEpsilon(t) != "0.5" {
-		t.Errorf("%d runs, %s spent", r.data.runs, r.spentEpsilon(t))
 	}
 }

@@ -18,8 +18,12 @@ func (a *app) showAnswer(answer *api.QueryResponse, confidence float64) error {
 	a.showNotes(answer.Notes)
 	fmt.Fprintf(a.Out, " %s\n", spendLine(answer))
 	if n := answer.Newer; n != nil && n.Price != nil {
-		fmt.Fprintf(a.Out, " there are rows of %s: --latest asks them, for %s\n", n.AsOf.UTC().Format(time.RFC3339),
-			priceText(*n.Price, answer.Remaining))
+		short := ""
+		if !n.Affordable {
+			short = ", which is more than is left"
+		}
+		fmt.Fprintf(a.Out, " there are rows of %s: --latest asks them, for %s%s\n", n.AsOf.UTC().Format(time.RFC3339),
+			priceText(*n.Price, answer.Remaining), short)
 	}
 	return nil
 }
