@@ -107,6 +107,10 @@ func TestDoctor(t *testing.T) {
 		{"another reader by SET ROLE", "CREATE ROLE doctor_group NOLOGIN; CREATE ROLE doctor_app LOGIN NOINHERIT IN ROLE doctor_group; " +
 			"GRANT SELECT ON people TO doctor_group", "DROP OWNED BY doctor_group; DROP ROLE doctor_app, doctor_group", nil, doctor.Warn,
 			"as they are: doctor_app", "REVOKE SELECT"},
+		{"tokens live on", "", "", nil, doctor.Warn, "a token that leaked is good until", "24h"},
+		{"tokens do not", "", "", config.Environment{"NOISEGATE_AUTH_MAX_TOKEN_LIFE": "24h"}, doctor.OK, "tokens live for 24h0m0s at most", ""},
+		{"revoked tokens", "", "", config.Environment{"NOISEGATE_AUTH_REVOKED_FILE": s.write(t, "revoked", "ana\n")}, doctor.Fail, "line 1",
+			"subject NAME"},
 		{"no keys", "", "", config.Environment{"NOISEGATE_AUTH_KEYS_HS256_FILE": "", "NOISEGATE_AUTH_KEYS_JWKS_URL": "http://127.0.0.1:1/keys"},
 			doctor.Fail, "connection refused", "auth.keys"},
 		{"a changed table", "ALTER TABLE people RENAME age TO years", "ALTER TABLE people RENAME years TO age", nil, doctor.Fail,
@@ -138,7 +142,14 @@ func TestDoctor(t *testing.T) {
 	}
 
 	// Prepared tables are looked at as the role that prepares them.
-	prepares := s.write(t, "prepares.policy.yaml", string(demoPolicy))
+	prepares := s.write(t, "prepares.policy.yaml", strings.Replace(string(demoPolicy), "    max_groups: 3\n    columns:\n      visit_id",
+		"    max_groups: 3\n    prepare: {max_rows: 15}\n    columns:\n      visit_id", 1))
+	if err := s.database.as(t.Context(), s.database.super, demoProtected, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(t.Context(), "ALTER TABLE visits ADD PRIMARY KEY (visit_id); GRANT SELECT ON visits TO noisegate_prepare")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	s.expect(t, nil, exitOK, "version 2 applied", "policy", "apply", prepares)
 	preparer := config.Environment{"NOISEGATE_DATASETS_CENSUS_PREPARE_DSN": s.database.dsn("noisegate_prepare", demoProtected).Reveal()}
 	expect(t, nil, doctor.Warn, "the policy asks for prepared copies", "noisegate_prepare")

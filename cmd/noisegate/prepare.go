@@ -7,9 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"noisegate/catalog"
 	"noisegate/cmd/noisegate/internal/server"
 	"noisegate/gateway/pgexec"
+	"noisegate/mechanisms"
 )
 
 // prepareCommand makes copies of tables, as the policy in force asks for them.
@@ -34,9 +37,9 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 	case dataset.PrepareDSN.IsZero():
 		return usage(fmt.Errorf("datasets.%s.prepare_dsn is missing: the connection string of the role noisegate_prepare", c.Dataset))
 	}
-	role, err := server.Preparer(config, c.Dataset)
+	reader, err := pgx.ParseConfig(dataset.DSN.Reveal())
 	if err != nil {
-		return usage(err)
+		return usage(errors.New("a connection string cannot be read")) // the cause may quote a password
 	}
 	control, err := server.OpenPool(ctx, config.Control.DSN)
 	if err != nil {
@@ -47,6 +50,9 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	sampler := mechanisms.NewSampler()
+	role := pgexec.PrepareConfig{DSN: dataset.PrepareDSN.Reveal(), Reader: reader.User, Versions: config.Versions,
+		Seed: func() int64 { return int64(sampler.Uniform(1 << 63)) }}
 	switch {
 	case c.Check:
 		return c.check(ctx, a, role, revision.Snapshot)
@@ -71,7 +77,7 @@ func (c *prepareCommand) prepare(ctx context.Context, a *app, role pgexec.Prepar
 			return errors.Join(failed, ctx.Err())
 		}
 		begun := a.now()
-		version, err := role.Prepare(ctx, on, t, nil)
+		version, err := pgexec.Prepare(ctx, role, on, t)
 		if version != nil {
 			fmt.Fprintf(a.Out, "%s: version %d as of %s serves, made in %s\n", version.Table, version.Number,
 				version.AsOf.UTC().Format(time.RFC3339), a.now().Sub(begun).Round(time.Second))
@@ -184,11 +190,19 @@ func (c *prepareCommand) drop(ctx context.Context, a *app, role pgexec.PrepareCo
 }
 
 // names reports whether the command line names a table, or none.
-func (c *prepareCommand) names(t catalog.TableName) bool { return c.Table == "" || t.Is(c.Table) }
+func (c *prepareCommand) names(t catalog.TableName) bool {
+	return c.Table == "" || c.Table == t.String() || c.Table == t.Schema+"."+t.Name
+}
 
 // wanted are the tables to be prepared.
 func (c *prepareCommand) wanted(on *catalog.Snapshot) ([]*catalog.Table, error) {
-	all := on.Prepared(c.Table)
+	var all []*catalog.Table
+	for _, t := range on.Tables {
+		name := catalog.TableName{Schema: t.Schema, Name: t.Name}
+		if t.Prepare > 0 && c.names(name) {
+			all = append(all, t)
+		}
+	}
 	if len(all) == 0 && c.Table != "" {
 		return nil, usage(fmt.Errorf("the policy in force has no prepare for a table %s", c.Table))
 	}

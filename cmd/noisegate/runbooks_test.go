@@ -44,6 +44,15 @@ case "$1 $2" in
 "start noisegate") start ;;
 "stop noisegate") stop TERM ;;
 "restart noisegate") stop TERM; start ;;
+"reload noisegate")
+	before=$(grep -c "were read again" serve.log)
+	kill -HUP "$(cat serve.pid)"
+	for _ in $(seq 300); do
+		[ "$(grep -c "were read again" serve.log)" -gt "$before" ] && exit 0
+		sleep 0.1
+	done
+	exit 1
+	;;
 "kill --signal=KILL") stop KILL ;;
 *) exit 2 ;;
 esac
@@ -129,6 +138,17 @@ func TestRunbooks(t *testing.T) {
 			o.ask(t, "SELECT count(*) FROM people", http.StatusOK) // it was bought
 			o.shell(t, "noisegate budget thaw census analyst:ana")
 		},
+		"A token leaked": func() {
+			o.ask(t, "SELECT count(*) FROM people", http.StatusUnauthorized)
+			o.shell(t, "sed -i '/^subject ana$/d' revoked; systemctl reload noisegate")
+			o.ask(t, "SELECT count(*) FROM people", http.StatusOK)
+		},
+		"The key of tokens leaked": func() {
+			o.ask(t, "SELECT count(*) FROM people", http.StatusUnauthorized)
+			o.analyst = o.token(t, "ana", "analyst")
+			o.env = append(o.env, "NOISEGATE_TOKEN="+o.token(t, "sam", "steward")) // the last one of a name counts
+			o.ask(t, "SELECT count(*) FROM people", http.StatusOK)
+		},
 		"A gateway does not answer": func() { o.ask(t, "SELECT count(*) FROM people", http.StatusOK) },
 		"A ledger is broken": func() {
 			o.shell(t, "systemctl start noisegate")
@@ -207,11 +227,12 @@ func newOperator(ctx context.Context, t *testing.T) *operator {
 		"PGHOST=" + socketDir(t, s.database.server), "PGPORT=5432", "PGUSER=" + pgserver.Superuser,
 		"NOISEGATE_CONFIG=" + s.config, "NOISEGATE_URL=http://" + s.address, "NOISEGATE_TOKEN=" + s.token(t, "sam", "steward"),
 		"NOISEGATE_CONTROL_ANCHOR=noisegate.anchor", "NOISEGATE_CONTROL_RECEIPT_KEY_FILE=receipt.key",
+		"NOISEGATE_AUTH_REVOKED_FILE=revoked",
 	}}
 	t.Cleanup(func() {
 		_ = exec.Command("bash", "-c", "kill -KILL $(cat "+filepath.Join(s.dir, "serve.pid")+")").Run()
 	})
-	o.shell(t, "openssl genpkey -algorithm ed25519 -out receipt.key; noisegate migrate; noisegate policy apply "+s.policy+
+	o.shell(t, "touch revoked; openssl genpkey -algorithm ed25519 -out receipt.key; noisegate migrate; noisegate policy apply "+s.policy+
 		"; systemctl start noisegate")
 	return o
 }

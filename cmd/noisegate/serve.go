@@ -5,6 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"noisegate/cmd/noisegate/internal/server"
 )
@@ -19,6 +22,9 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	log := slog.New(slog.NewJSONHandler(a.Err, nil))
+	hangup := make(chan os.Signal, 1) // from now on: SIGHUP while it starts is no reason to end
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	if err := server.LeaveRoom(loaded); err != nil {
 		return err
 	}
@@ -44,5 +50,17 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 		log.InfoContext(ctx, "listening for whoever runs the gateway", "address", on.Admin.Addr().String())
 	}
 	log.InfoContext(ctx, "listening", "address", on.HTTP.Addr().String(), "tls", loaded.HTTP.TLSCertFile != "", "version", versionText())
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangup:
+				g.Reload(ctx)
+			}
+		}
+	}()
 	return g.Serve(ctx, on)
 }

@@ -31,9 +31,10 @@ type remoteKeys struct {
 	address string
 	client  *http.Client
 	log     *slog.Logger
-	set     atomic.Pointer[keySet] // nil: none was fetched yet
-	turn    chan struct{}          // of one place: who fetches has it
-	began   time.Time              // the last fetch; of who has the turn
+	set     atomic.Pointer[keySet]    // nil: none was fetched yet
+	fetched atomic.Pointer[time.Time] // when the fetch of the set began
+	turn    chan struct{}             // of one place: who fetches has it
+	began   time.Time                 // the last fetch; of who has the turn
 }
 
 type keySet struct{ keyfunc.Keyfunc }
@@ -133,6 +134,16 @@ func (r *remoteKeys) keys(ctx context.Context) jwt.Keyfunc {
 	}
 }
 
+// again fetches now. Its error is that the last set stays.
+func (r *remoteKeys) again(ctx context.Context) error {
+	asked := time.Now()
+	r.newer(ctx, asked)
+	if fetched := r.fetched.Load(); fetched == nil || fetched.Before(asked) {
+		return errors.New("auth: the key set could not be fetched")
+	}
+	return nil
+}
+
 // newer returns when a fetch has ended that began after a time, or after 5 s. Whoever waits at the same time waits for the same fetch, and
 // there is one a second at most: tokens that name keys which do not exist neither keep others from new keys, nor ask the URL more often.
 func (r *remoteKeys) newer(ctx context.Context, than time.Time) {
@@ -154,13 +165,15 @@ func (r *remoteKeys) newer(ctx context.Context, than time.Time) {
 	case <-ctx.Done():
 		return
 	}
-	r.began = time.Now()
+	began := time.Now()
+	r.began = began
 	set, err := r.fetch(context.WithoutCancel(ctx)) // which others wait for
 	if err != nil {
 		r.log.ErrorContext(ctx, "fetching the key set failed", "error", err)
 		return
 	}
 	r.set.Store(set)
+	r.fetched.Store(&began)
 }
 
 // fetch reads the set as it is now. One without keys is a set; a document without a list of keys is none.

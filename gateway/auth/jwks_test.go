@@ -83,6 +83,14 @@ func (p *provider) fetched() int {
 	return p.fetches
 }
 
+// verifierOf is a verifier with keys of a provider.
+func verifierOf(r *remoteKeys, options ...jwt.ParserOption) *Verifier {
+	v := &Verifier{config: Config{Claims: Claims{}.withDefaults()}, parser: jwt.NewParser(options...)}
+	v.keys.Store(&keySource{lookup: checkedKeys(r.keys), again: r.again})
+	v.revoked.Store(&revoked{})
+	return v
+}
+
 // inTime runs a test in made-up time, with a provider that has the key "first" and a verifier of its tokens.
 func inTime(t *testing.T, test func(t *testing.T, p *provider, first string, verify func(token string) error)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,8 +98,7 @@ func inTime(t *testing.T, test func(t *testing.T, p *provider, first string, ver
 		first := p.rotate(t, "first")
 		ctx, stop := context.WithCancel(t.Context())
 		r := newRemoteKeys(ctx, "https://issuer.test/jwks", p, slog.New(slog.DiscardHandler))
-		v := &Verifier{keys: checkedKeys(r.keys), claims: Claims{}.withDefaults(), parser: jwt.NewParser(jwt.WithValidMethods(asymmetric()),
-			jwt.WithIssuer("i"), jwt.WithAudience("a"), jwt.WithExpirationRequired())}
+		v := verifierOf(r, jwt.WithValidMethods(asymmetric()), jwt.WithIssuer("i"), jwt.WithAudience("a"), jwt.WithExpirationRequired())
 		test(t, p, first, func(token string) error {
 			_, err := v.Verify(ctx, token)
 			return err
@@ -200,7 +207,7 @@ func TestProviderIsDown(t *testing.T) {
 		token := p.rotate(t, "first")
 		ctx, stop := context.WithCancel(t.Context())
 		r := newRemoteKeys(ctx, "https://issuer.test/jwks", p, slog.New(slog.DiscardHandler))
-		v := &Verifier{keys: checkedKeys(r.keys), claims: Claims{}.withDefaults(), parser: jwt.NewParser()}
+		v := verifierOf(r)
 		if _, err := v.Verify(ctx, token); fault.CodeOf(err) != fault.CodeAuthInvalid {
 			t.Errorf("without any key: %v", err)
 		}

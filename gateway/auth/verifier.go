@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/MicahParks/keyfunc/v3"
@@ -21,15 +22,19 @@ type Config struct {
 	Audience string // required: must be among the aud claim
 	Keys     Keys
 	Claims   Claims
-	Now      func() time.Time // nil: time.Now
-	Log      *slog.Logger     // for failures to fetch keys; nil: discarded
+	// RevokedFile lists what is not believed any more, a line each: "subject NAME", "jti ID" or "kid NAME" (not of an hs256_file); "": none.
+	RevokedFile string
+	// MaxLife is how long a token may live, from its iat to its exp; 0: as long as its issuer says.
+	MaxLife time.Duration
+	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // for failures to fetch keys; nil: discarded
 }
 
 // Keys says where keys come from. Exactly one is given.
 type Keys struct {
 	JWKSURL   string // asymmetric keys, fetched every 30 s and when a token names another; https, or http to this machine
-	JWKSFile  string // asymmetric keys, read once
-	HS256File string // one symmetric key, read once; see [ReadSecret]
+	JWKSFile  string // asymmetric keys
+	HS256File string // one symmetric key; see [ReadSecret]
 }
 
 // Claims names the claims; a dot leads into an object ("realm_access.roles"). Empty names mean sub, roles, groups.
@@ -54,9 +59,16 @@ func asymmetric() []string {
 
 // Verifier checks tokens. It is safe for concurrent use.
 type Verifier struct {
-	parser *jwt.Parser
-	keys   func(context.Context) jwt.Keyfunc
-	claims Claims
+	parser  *jwt.Parser
+	config  Config
+	keys    atomic.Pointer[keySource]
+	revoked atomic.Pointer[revoked]
+}
+
+// keySource looks up the key of a token.
+type keySource struct {
+	lookup func(context.Context) jwt.Keyfunc
+	again  func(context.Context) error // reads the keys again where lookup goes on with them; nil: they are read by opening another source
 }
 
 // New reads or fetches the keys. The context ends the refreshing of keys from a URL. It refuses configurations under
@@ -71,7 +83,12 @@ func New(ctx context.Context, config Config) (*Verifier, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
+	config.Claims = config.Claims.withDefaults()
 	keys, methods, err := config.Keys.open(ctx, config.Log)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := readRevoked(config.RevokedFile, config.Keys.HS256File != "")
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +97,36 @@ func New(ctx context.Context, config Config) (*Verifier, error) {
 		jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(config.Now),
 		jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
 	)
-	return &Verifier{parser: parser, keys: keys, claims: config.Claims.withDefaults()}, nil
+	v := &Verifier{parser: parser, config: config}
+	v.keys.Store(keys)
+	v.revoked.Store(gone)
+	return v, nil
+}
+
+// Reload reads the files of keys and of revoked tokens again, and fetches keys at a URL. What cannot be read, or holds what [New] refuses,
+// is an error, and stays as it was: whoever was believed is, and whoever was not is not. Tokens that are checked meanwhile are checked
+// against either.
+func (v *Verifier) Reload(ctx context.Context) error {
+	return errors.Join(v.reloadKeys(ctx), v.reloadRevoked())
+}
+
+func (v *Verifier) reloadKeys(ctx context.Context) error {
+	if again := v.keys.Load().again; again != nil {
+		return again(ctx)
+	}
+	keys, _, err := v.config.Keys.open(ctx, v.config.Log)
+	if err == nil {
+		v.keys.Store(keys)
+	}
+	return err
+}
+
+func (v *Verifier) reloadRevoked() error {
+	gone, err := readRevoked(v.config.RevokedFile, v.config.Keys.HS256File != "")
+	if err == nil {
+		v.revoked.Store(gone)
+	}
+	return err
 }
 
 func (c Claims) withDefaults() Claims {
@@ -121,7 +167,7 @@ func (k Keys) one() error {
 }
 
 // open gives the key lookup and the algorithms that go with it.
-func (k Keys) open(ctx context.Context, log *slog.Logger) (func(context.Context) jwt.Keyfunc, []string, error) {
+func (k Keys) open(ctx context.Context, log *slog.Logger) (*keySource, []string, error) {
 	if err := k.one(); err != nil {
 		return nil, nil, err
 	}
@@ -132,19 +178,19 @@ func (k Keys) open(ctx context.Context, log *slog.Logger) (func(context.Context)
 			return nil, nil, err
 		}
 		fixed := func(*jwt.Token) (any, error) { return secret, nil }
-		return func(context.Context) jwt.Keyfunc { return fixed }, symmetric(), nil
+		return &keySource{lookup: func(context.Context) jwt.Keyfunc { return fixed }}, symmetric(), nil
 	case k.JWKSFile != "":
 		set, err := readJWKS(ctx, k.JWKSFile)
 		if err != nil {
 			return nil, nil, err
 		}
-		return checkedKeys(set.KeyfuncCtx), asymmetric(), nil
+		return &keySource{lookup: checkedKeys(set.KeyfuncCtx)}, asymmetric(), nil
 	default:
 		set, err := fetchJWKS(ctx, k.JWKSURL, log)
 		if err != nil {
 			return nil, nil, err
 		}
-		return checkedKeys(set.keys), asymmetric(), nil
+		return &keySource{lookup: checkedKeys(set.keys), again: set.again}, asymmetric(), nil
 	}
 }
 
@@ -211,7 +257,8 @@ func checkKey(key any) error {
 }
 
 // Verify checks a token (without "Bearer ") and says who its bearer is. Its errors are auth/missing, auth/expired (only for
-// genuine tokens) and auth/invalid, which has one text for everything else that can be wrong.
+// genuine tokens) and auth/invalid, which has one text for everything else that can be wrong, and another for genuine tokens that live too
+// long.
 func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) {
 	if token == "" {
 		return Principal{}, fault.AuthMissing()
@@ -220,7 +267,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) 
 		return Principal{}, fault.AuthInvalid(errors.New("auth: the token is too long"))
 	}
 	claims := jwt.MapClaims{}
-	parsed, err := v.parser.ParseWithClaims(token, claims, v.keys(ctx))
+	parsed, err := v.parser.ParseWithClaims(token, claims, v.keys.Load().lookup(ctx))
 	if errors.Is(err, jwt.ErrTokenExpired) {
 		return Principal{}, expired(claims)
 	}
@@ -230,7 +277,31 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) 
 	if err := checkStrictly(parsed); err != nil {
 		return Principal{}, fault.AuthInvalid(err)
 	}
-	return v.principal(claims)
+	who, err := v.principal(claims)
+	if err != nil {
+		return Principal{}, err
+	}
+	if err := v.revoked.Load().refuse(who.Subject, parsed, claims); err != nil {
+		return Principal{}, fault.AuthInvalid(err)
+	}
+	if err := v.checkLife(claims); err != nil {
+		return Principal{}, err
+	}
+	return who, nil
+}
+
+// checkLife refuses a genuine token that lives for too long. One that does not say since when it lives may do so.
+func (v *Verifier) checkLife(claims jwt.MapClaims) error {
+	if v.config.MaxLife <= 0 {
+		return nil
+	}
+	begun, err1 := claims.GetIssuedAt()
+	ends, err2 := claims.GetExpirationTime()
+	if err1 != nil || err2 != nil || begun == nil || ends == nil || begun.After(v.config.Now().Add(leeway)) ||
+		ends.Sub(begun.Time) > v.config.MaxLife {
+		return fault.AuthLongLived(v.config.MaxLife)
+	}
+	return nil
 }
 
 func expired(claims jwt.MapClaims) error {
@@ -242,12 +313,12 @@ func expired(claims jwt.MapClaims) error {
 }
 
 func (v *Verifier) principal(claims jwt.MapClaims) (Principal, error) {
-	subject, _ := find(claims, v.claims.Subject).(string)
-	roles, err := names(find(claims, v.claims.Roles))
+	subject, _ := find(claims, v.config.Claims.Subject).(string)
+	roles, err := names(find(claims, v.config.Claims.Roles))
 	if err != nil {
 		return Principal{}, fault.AuthInvalid(err)
 	}
-	groups, err := names(find(claims, v.claims.Groups))
+	groups, err := names(find(claims, v.config.Claims.Groups))
 	if err != nil {
 		return Principal{}, fault.AuthInvalid(err)
 	}

@@ -27,6 +27,12 @@ func AuthExpired(at time.Time) *Error {
 		Hint: "get a new token from the identity provider"}
 }
 
+// AuthLongLived answers a genuine token that lives for longer than the gateway takes, or does not say how long it does.
+func AuthLongLived(most time.Duration) *Error {
+	return &Error{Code: CodeAuthInvalid, Msg: "the token lives for too long: from its iat to its exp there may be " + most.String(),
+		Hint: "get one that ends sooner (exp), and says when it was made (iat)"}
+}
+
 // AuthForbidden answers a caller whose roles do not allow the request. Role is the one that would.
 func AuthForbidden(role string) *Error {
 	return &Error{Code: CodeAuthForbidden, Msg: "this needs the role " + role, Hint: "the roles claim of the token does not list it"}

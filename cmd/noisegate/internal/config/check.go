@@ -108,6 +108,9 @@ func (l *loader) checkAuth(c Auth) {
 	l.present("auth.claims.subject", c.Claims.Subject)
 	l.present("auth.claims.roles", c.Claims.Roles)
 	l.present("auth.claims.groups", c.Claims.Groups)
+	if c.MaxTokenLife < 0 || c.MaxTokenLife > 0 && c.MaxTokenLife < time.Minute {
+		l.wrong("auth.max_token_life", "must be at least 1m, or 0s: as long as the issuer says")
+	}
 	given := 0
 	for _, s := range []string{c.Keys.JWKSURL, c.Keys.JWKSFile, c.Keys.HS256File} {
 		if s != "" {

@@ -67,6 +67,10 @@ type Auth struct {
 	Audience string
 	Keys     Keys
 	Claims   Claims
+	// RevokedFile lists tokens that are not believed any more; see auth.Config.
+	RevokedFile string
+	// MaxTokenLife is how long a token may live; 0: as long as its issuer says.
+	MaxTokenLife time.Duration
 }
 
 // Keys is where the keys come from that tokens are checked with: exactly one of the three.
@@ -98,7 +102,7 @@ type Dataset struct {
 	Quantum          time.Duration // answers leave at quantum·2ᵏ; 0 switches that off
 	Connections      int           // at most that many at a time
 	Insecure         bool          // as in Control
-	PrepareDSN       DSN           // of the role that prepares tables, for that alone; none: only who has one elsewhere prepares
+	PrepareDSN       DSN           // of the role that prepares tables, for `prepare` only
 	CatalogDSN       DSN           // of the catalog twin, as its owner; none: queries about names and types are refused
 	StewardKeysFile  string        // public keys of those whose signature alone raises caps; see journal.StewardKeys
 }

@@ -196,7 +196,7 @@ func TestEveryFileIsBesideTheConfiguration(t *testing.T) {
 			files++
 		}
 	}
-	if files != 8 {
+	if files != 9 {
 		t.Errorf("%d settings name files", files)
 	}
 }

@@ -44,6 +44,8 @@ func (c *Config) settings() []setting {
 		{"auth.claims.subject", text(&c.Auth.Claims.Subject)},
 		{"auth.claims.roles", text(&c.Auth.Claims.Roles)},
 		{"auth.claims.groups", text(&c.Auth.Claims.Groups)},
+		{"auth.revoked_file", text(&c.Auth.RevokedFile)},
+		{"auth.max_token_life", duration(&c.Auth.MaxTokenLife)},
 		{"limits.places", number(&c.Limits.Places)},
 		{"limits.per_analyst", number(&c.Limits.PerAnalyst)},
 		{"limits.queue", number(&c.Limits.Queue)},

@@ -31,7 +31,7 @@ func (d *doctor) files() {
 			d.secret(f.key, f.path)
 		}
 	}
-	public := map[string]string{"auth.keys.jwks_file": d.config.Auth.Keys.JWKSFile}
+	public := map[string]string{"auth.keys.jwks_file": d.config.Auth.Keys.JWKSFile, "auth.revoked_file": d.config.Auth.RevokedFile}
 	for name, dataset := range d.config.Datasets {
 		public["datasets."+name+".steward_keys_file"] = dataset.StewardKeysFile
 	}
@@ -198,6 +198,15 @@ func (d *doctor) keys(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := d.config.Auth
+	if err := auth.CheckRevoked(a.RevokedFile, auth.Keys(a.Keys)); err != nil {
+		d.failed("auth.revoked_file", err, "write a line for each: subject NAME, jti ID, or kid NAME")
+	}
+	if a.MaxTokenLife == 0 {
+		d.warn("auth.max_token_life", "say 24h, unless a service needs a token that lives longer",
+			"is not set: a token that leaked is good until its own end, or until auth.revoked_file names it")
+	} else {
+		d.ok("auth.max_token_life", "tokens live for %s at most", a.MaxTokenLife)
+	}
 	if err := auth.Keys(a.Keys).Check(ctx); err != nil {
 		d.failed("auth.keys", err, "see auth.keys of the page /docs/operations")
 		return

@@ -72,6 +72,8 @@ type Server struct {
 	metrics     *metrics.Metrics
 	proved      time.Time   // at the start
 	tls         *tls.Config // nil: plain HTTP
+	secured     []*secured
+	verifier    *auth.Verifier
 	log         *slog.Logger
 	closers     []func()
 }
@@ -87,7 +89,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (_ *Server, 
 	}()
 	limited, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	if g.tls, err = c.HTTP.TLS(); err != nil {
+	if g.tls, err = g.secure("http.tls_cert_file", c.HTTP.TLS); err != nil {
 		return nil, err
 	}
 	store, err := g.openControl(limited)
@@ -251,14 +253,8 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		if err != nil {
 			return err
 		}
-		var preparer gateway.Preparer
-		if !g.config.Datasets[name].PrepareDSN.IsZero() {
-			if preparer, err = Preparer(g.config, name); err != nil {
-				return config.Wrong(err)
-			}
-		}
-		datasets[name] = gateway.Dataset{Data: database, Copies: database, Preparer: preparer, Stewards: stewards,
-			Quantum: g.config.Datasets[name].Quantum, Timeout: g.config.Datasets[name].Timeout()}
+		datasets[name] = gateway.Dataset{Data: database, Copies: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
+			Timeout: g.config.Datasets[name].Timeout()}
 		votes[name], rows[name] = database, database
 	}
 	signer, err := g.config.Control.Signer()
@@ -293,24 +289,23 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		return err
 	}
 	keys := g.config.Auth
-	verifier, err := auth.New(ctx, auth.Config{Issuer: keys.Issuer, Audience: keys.Audience, Keys: auth.Keys(keys.Keys),
-		Claims: auth.Claims(keys.Claims), Log: g.log})
-	if err != nil {
+	if g.verifier, err = auth.New(ctx, auth.Config{Issuer: keys.Issuer, Audience: keys.Audience, Keys: auth.Keys(keys.Keys),
+		Claims: auth.Claims(keys.Claims), RevokedFile: keys.RevokedFile, MaxLife: keys.MaxTokenLife, Log: g.log}); err != nil {
 		return config.Wrong(err)
 	}
 	g.measure()
-	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Fit: fitter, Collect: collector, Verifier: verifier,
+	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Fit: fitter, Collect: collector, Verifier: g.verifier,
 		Log: g.log, Observe: g.metrics.Request}); err != nil {
 		return err
 	}
-	return g.openWire(ctx, fitter.Questions(), verifier)
+	return g.openWire(ctx, fitter.Questions())
 }
 
 // openWire makes the door that speaks PostgreSQL's protocol.
-func (g *Server) openWire(ctx context.Context, questions pgwire.Questions, verifier *auth.Verifier) (err error) {
-	wire := pgwire.Config{Service: g.service, Questions: questions, Verifier: verifier, Sessions: g.config.Wire.Sessions,
+func (g *Server) openWire(ctx context.Context, questions pgwire.Questions) (err error) {
+	wire := pgwire.Config{Service: g.service, Questions: questions, Verifier: g.verifier, Sessions: g.config.Wire.Sessions,
 		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Log: g.log, Observe: g.metrics.Question}
-	if wire.TLS, err = g.config.Wire.TLS(); err != nil {
+	if wire.TLS, err = g.secure("wire.tls_cert_file", g.config.Wire.TLS); err != nil {
 		return err
 	}
 	if wire.Catalog, err = g.openTwins(ctx); err != nil {
@@ -318,16 +313,6 @@ func (g *Server) openWire(ctx context.Context, questions pgwire.Questions, verif
 	}
 	g.wire, err = pgwire.New(wire)
 	return err
-}
-
-// Preparer is how tables of a dataset are prepared that has a prepare_dsn.
-func Preparer(c *config.Config, dataset string) (pgexec.PrepareConfig, error) {
-	reader, err := pgx.ParseConfig(c.Datasets[dataset].DSN.Reveal())
-	if err != nil {
-		return pgexec.PrepareConfig{}, errors.New("a connection string cannot be read") // the cause may quote a password
-	}
-	return pgexec.PrepareConfig{DSN: c.Datasets[dataset].PrepareDSN.Reveal(), Reader: reader.User, Versions: c.Versions,
-		Seed: func() int64 { return int64(mechanisms.NewSampler().Uniform(1 << 63)) }}, nil
 }
 
 // openTwins opens the catalog twins; nil where no dataset has one.
@@ -397,7 +382,6 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 	}
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
 	group.Go(func() error { g.service.KeepReady(ctx); return nil })
-	group.Go(func() error { g.service.KeepPreparing(ctx); return nil })
 	group.Go(func() error { g.keepAnchor(ctx); return nil })
 	group.Go(func() error {
 		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return g.sameSchema(ctx) })
