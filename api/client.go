@@ -188,6 +188,22 @@ func (c *Client) Refusals(ctx context.Context, dataset string) (*RefusalList, er
 	return send[RefusalList](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/refusals"})
 }
 
+// Prepare begins to make new versions of prepared copies, for stewards: of the tables that the policy has prepare for, or of one of them.
+// It does not wait for them; [Client.PrepareJob] says how far they are.
+func (c *Client) Prepare(ctx context.Context, dataset string, r PrepareRequest) (*PrepareJob, error) {
+	return send[PrepareJob](ctx, c, call{method: http.MethodPost, path: datasetPath(dataset) + "/prepare", body: r})
+}
+
+// PrepareJob tells how far a run of [Client.Prepare] is.
+func (c *Client) PrepareJob(ctx context.Context, dataset, job string) (*PrepareJob, error) {
+	return send[PrepareJob](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/prepare/" + url.PathEscape(job)})
+}
+
+// CancelPrepare ends a run of [Client.Prepare]; what it has made by then stays. It does not wait for the end.
+func (c *Client) CancelPrepare(ctx context.Context, dataset, job string) (*PrepareJob, error) {
+	return send[PrepareJob](ctx, c, call{method: http.MethodDelete, path: datasetPath(dataset) + "/prepare/" + url.PathEscape(job)})
+}
+
 func datasetPath(dataset string) string { return "/v1/datasets/" + url.PathEscape(dataset) }
 
 func accountPath(dataset, account string) string {

@@ -178,6 +178,20 @@ func (s *Snapshot) Named(schema, name string) (*Table, bool) {
 	return nil, false
 }
 
+// Prepared are the tables that the policy asks copies of: the one of a name, as table or schema.table, or all where the name is "".
+func (s *Snapshot) Prepared(name string) (all []*Table) {
+	for _, t := range s.Tables {
+		of := TableName{t.Schema, t.Name}
+		if t.Prepare > 0 && (name == "" || of.Is(name)) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Is reports whether a text names the table, as table, in the default schema, or as schema.table.
+func (n TableName) Is(text string) bool { return text == n.String() || text == n.Schema+"."+n.Name }
+
 // Prepares reports whether the policy asks for a copy of any table.
 func (s *Snapshot) Prepares() bool {
 	return slices.ContainsFunc(s.Tables, func(t *Table) bool { return t.Prepare > 0 })

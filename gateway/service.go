@@ -48,6 +48,8 @@ type Dataset struct {
 	Data Data
 	// Copies are the prepared copies of its tables; nil: there are none.
 	Copies Copies
+	// Preparer makes these; nil: this gateway makes none.
+	Preparer Preparer
 	// Stewards are the keys of those who may raise caps; nil: whoever has the role of a steward.
 	Stewards journal.StewardKeys
 	// Quantum is the first boundary at which what was done leaves, see [Schedule]; 0: at once.
@@ -97,6 +99,7 @@ type Service struct {
 	log        *slog.Logger
 	proofs     sqlrewrite.Proofs
 	serving    serving
+	preparing  preparing
 	ready      readiness
 }
 

@@ -136,7 +136,7 @@ func TestPreparedTables(t *testing.T) {
 	if err != nil || estimate.AsOf == nil || !strings.Contains(estimate.Plan, "at most 46 rows of each person in all, in a prepared table") {
 		t.Errorf("%+v, %v", estimate, err)
 	}
-	s.run(t, "prepare", "--config", s.config, "--dataset", "clinic", "--table", "visits")
+	s.prepareOverHTTP(t)
 	s.seesVersion(t, client, byRegion, 2)
 	if again := ask(byRegion, nil); !again.Replayed || again.ReleaseID != first.ReleaseID || again.DataVersion != first.DataVersion ||
 		!again.AsOf.Equal(*first.AsOf) || again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != "2000" ||
@@ -191,6 +191,22 @@ func TestPreparedTables(t *testing.T) {
 	if _, err := client.Query(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: "SELECT count(*) FROM visits WHERE minutes > 8",
 		Epsilon: "1"}, ""); !isProblem(err, "policy/not-prepared") && !isProblem(err, "data/unavailable") {
 		t.Errorf("without a copy: %v", err)
+	}
+}
+
+// prepareOverHTTP makes a version of visits as docs/prepared.md says, but for curl.
+func (s *stack) prepareOverHTTP(t *testing.T) {
+	t.Helper()
+	steward := api.NewClient(s.url, s.token(t, "sam", "steward"))
+	job, err := steward.Prepare(t.Context(), "clinic", api.PrepareRequest{Table: "visits"})
+	for deadline := time.Now().Add(time.Minute); err == nil && job.Ended == nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the run has not ended within a minute: %+v", job)
+		}
+		job, err = steward.PrepareJob(t.Context(), "clinic", job.JobID)
+	}
+	if err != nil || job.State != "done" || len(job.Tables) != 1 || job.Tables[0].Version != 2 {
+		t.Errorf("%+v, %v", job, err)
 	}
 }
 

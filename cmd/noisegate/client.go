@@ -63,6 +63,7 @@ type questionFlags struct {
 	MaxRows      *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
 	MaxRowsTotal *int64            `help:"At most that many rows per person in all groups together; less noise where people are in many groups." placeholder:"N"`
 	Report       string            `enum:",kept" default:"" help:"Bought beside the answer, at a part of its price: kept, which part of the rows is in the figures." placeholder:"kept"`
+	Prepared     bool              `negatable:"" default:"true" help:"From a prepared copy, where that is no worse; --no-prepared asks the table itself."`
 	Latest       bool              `help:"From the newest version of a prepared copy, and paid for, where the answer of an earlier one would be free."`
 	gatewayFlags
 }
@@ -105,8 +106,13 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 	if f.Latest {
 		version = "latest"
 	}
+	var prepared *bool // absent: wherever a copy can answer
+	if !f.Prepared {
+		prepared = &f.Prepared
+	}
 	return api.QueryRequest{
-		Dataset: f.Dataset, SQL: sql, Params: params, MaxError: maxError,
+		Prepared: prepared,
+		Dataset:  f.Dataset, SQL: sql, Params: params, MaxError: maxError,
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
 		Mechanism: f.Mechanism, Selection: strings.TrimPrefix(f.Selection, "auto"), Confidence: f.confidence(), Dialect: f.Dialect,
 		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal, Report: f.Report, Version: version,

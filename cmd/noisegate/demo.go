@@ -125,11 +125,11 @@ func (d *demo) prepareDatabase(ctx context.Context) error {
 		return err
 	}
 	return d.step("data", func() (string, error) {
+		done := fmt.Sprintf("%s invented people and their visits loaded", groupThousands(fmt.Sprint(d.options.Rows)))
 		if d.database.leftover {
-			return "invented people of last time", nil
+			done = "invented people of last time"
 		}
-		return fmt.Sprintf("%s invented people and their visits loaded", groupThousands(fmt.Sprint(d.options.Rows))),
-			d.database.load(ctx, d.options.Rows)
+		return done, d.database.load(ctx, d.options.Rows)
 	})
 }
 
@@ -178,6 +178,7 @@ func (d *demo) configure(scratch string) error {
 	d.config.Auth.Issuer, d.config.Auth.Audience, d.config.Auth.Keys.HS256File = demoIssuer, demoAudience, keyFile
 	protected := config.NewDataset()
 	protected.DSN = d.database.dsn("noisegate_reader", demoProtected)
+	protected.PrepareDSN = d.database.dsn("noisegate_prepare", demoProtected)
 	protected.CatalogDSN = d.database.dsn(d.database.super, demoCatalog)
 	d.config.Datasets[demoDataset] = protected
 	return d.makeTokens()
@@ -275,7 +276,9 @@ func (d *demo) serve(ctx context.Context, on server.Listeners) error {
 	go func() { served <- g.Serve(ctx, on) }()
 	err := d.applyPolicy(ctx)
 	if err == nil && d.options.Once == "" {
-		err = d.loadVotes(ctx)
+		if err = d.prepareVisits(ctx); err == nil {
+			err = d.loadVotes(ctx)
+		}
 	}
 	if err != nil {
 		stop()
@@ -324,6 +327,39 @@ func (d *demo) applyPolicy(ctx context.Context) error {
 		_, err := steward.SetPolicy(ctx, demoDataset, demoPolicy, version)
 		return "policy and budgets applied", err
 	})
+}
+
+// prepareVisits has a copy made of the visits, as a steward would, over HTTP. One of last time (--keep) stays, and so do its answers.
+func (d *demo) prepareVisits(ctx context.Context) error {
+	steward := api.NewClient(d.url, d.tokens[auth.Steward])
+	return d.step("prepared copy", func() (string, error) {
+		if serves, err := d.copyServes(ctx); err != nil || serves {
+			return "prepared copy of last time", err
+		}
+		job, err := steward.Prepare(ctx, demoDataset, api.PrepareRequest{})
+		for serves := false; err == nil && !serves; {
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+			if job, err = steward.PrepareJob(ctx, demoDataset, job.JobID); err != nil || job.Ended == nil {
+				continue
+			}
+			if job.State != "done" {
+				return "", errors.New(job.Tables[0].Problem)
+			}
+			serves, err = d.copyServes(ctx) // once the gateway has looked
+		}
+		return "visits prepared: a copy with few rows of each person", err
+	})
+}
+
+// copyServes reports whether questions about visits are answered from a copy.
+func (d *demo) copyServes(ctx context.Context) (bool, error) {
+	estimate, err := api.NewClient(d.url, d.tokens[auth.Analyst]).Estimate(ctx, api.QueryRequest{Dataset: demoDataset,
+		SQL: "SELECT count(*) FROM visits", Epsilon: "0.1"})
+	return err == nil && estimate.AsOf != nil, err
 }
 
 // show does what was asked for: one line for scripts, one answer, or the tour.

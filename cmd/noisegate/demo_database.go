@@ -29,6 +29,16 @@ const (
 	demoCatalog   = "noisegate_demo_catalog" // the twin of the protected one, without a row
 )
 
+// demoUpgrade gives the tables of an older demo what preparing them needs.
+const demoUpgrade = `
+DO $$BEGIN
+	IF NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = 'public.visits'::regclass AND indisprimary) THEN
+		ALTER TABLE public.visits ADD PRIMARY KEY (visit_id);
+	END IF;
+END$$;
+GRANT USAGE ON SCHEMA public TO noisegate_prepare;
+GRANT SELECT ON public.visits TO noisegate_prepare;`
+
 // demoDatabase is the PostgreSQL that a demo runs on: a private server, or two databases on a server of the user's.
 type demoDatabase struct {
 	server   *pgserver.Server                       // nil on a server of the user's
@@ -159,10 +169,13 @@ func (d *demoDatabase) prepare(ctx context.Context) error {
 	})
 }
 
-// load fills the protected database with invented people.
+// load fills the protected database with invented people, or gives those of an older demo what they lack.
 func (d *demoDatabase) load(ctx context.Context, rows int) error {
 	if d.leftover {
-		return nil
+		return d.as(ctx, d.super, demoProtected, func(conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, deploy.Roles()+demoUpgrade)
+			return err
+		})
 	}
 	return d.as(ctx, d.super, demoProtected, func(conn *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {

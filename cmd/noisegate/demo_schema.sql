@@ -16,7 +16,7 @@ CREATE TABLE public.people (
 	income         text NOT NULL
 );
 CREATE TABLE public.visits (
-	visit_id  int NOT NULL,
+	visit_id  int PRIMARY KEY,
 	person_id int NOT NULL,
 	day       date NOT NULL,
 	region    text NOT NULL,
@@ -24,3 +24,5 @@ CREATE TABLE public.visits (
 );
 CREATE TABLE public.regions (name text PRIMARY KEY);
 GRANT SELECT ON public.people, public.visits, public.regions TO noisegate_reader;
+GRANT USAGE ON SCHEMA public TO noisegate_prepare;
+GRANT SELECT ON public.visits TO noisegate_prepare;

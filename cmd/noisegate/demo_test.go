@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"noisegate/api"
 	"noisegate/cmd/noisegate/demodata"
 	"noisegate/cmd/noisegate/internal/config"
@@ -299,7 +301,9 @@ func TestDemoTour(t *testing.T) {
 		"ready after", "/docs\n", "raw n", "Married-AF-spouse",
 		"raw SQL also lists Holand-Netherlands, with exactly 1 person; the gateway leaves it out",
 		"votes of 250 teachers on 400 pictures loaded and sealed", "pate label digits 0 1 2 3 --sigma 40",
-		"spent epsilon 0.5 (1.5 left)", "raw SQL, by subtraction: the one person from Holand-Netherlands works",
+		"spent epsilon 0.5 (1.5 left)", "spent epsilon 0.25 (1.25 left)",
+		"visits prepared: a copy with few rows of each person", " answered from visits prepared 1 as of ",
+		"raw SQL, by subtraction: the one person from Holand-Netherlands works",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the tour does not say %q:\n%s", want, text.String())
@@ -357,12 +361,30 @@ func TestDemoKeep(t *testing.T) {
 	if strings.Contains(out, "PostgreSQL") || !strings.Contains(errs, "PostgreSQL") {
 		t.Errorf("progress belongs on standard error, so that the answer can be piped: %q", out)
 	}
+	olderDemo(t, dir)
 	code, out, errs = runDemo(t, "--keep="+dir, "--once", "SELECT count(*) FROM people")
 	if code != exitOK || !strings.Contains(out, "nothing spent") {
 		t.Errorf("exit code %d: the same question must be a replay: %s%s", code, out, errs)
 	}
-	if !strings.Contains(errs, "of last time") {
+	if !strings.Contains(errs, "invented people of last time") {
 		t.Errorf("the data was made again: %s", errs)
+	}
+}
+
+// olderDemo makes what is kept like that of a demo that prepared nothing.
+func olderDemo(t *testing.T, dir string) {
+	t.Helper()
+	d, _, err := startDemoDatabase(t.Context(), askedServer(t), dir)
+	if err == nil {
+		err = d.as(t.Context(), d.super, demoProtected, func(conn *pgx.Conn) error {
+			_, err := conn.Exec(t.Context(), "DROP SCHEMA noisegate_prepared CASCADE; ALTER TABLE public.visits DROP CONSTRAINT visits_pkey; "+
+				"REVOKE ALL ON public.visits FROM noisegate_prepare")
+			return err
+		})
+		err = errors.Join(err, d.close(t.Context()))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

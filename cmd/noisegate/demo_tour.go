@@ -21,14 +21,14 @@ import (
 // maxTourRows is how many rows of an answer the tour prints.
 const maxTourRows = 8
 
-// tour asks three questions over HTTP and shows each answer beside what the same text gives as raw SQL. The raw answers come
+// tour asks four questions over HTTP and shows each answer beside what the same text gives as raw SQL. The raw answers come
 // from the superuser that made the demo's people up; the gateway has no part in them.
 func (d *demo) tour(ctx context.Context) error {
 	if err := d.writeTokens(); err != nil {
 		return err
 	}
 	d.welcome()
-	for _, stop := range []func(context.Context) error{d.tourGroups, d.tourPrivateKeys, d.tourDifference} {
+	for _, stop := range []func(context.Context) error{d.tourGroups, d.tourPrivateKeys, d.tourDifference, d.tourPrepared} {
 		if err := stop(ctx); err != nil {
 			return err
 		}
@@ -121,6 +121,23 @@ func (d *demo) tourDifference(ctx context.Context) error {
 	exact := difference(raw[""][0], raw[""][1])
 	fmt.Fprintf(d.Out, " raw SQL, by subtraction: the one person from %s works %s hours a week; the gateway's difference is %s\n",
 		demodata.TheOne, exact, noisy)
+	return nil
+}
+
+// tourPrepared asks of a table that has a prepared copy, and says what the same price gives of the table itself.
+func (d *demo) tourPrepared(ctx context.Context) error {
+	question := api.QueryRequest{SQL: "SELECT region, count(*) AS n FROM visits GROUP BY 1 ORDER BY n DESC", Epsilon: "0.25"}
+	answer, _, err := d.compare(ctx, question)
+	if err != nil {
+		return err
+	}
+	question.Dataset, question.Prepared = demoDataset, new(bool)
+	itself, err := api.NewClient(d.url, d.tokens[auth.Analyst]).Estimate(ctx, question)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.Out, " answered from %s; of the table itself this price gives ± %s\n", answer.DataVersion,
+		groupThousands(itself.Outputs[0].HalfWidth.String()))
 	return nil
 }
 

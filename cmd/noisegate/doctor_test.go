@@ -142,14 +142,7 @@ func TestDoctor(t *testing.T) {
 	}
 
 	// Prepared tables are looked at as the role that prepares them.
-	prepares := s.write(t, "prepares.policy.yaml", strings.Replace(string(demoPolicy), "    max_groups: 3\n    columns:\n      visit_id",
-		"    max_groups: 3\n    prepare: {max_rows: 15}\n    columns:\n      visit_id", 1))
-	if err := s.database.as(t.Context(), s.database.super, demoProtected, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(t.Context(), "ALTER TABLE visits ADD PRIMARY KEY (visit_id); GRANT SELECT ON visits TO noisegate_prepare")
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	prepares := s.write(t, "prepares.policy.yaml", string(demoPolicy))
 	s.expect(t, nil, exitOK, "version 2 applied", "policy", "apply", prepares)
 	preparer := config.Environment{"NOISEGATE_DATASETS_CENSUS_PREPARE_DSN": s.database.dsn("noisegate_prepare", demoProtected).Reveal()}
 	expect(t, nil, doctor.Warn, "the policy asks for prepared copies", "noisegate_prepare")

@@ -7,12 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"noisegate/catalog"
 	"noisegate/cmd/noisegate/internal/server"
 	"noisegate/gateway/pgexec"
-	"noisegate/mechanisms"
 )
 
 // prepareCommand makes copies of tables, as the policy in force asks for them.
@@ -37,9 +34,9 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 	case dataset.PrepareDSN.IsZero():
 		return usage(fmt.Errorf("datasets.%s.prepare_dsn is missing: the connection string of the role noisegate_prepare", c.Dataset))
 	}
-	reader, err := pgx.ParseConfig(dataset.DSN.Reveal())
+	role, err := server.Preparer(config, c.Dataset)
 	if err != nil {
-		return usage(errors.New("a connection string cannot be read")) // the cause may quote a password
+		return usage(err)
 	}
 	control, err := server.OpenPool(ctx, config.Control.DSN)
 	if err != nil {
@@ -50,9 +47,6 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	sampler := mechanisms.NewSampler()
-	role := pgexec.PrepareConfig{DSN: dataset.PrepareDSN.Reveal(), Reader: reader.User, Versions: config.Versions,
-		Seed: func() int64 { return int64(sampler.Uniform(1 << 63)) }}
 	switch {
 	case c.Check:
 		return c.check(ctx, a, role, revision.Snapshot)
@@ -77,7 +71,7 @@ func (c *prepareCommand) prepare(ctx context.Context, a *app, role pgexec.Prepar
 			return errors.Join(failed, ctx.Err())
 		}
 		begun := a.now()
-		version, err := pgexec.Prepare(ctx, role, on, t)
+		version, err := role.Prepare(ctx, on, t, nil)
 		if version != nil {
 			fmt.Fprintf(a.Out, "%s: version %d as of %s serves, made in %s\n", version.Table, version.Number,
 				version.AsOf.UTC().Format(time.RFC3339), a.now().Sub(begun).Round(time.Second))
@@ -190,19 +184,11 @@ func (c *prepareCommand) drop(ctx context.Context, a *app, role pgexec.PrepareCo
 }
 
 // names reports whether the command line names a table, or none.
-func (c *prepareCommand) names(t catalog.TableName) bool {
-	return c.Table == "" || c.Table == t.String() || c.Table == t.Schema+"."+t.Name
-}
+func (c *prepareCommand) names(t catalog.TableName) bool { return c.Table == "" || t.Is(c.Table) }
 
 // wanted are the tables to be prepared.
 func (c *prepareCommand) wanted(on *catalog.Snapshot) ([]*catalog.Table, error) {
-	var all []*catalog.Table
-	for _, t := range on.Tables {
-		name := catalog.TableName{Schema: t.Schema, Name: t.Name}
-		if t.Prepare > 0 && c.names(name) {
-			all = append(all, t)
-		}
-	}
+	all := on.Prepared(c.Table)
 	if len(all) == 0 && c.Table != "" {
 		return nil, usage(fmt.Errorf("the policy in force has no prepare for a table %s", c.Table))
 	}

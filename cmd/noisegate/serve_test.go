@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	s := &site{database: d, dir: t.TempDir(), address: freeAddress(t)}
-	s.policy = s.write(t, "census.policy.yaml", string(demoPolicy))
+	s.policy = s.write(t, "census.policy.yaml", unprepared())
 	s.config = s.write(t, "noisegate.yaml", fmt.Sprintf(`
 http: {listen: %q}
 control: {dsn: %q, owner_dsn: %q}
@@ -62,6 +63,11 @@ datasets:
 `, s.address, d.dsn("noisegate", demoControl).Reveal(), d.dsn("noisegate_owner", demoControl).Reveal(),
 		s.write(t, "hs256.key", strings.Repeat("0123456789abcdef", 3)), d.dsn("noisegate_reader", demoProtected).Reveal()))
 	return s
+}
+
+// unprepared is the demo's policy, which asks for no copy.
+func unprepared() string {
+	return regexp.MustCompile(`(?m)^ *prepare: .*\n`).ReplaceAllString(string(demoPolicy), "")
 }
 
 func (s *site) write(t *testing.T, name, text string) string {
@@ -156,7 +162,7 @@ func TestOperation(t *testing.T) {
 	s.expect(t, nil, exitOK, "census: version 1 applied", "policy", "apply", s.policy)
 	s.expect(t, nil, exitOK, "renewed: nothing", "policy", "diff", s.policy)
 	s.expect(t, nil, exitOK, "census: version 1 is in force already", "policy", "apply", s.policy)
-	if _, out, _ := s.run(t, nil, "policy", "export", demoDataset); out != string(demoPolicy) {
+	if _, out, _ := s.run(t, nil, "policy", "export", demoDataset); out != unprepared() {
 		t.Errorf("the exported policy is not the one that was applied: %s", out)
 	}
 
@@ -176,7 +182,7 @@ func TestOperation(t *testing.T) {
 	s.expect(t, steward, exitOK, "analyst:ana", "budget", "show", demoDataset, "--accounts")
 
 	// A policy that another process applies is noticed.
-	narrower := s.write(t, "narrower.yaml", strings.Replace(string(demoPolicy), "bounds: [17, 90]", "bounds: [18, 80]", 1))
+	narrower := s.write(t, "narrower.yaml", strings.Replace(unprepared(), "bounds: [17, 90]", "bounds: [18, 80]", 1))
 	s.expect(t, nil, exitOK, "census: version 2 applied", "policy", "apply", narrower)
 	waitForVersion(t, api.NewClient(client["NOISEGATE_URL"], client["NOISEGATE_TOKEN"]), 2)
 
@@ -208,7 +214,7 @@ func waitForVersion(t *testing.T, client *api.Client, version int64) {
 func (s *site) policyMistakes(t *testing.T) {
 	t.Helper()
 	bad := s.write(t, "bad.yaml", strings.NewReplacer("age:            {bounds", "aeg:            {bounds",
-		"income:         {domain", "incom:         {domain").Replace(string(demoPolicy)))
+		"income:         {domain", "incom:         {domain").Replace(unprepared()))
 	code, out, errs := s.run(t, nil, "policy", "check", bad)
 	if code != exitRefused || out != "" || strings.Count(errs, bad+":") != 2 || !strings.Contains(errs, `did you mean "age"`) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)

@@ -131,7 +131,8 @@ func New(t testing.TB, server *pgserver.Server, o Options) *Gateway {
 		}
 	}
 	control, protected := pgtest.On(t, server), pgtest.Protected(t, DDL)
-	g, err := Assemble(t.Context(), Databases{Ledger: control.LedgerDSN, Reader: protected.ReaderDSN}, o)
+	g, err := Assemble(t.Context(), Databases{Ledger: control.LedgerDSN, Reader: protected.ReaderDSN,
+		Prepare: protected.As("noisegate_prepare")}, o)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -147,6 +148,8 @@ func New(t testing.TB, server *pgserver.Server, o Options) *Gateway {
 type Databases struct {
 	Ledger string // DSN of the control database, for its ledger's role
 	Reader string // DSN of the protected database, for the reader's role
+	// DSN of the protected database, for the role that prepares; "": the gateway prepares nothing. The reader is noisegate_reader.
+	Prepare string
 }
 
 // Assemble puts a gateway together over databases that are ready. The caller closes it.
@@ -191,6 +194,11 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
 		Calculator: calculator, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
 		Abandoned: time.Minute, Fairness: o.Fairness, Log: o.Log,
+	}
+	if d.Prepare != "" {
+		dataset := parts.Datasets[Dataset]
+		dataset.Preparer = pgexec.PrepareConfig{DSN: d.Prepare, Reader: "noisegate_reader", Seed: func() int64 { return 1 }}
+		parts.Datasets[Dataset] = dataset
 	}
 	if o.Change != nil {
 		o.Change(&parts)

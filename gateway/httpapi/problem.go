@@ -31,7 +31,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusMethodNotAllowed
 	case fault.CodeRequestNotAcceptable:
 		return http.StatusNotAcceptable
-	case fault.CodeRequestInFlight, fault.CodePateRedefined, fault.CodeCollectRedefined:
+	case fault.CodeRequestInFlight, fault.CodePateRedefined, fault.CodeCollectRedefined, fault.CodePreparing:
 		return http.StatusConflict
 	case fault.CodePolicyConflict:
 		return http.StatusPreconditionFailed

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"net/url"
+
 	"noisegate/api"
 	"noisegate/gateway"
 	"noisegate/internal/fault"
@@ -59,4 +61,22 @@ func (s *server) audit(x *exchange, page gateway.JournalPage) (*api.AuditPage, e
 
 func (s *server) refusals(_ *exchange, dataset string) (*api.RefusalList, error) {
 	return s.service.Refusals(dataset)
+}
+
+func (s *server) prepareTables(x *exchange, r pair[string, *api.PrepareRequest]) (*api.PrepareJob, error) {
+	return s.service.PrepareTables(x.r.Context(), x.who, r.first, *r.second)
+}
+
+// sendBegun answers who began a run, which goes on, with where it tells how far it is.
+func sendBegun(x *exchange, job *api.PrepareJob) error {
+	x.w.Header().Set("Location", "/v1/datasets/"+url.PathEscape(job.Dataset)+"/prepare/"+job.JobID)
+	return accepted(x, job)
+}
+
+func (s *server) prepareJob(_ *exchange, r pair[string, string]) (*api.PrepareJob, error) {
+	return s.service.PrepareJob(r.first, r.second)
+}
+
+func (s *server) cancelPrepare(_ *exchange, r pair[string, string]) (*api.PrepareJob, error) {
+	return s.service.CancelPrepare(r.first, r.second)
 }

@@ -67,14 +67,26 @@ func list(ctx context.Context, conn *pgx.Conn, wanted bool) (there bool, err err
 	return there || wanted, err
 }
 
-// Prepare makes a new version of the copy of a table of a snapshot, and drops those that none serves any more. Its errors say what to do,
-// and nothing of a row.
-func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *catalog.Table) (*catalog.Version, error) {
+// The steps of a run, in this order.
+const (
+	StepUnits       = "units"       // units get their numbers
+	StepRows        = "rows"        // rows are copied
+	StepConstraints = "constraints" // indexes and constraints are made; the version serves at the end of it
+	StepCleanup     = "cleanup"     // versions that none reads any more are dropped
+)
+
+// Prepare makes a new version of the copy of a table of a snapshot, and drops those that none serves any more. It calls begins, unless that
+// is nil, as each step begins. Its errors say what to do, and nothing of a row; where there is a version beside one, that version serves.
+func (c PrepareConfig) Prepare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (*catalog.Version,
+	error) {
+	if begins == nil {
+		begins = func(string) {}
+	}
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer leave(ctx, conn)
 	reader := pgx.Identifier{c.Reader}.Sanitize()
 	if _, err := list(ctx, conn, true); err != nil {
 		return nil, unlisted(err)
@@ -87,12 +99,13 @@ func Prepare(ctx context.Context, c PrepareConfig, on *catalog.Snapshot, t *cata
 	}
 	var version *catalog.Version
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-		version, err = prepareIn(ctx, tx, on, t, c.Seed(), reader)
+		version, err = c.prepareIn(ctx, tx, on, t, begins)
 		return err
 	})
 	if err != nil {
 		return nil, unprepared(err)
 	}
+	begins(StepCleanup)
 	// Scans of an index alone, which counts are, need what VACUUM knows of pages. A version serves without: there is no error to tell.
 	made := on.CopyOf(t, *version)
 	_, _ = conn.Exec(ctx, "VACUUM "+pgx.Identifier{made.Schema, made.Name}.Sanitize())
@@ -123,10 +136,17 @@ func (c PrepareConfig) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, fault.DataUnavailable(quiet(err))
 	}
 	if err := c.refuse(ctx, conn); err != nil {
-		_ = conn.Close(context.WithoutCancel(ctx))
+		leave(ctx, conn)
 		return nil, err
 	}
 	return conn, nil
+}
+
+// leave closes a connection. Where what ran on it was cancelled it waits until the server was told so: else that would run on, and its lock
+// would be in the way of the next run.
+func leave(ctx context.Context, conn *pgx.Conn) {
+	_ = conn.Close(context.WithoutCancel(ctx))
+	<-conn.PgConn().CleanupDone()
 }
 
 // refuse says why a connection is not used: its server's version or encoding, or what its role may do beyond its task.
@@ -176,8 +196,8 @@ func undone(err, otherwise error) error {
 }
 
 // prepareIn makes a version in a transaction that has not read anything yet.
-func prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.Table, seed int64, reader string) (*catalog.Version,
-	error) {
+func (c PrepareConfig) prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (
+	*catalog.Version, error) {
 	source := pgx.Identifier{t.Schema, t.Name}.Sanitize()
 	v := &catalog.Version{Table: catalog.TableName{Schema: t.Schema, Name: t.Name}}
 	for _, lock := range []string{"noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE", source + " IN ACCESS SHARE MODE"} {
@@ -196,6 +216,7 @@ func prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.
 	if err := stillHolds(ctx, tx, build.Conditions); err != nil {
 		return nil, err
 	}
+	begins(StepUnits)
 	// Without indexes: whether the numbers' own are whole is what is to be seen.
 	for _, text := range []string{build.NeedUnits, build.AddUnits, build.Create,
 		"SET LOCAL enable_indexscan = off", "SET LOCAL enable_indexonlyscan = off", "SET LOCAL enable_bitmapscan = off"} {
@@ -210,9 +231,12 @@ func prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.
 	if !keys {
 		return nil, errNumbers
 	}
-	if _, err := tx.Exec(ctx, build.Fill, seed); err != nil {
+	begins(StepRows)
+	if _, err := tx.Exec(ctx, build.Fill, c.Seed()); err != nil {
 		return nil, err
 	}
+	begins(StepConstraints)
+	reader := pgx.Identifier{c.Reader}.Sanitize()
 	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
 	for _, text := range append(build.Constrain, "ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader) {
 		if _, err := tx.Exec(ctx, text); err != nil {

@@ -73,7 +73,7 @@ func prepareConfig(p *pgtest.ProtectedDatabase, seed int64) pgexec.PrepareConfig
 func prepared(t *testing.T, p *pgtest.ProtectedDatabase, d *pgexec.Database, on *catalog.Snapshot, seed int64) *catalog.Snapshot {
 	t.Helper()
 	table, _ := on.Table("", "visits")
-	made, err := pgexec.Prepare(t.Context(), prepareConfig(p, seed), on, table)
+	made, err := prepareConfig(p, seed).Prepare(t.Context(), on, table, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +393,7 @@ func TestVersionsInUse(t *testing.T) {
 	prepared(t, p, d, on, 2)
 	first, _ := serving.Named("", "visits")
 	release := locked(t, p, first.Schema+"."+first.Name+" IN ACCESS SHARE MODE")
-	made, err := pgexec.Prepare(t.Context(), prepareConfig(p, 3), on, table)
+	made, err := prepareConfig(p, 3).Prepare(t.Context(), on, table, nil)
 	if made == nil || made.Number != 3 || err == nil || !strings.Contains(err.Error(), "version 3 serves; those before it could not be") {
 		t.Errorf("%+v, %v", made, err)
 	}
@@ -537,7 +537,7 @@ func TestPrepareRefuses(t *testing.T) {
 			if (err == nil) != c.unseen || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("before a run: %v, want %q: %t", err, c.want, !c.unseen)
 			}
-			if _, err := pgexec.Prepare(t.Context(), config, on, table); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := config.Prepare(t.Context(), on, table, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			p.Exec(t, c.undo)
@@ -593,7 +593,7 @@ func TestNumbersAreKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Exec(t, "ALTER TABLE "+numbers+" DROP CONSTRAINT "+key, "INSERT INTO "+numbers+" (id) SELECT id FROM "+numbers+" LIMIT 1")
-	if _, err := pgexec.Prepare(t.Context(), prepareConfig(p, 2), on, table); err == nil || !strings.Contains(err.Error(), "is there twice") {
+	if _, err := prepareConfig(p, 2).Prepare(t.Context(), on, table, nil); err == nil || !strings.Contains(err.Error(), "is there twice") {
 		t.Errorf("got %v", err)
 	}
 	if versions, err := d.Versions(t.Context(), "d"); err != nil || len(versions) != 1 || versions[0].Number != 1 {
@@ -622,7 +622,7 @@ func TestPrepareIsKilled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		var run sync.WaitGroup
 		run.Go(func() {
-			if _, err := pgexec.Prepare(ctx, prepareConfig(p, 3), on, table); err == nil {
+			if _, err := prepareConfig(p, 3).Prepare(ctx, on, table, nil); err == nil {
 				ended++
 			}
 		})
@@ -649,6 +649,58 @@ func TestPrepareIsKilled(t *testing.T) {
 		t.Errorf("after the next run there are %v", tables)
 	}
 	t.Logf("%d of %d runs came to their end", ended, rounds)
+}
+
+// A run that is cancelled while a statement of its runs has let go of all its locks when it ends: the next one can begin.
+func TestPrepareIsCancelled(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	fillVisits(t, p, rand.New(rand.NewPCG(16, 10)))
+	on := provenSnapshot(t, d, preparedPolicy)
+	table, _ := on.Table("", "visits")
+	prepared(t, p, d, on, 1)
+	units, _ := on.UnitsOf(table)
+	release := locked(t, p, "noisegate_prepared."+units+" IN SHARE MODE")
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var steps []string
+	ended := make(chan error, 1)
+	go func() {
+		_, err := prepareConfig(p, 2).Prepare(ctx, on, table, func(step string) { steps = append(steps, step) })
+		ended <- err
+	}()
+	watch := p.Conn(t, p.DSN)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // or it gives up by itself
+		var waits bool
+		if err := watch.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name = 'noisegate prepare' AND wait_event_type = 'Lock')`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if waits || len(ended) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the run does not wait for the units within a minute")
+		}
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a run that was cancelled made a version")
+	}
+	if !slices.Equal(steps, []string{pgexec.StepUnits}) {
+		t.Errorf("it came to %v", steps)
+	}
+	p.Exec(t, "BEGIN; LOCK TABLE noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE NOWAIT; ROLLBACK")
+	release()
+	steps = nil
+	if _, err := prepareConfig(p, 2).Prepare(t.Context(), on, table, func(step string) { steps = append(steps, step) }); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(steps, []string{pgexec.StepUnits, pgexec.StepRows, pgexec.StepConstraints, pgexec.StepCleanup}) {
+		t.Errorf("the next run's steps are %v", steps)
+	}
 }
 
 // Tables of every kind that can be prepared are, whatever their columns and names are like; others the policy refuses.
@@ -703,7 +755,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 				return
 			}
 			on := provenSnapshot(t, d, document)
-			if _, err := pgexec.Prepare(t.Context(), prepareConfig(p, 1), on, on.Tables[0]); err != nil {
+			if _, err := prepareConfig(p, 1).Prepare(t.Context(), on, on.Tables[0], nil); err != nil {
 				t.Fatal(err)
 			}
 			versions, err := d.Versions(t.Context(), "d")

@@ -10,6 +10,8 @@ const (
 	CodeUnknownDataset Code = "policy/unknown-dataset"
 	CodePreparedOnly   Code = "policy/prepared-only"
 	CodeNotPrepared    Code = "policy/not-prepared"
+	CodeCannotPrepare  Code = "policy/cannot-prepare"
+	CodePreparing      Code = "policy/preparing"
 )
 
 // PolicyInvalid refuses a policy file: message names what is wrong where. Stewards read it, so it may name anything of the
@@ -43,6 +45,28 @@ func NotPrepared(table string) *Error {
 	return &Error{Code: CodeNotPrepared, Msg: fmt.Sprintf("table %s is read in its prepared copy only, and no copy is there that its policy "+
 		"asks for", Quote(table)),
 		Hint: "ask the data's steward to run noisegate prepare"}
+}
+
+// NoPreparer refuses to prepare tables of a dataset for which the gateway has no connection as the role that prepares.
+func NoPreparer(dataset string) *Error {
+	return &Error{Code: CodeCannotPrepare, Msg: fmt.Sprintf("this gateway does not prepare tables of dataset %s", Quote(dataset)),
+		Hint: "give it datasets.NAME.prepare_dsn, or run noisegate prepare where that is known"}
+}
+
+// NothingToPrepare refuses to prepare a table that the policy asks no copy of; the name is "" where it asks none at all.
+func NothingToPrepare(table string) *Error {
+	what := "no table"
+	if table != "" {
+		what = "no table " + Quote(table)
+	}
+	return &Error{Code: CodeCannotPrepare, Msg: "the policy in force has prepare for " + what,
+		Hint: "write prepare: {max_rows: N} at the table, and apply the policy"}
+}
+
+// Preparing refuses a second run that prepares tables of a dataset, while one is running.
+func Preparing(dataset, job string) *Error {
+	return &Error{Code: CodePreparing, Msg: fmt.Sprintf("tables of dataset %s are being prepared by the run %s", Quote(dataset), job),
+		Hint: "wait until it ends, or cancel it", Details: []Detail{{Name: "job_id", Value: job}}}
 }
 
 // PolicyConflict refuses a change that was based on another version than the current one; 0 stands for no version at all.

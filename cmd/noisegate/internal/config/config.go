@@ -102,7 +102,7 @@ type Dataset struct {
 	Quantum          time.Duration // answers leave at quantum·2ᵏ; 0 switches that off
 	Connections      int           // at most that many at a time
 	Insecure         bool          // as in Control
-	PrepareDSN       DSN           // of the role that prepares tables, for `prepare` only
+	PrepareDSN       DSN           // of the role that prepares tables, for that alone; none: only who has one elsewhere prepares
 	CatalogDSN       DSN           // of the catalog twin, as its owner; none: queries about names and types are refused
 	StewardKeysFile  string        // public keys of those whose signature alone raises caps; see journal.StewardKeys
 }

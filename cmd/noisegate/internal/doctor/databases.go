@@ -282,12 +282,11 @@ func (d *doctor) copies(ctx context.Context, key string, c *config.Dataset, on *
 			"is missing, and the policy asks for prepared copies")
 		return
 	}
-	reader, err := pgx.ParseConfig(c.DSN.Reveal())
+	role, err := server.Preparer(d.config, on.Dataset)
 	if err != nil {
 		d.fail(key+".dsn", "write it as postgres://role@host/database", "cannot be read") // the cause may quote a password
 		return
 	}
-	role := pgexec.PrepareConfig{DSN: c.PrepareDSN.Reveal(), Reader: reader.User, Versions: d.config.Versions}
 	states, err := role.State(ctx, on)
 	if err != nil {
 		d.failed(key+".prepare_dsn", err, "run deploy/roles.sql in this database")

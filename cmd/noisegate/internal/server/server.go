@@ -253,8 +253,14 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		if err != nil {
 			return err
 		}
-		datasets[name] = gateway.Dataset{Data: database, Copies: database, Stewards: stewards, Quantum: g.config.Datasets[name].Quantum,
-			Timeout: g.config.Datasets[name].Timeout()}
+		var preparer gateway.Preparer
+		if !g.config.Datasets[name].PrepareDSN.IsZero() {
+			if preparer, err = Preparer(g.config, name); err != nil {
+				return config.Wrong(err)
+			}
+		}
+		datasets[name] = gateway.Dataset{Data: database, Copies: database, Preparer: preparer, Stewards: stewards,
+			Quantum: g.config.Datasets[name].Quantum, Timeout: g.config.Datasets[name].Timeout()}
 		votes[name], rows[name] = database, database
 	}
 	signer, err := g.config.Control.Signer()
@@ -313,6 +319,16 @@ func (g *Server) openWire(ctx context.Context, questions pgwire.Questions) (err 
 	}
 	g.wire, err = pgwire.New(wire)
 	return err
+}
+
+// Preparer is how tables of a dataset are prepared that has a prepare_dsn.
+func Preparer(c *config.Config, dataset string) (pgexec.PrepareConfig, error) {
+	reader, err := pgx.ParseConfig(c.Datasets[dataset].DSN.Reveal())
+	if err != nil {
+		return pgexec.PrepareConfig{}, errors.New("a connection string cannot be read") // the cause may quote a password
+	}
+	return pgexec.PrepareConfig{DSN: c.Datasets[dataset].PrepareDSN.Reveal(), Reader: reader.User, Versions: c.Versions,
+		Seed: func() int64 { return int64(mechanisms.NewSampler().Uniform(1 << 63)) }}, nil
 }
 
 // openTwins opens the catalog twins; nil where no dataset has one.
@@ -382,6 +398,7 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 	}
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
 	group.Go(func() error { g.service.KeepReady(ctx); return nil })
+	group.Go(func() error { g.service.KeepPreparing(ctx); return nil })
 	group.Go(func() error { g.keepAnchor(ctx); return nil })
 	group.Go(func() error {
 		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return g.sameSchema(ctx) })
