@@ -228,6 +228,59 @@ func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
 	}
 }
 
+// Models that were sold by earlier versions are known by the same fingerprints, and so given again free, however statements are printed.
+func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
+	people, events := parseSnapshot(t, fitTables, fitPolicy), parseSnapshot(t, seriesTables, seriesPolicy)
+	fit := func(on *catalog.Snapshot, q FitQuestion, o FitOptions) ([32]byte, error) {
+		o.Rho, o.Confidence = mechanisms.RhoUnit, 0.95
+		p, err := NewFit(q, on, o)
+		if err != nil {
+			return [32]byte{}, err
+		}
+		return p.Fingerprint(), nil
+	}
+	where := "age > 30 AND sex = 'Male'"
+	for name, c := range map[string]struct {
+		of   func() ([32]byte, error)
+		want string
+	}{
+		"moments": {func() ([32]byte, error) {
+			return fit(people, FitQuestion{From: "people", Where: where, Target: rich, Model: FitRidge, Features: thirteen()},
+				FitOptions{})
+		}, "1bc3e0be81aa9946"},
+		"gradients": {func() ([32]byte, error) {
+			return fit(people, FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()}, FitOptions{Passes: 30})
+		}, "3de762ca0bf7903c"},
+		"several rows": {func() ([32]byte, error) {
+			return fit(events, FitQuestion{From: "events", Target: "y", Model: FitLogistic, Features: features("n")}, FitOptions{Passes: 2})
+		}, "90a3d068c15d3e6c"},
+		"clusters": {func() ([32]byte, error) {
+			p, err := NewClustering(ClusterQuestion{From: "people", Where: where, Columns: features("age", "ln(1 + capital_gain)"), Centres: 3},
+				people, ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit})
+			if err != nil {
+				return [32]byte{}, err
+			}
+			return p.Fingerprint(), nil
+		}, "47835f07f22dd30e"},
+		"scores": {func() ([32]byte, error) {
+			p, err := NewScoring(ScoreQuestion{From: "events", Columns: features("n"), Centres: [][]float64{{10}, {90}},
+				CalinskiHarabasz: true, Silhouette: true}, events, ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+			if err != nil {
+				return [32]byte{}, err
+			}
+			return p.Fingerprint(), nil
+		}, "137bf8df31c52ddb"},
+	} {
+		got, err := c.of()
+		if err != nil {
+			t.Fatal(err, errors.Unwrap(err))
+		}
+		if text := fmt.Sprintf("%x", got[:8]); text != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
+	}
+}
+
 // A fit is the same under another version of the policy, and another one where what it rests on has changed.
 func TestFitsRestOnFacts(t *testing.T) {
 	fingerprint := func(policy string, change func(*catalog.Snapshot)) [32]byte {

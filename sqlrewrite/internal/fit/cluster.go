@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math/big"
 
@@ -10,7 +9,6 @@ import (
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/internal/stability"
 )
 
 // ClusterQuestion asks for centres of rows, as texts of SQL.
@@ -47,7 +45,6 @@ type Clustering struct {
 	moments  []release
 	step     release
 	places   sqlprint.ClusterArguments
-	identity [32]byte
 }
 
 // release is a statement whose sums are released together.
@@ -93,14 +90,8 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 	p := &Clustering{options: o, rowSums: sumsOf(q.From, q.Where, q.Columns)}
 	p.clusters = sqlprint.Clusters{Centres: q.Centres}
 	p.clusters.Coordinates = min(len(q.Columns), max(leastCoordinates, q.Centres-2), sqlprint.MaxCoordinates)
-	err := p.bindQuestion(on, p.load, "ask for fewer iterations, columns or centres")
-	if err != nil {
-		return nil, err
-	}
-	if p.bounding, err = stability.ChooseBounding(p.query, stability.Bounds{MaxRows: o.MaxRows}); err != nil {
-		return nil, err
-	}
-	if p.clusters.Factors, err = p.weighty(); err != nil {
+	var err error
+	if p.clusters.Factors, err = p.factors(on, p.load, "ask for fewer iterations, columns or centres", o.MaxRows); err != nil {
 		return nil, err
 	}
 	p.moments = p.momentsOf()
@@ -108,15 +99,8 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 	if err := p.prices(); err != nil {
 		return nil, err
 	}
-	for _, r := range p.releases() {
-		r.part.Releases = p.statistics()
-		printer := sqlprint.NewStatementPrinter(p.query, p.bounding, &r.part)
-		if r == &p.step {
-			p.places = printer.PrintClusters(p.clusters)
-		} else {
-			printer.PrintVector(r.vector)
-		}
-		if err := proven(&r.part, p.claim(r), on, o.Proofs); err != nil {
+	for _, r := range p.releases() { // the step, which has the places, comes last
+		if err := p.prove(r, on, o.Proofs, func(s *sqlprint.StatementPrinter) { p.places = p.print(r, s) }); err != nil {
 			return nil, err
 		}
 	}
@@ -129,15 +113,27 @@ func sumsOf(from, where string, columns []Feature) rowSums {
 	return rowSums{bound: &bound{Question: Question{From: from, Where: where, Features: columns}, norm: new(big.Rat)}}
 }
 
-// weighty are the factors of the columns, none of which counts for nothing.
-func (b *bound) weighty() (factors []sqlprint.Factor, err error) {
-	for _, c := range b.columns {
-		if part := new(big.Rat).Quo(c.weight, b.norm); part.Cmp(leastPart) < 0 {
+// factors reads a question as [rowSums.read] does, and gives the factors of its columns, none of which counts for nothing.
+func (p *rowSums) factors(on *catalog.Snapshot, load loading, hint string, maxRows int64) (all []sqlprint.Factor, err error) {
+	if err := p.read(on, load, hint, maxRows); err != nil {
+		return nil, err
+	}
+	for _, c := range p.columns {
+		if part := new(big.Rat).Quo(c.weight, p.norm); part.Cmp(leastPart) < 0 {
 			return nil, fault.FitInvalid("weights", "at least a thousandth of all weights together: "+c.name+" counts for nothing")
 		}
-		factors = append(factors, c.factor)
+		all = append(all, c.factor)
 	}
-	return factors, nil
+	return all, nil
+}
+
+// print prints the statement of a release; of a step it gives the places of its arguments.
+func (p *Clustering) print(r *release, s *sqlprint.StatementPrinter) (places sqlprint.ClusterArguments) {
+	if r == &p.step {
+		return s.PrintClusters(p.clusters)
+	}
+	s.PrintVector(r.vector)
+	return places
 }
 
 // releases are those of the moments, and of a step.
@@ -159,25 +155,12 @@ func (p *Clustering) load() (algebra.Load, error) {
 	return algebra.Load{Runs: runs, Row: (all + runs - 1) / runs}, nil
 }
 
-// fingerprint hashes all that decides the answer's distribution and its form, as that of a [Plan] does.
+// fingerprint hashes all that decides the answer's distribution and its form.
 func (p *Clustering) fingerprint(on *catalog.Snapshot) [32]byte {
-	h := sqlprint.Identity{Hash: sha256.New()}
-	h.Add("noisegate cluster 1", on.Dataset, on.DataVersion, fmt.Sprint(p.options.Rho), fmt.Sprint(p.options.Passes))
-	h.Add(sqlprint.Facts(p.query)...)
-	h.Add("bounding", string(p.bounding.Kind), fmt.Sprint(p.bounding.MaxRows))
+	h := p.hash("noisegate cluster 1", on, p.options.Rho, p.options.Passes)
 	for _, r := range p.releases() {
-		canonical := p.printed(p.bounding, func(printer *sqlprint.StatementPrinter) {
-			if r == &p.step {
-				printer.PrintClusters(p.clusters)
-			} else {
-				printer.PrintVector(r.vector)
-			}
-		})
-		h.Add(canonical.Template.Identity())
-		h.Args(canonical.Statement.Args)
-		for _, s := range r.scales {
-			h.Add(s.RatString())
-		}
+		p.hashStatement(h, func(s *sqlprint.StatementPrinter) { p.print(r, s) })
+		r.hashScales(h)
 	}
 	for _, c := range p.columns {
 		h.Add(c.name)
@@ -223,15 +206,10 @@ func (p *Clustering) Mechanisms() (all []mechanisms.Parameters) {
 	return all
 }
 
-// Fingerprint identifies the question: two plans with equal fingerprints give equal answers when replayed.
-func (p *Clustering) Fingerprint() [32]byte { return p.identity }
-
-// DryRuns are the statements over made-up rows. They are tried of every clustering, as all of them compute.
+// DryRuns are the statements over made-up rows.
 func (p *Clustering) DryRuns() (all []sqlprint.DryRun) {
 	for _, r := range p.releases() {
-		d := sqlprint.DryRunOf(p.query, &r.part)
-		d.Plain = false
-		all = append(all, d)
+		all = append(all, p.dryRun(r))
 	}
 	return all
 }

@@ -16,6 +16,7 @@ var momentsShare = big.NewRat(3, 10)
 type rowSums struct {
 	*bound
 	bounding stability.Bounding
+	identity [32]byte
 }
 
 // l2Squared is that of what one unit moves the vector by, in units of its scales.

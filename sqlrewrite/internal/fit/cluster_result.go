@@ -153,10 +153,7 @@ func (p *Clustering) Deviation() float64 { return p.deviation(&p.step) }
 
 // Notes are what is known before there is data.
 func (p *Clustering) Notes() []algebra.Note {
-	notes := append([]algebra.Note(nil), p.query.Source.Notes...)
-	if p.partial {
-		notes = append(notes, algebra.Note{Code: "nulls-left-out", Text: "rows without a value of a column are left out"})
-	}
+	notes := p.knownNotes("a column")
 	if p.clusters.Coordinates < len(p.columns) {
 		notes = append(notes, algebra.Note{Code: "projected", Text: "rows are grouped by the directions in which they spread most, which are " +
 			"fewer than the columns: more would have more noise than they tell"})

@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math/big"
 
@@ -10,7 +9,6 @@ import (
 	"noisegate/mechanisms"
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/internal/stability"
 )
 
 // Method is how a model is fitted.
@@ -45,15 +43,10 @@ type Options struct {
 // squared length is at most 1, as |r| <= 2¹⁶, wherever the walk has come to: the coefficients are arguments that the text clamps. Each pass
 // has its part of the price.
 type Plan struct {
-	*bound
-	options  Options
-	bounding stability.Bounding
-	vector   sqlprint.Vector
-	scales   []*big.Rat // of each column, what the noise's variance is multiplied by
-	noise    *mechanisms.JointGaussian
-	part     sqlprint.PlanPart
-	identity [32]byte
-	passes   int
+	rowSums
+	options Options
+	sums    release // of each pass
+	passes  int
 	// coefficients are the places of the walk's point among the arguments of the statement.
 	coefficients []int
 }
@@ -75,7 +68,7 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	if o.Proofs == nil {
 		o.Proofs = new(sqlprint.Proofs)
 	}
-	p := &Plan{bound: &bound{Question: q, norm: big.NewRat(1, 1)}, options: o, passes: 1}
+	p := &Plan{rowSums: rowSums{bound: &bound{Question: q, norm: big.NewRat(1, 1)}}, options: o, passes: 1}
 	if p.Method() == Gradient {
 		p.passes = o.Passes
 	}
@@ -89,24 +82,18 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	if p.passes > 1 {
 		hint = "ask for fewer iterations, for the method moments, or for fewer features"
 	}
-	err := p.bindQuestion(on, p.load, hint)
-	if err != nil {
+	if err := p.read(on, p.load, hint, o.MaxRows); err != nil {
 		return nil, err
 	}
-	b := p.bound
-	if p.bounding, err = stability.ChooseBounding(b.query, stability.Bounds{MaxRows: o.MaxRows}); err != nil {
-		return nil, err
-	}
-	p.products()
+	p.sums = p.products()
 	if o.Rho < mechanisms.PicoRho(p.passes) {
 		return nil, fault.PriceTooSmall(p.passes)
 	}
-	if p.noise, err = p.noiseFor(o.Rho / mechanisms.PicoRho(p.passes)); err != nil {
+	if err := p.price(&p.sums, o.Rho/mechanisms.PicoRho(p.passes)); err != nil {
 		return nil, err
 	}
-	p.part.Releases = b.statistics()
-	p.coefficients = sqlprint.NewStatementPrinter(b.query, p.bounding, &p.part).PrintVector(p.vector)
-	if err := proven(&p.part, p.claim(), on, o.Proofs); err != nil {
+	print := func(s *sqlprint.StatementPrinter) { p.coefficients = s.PrintVector(p.sums.vector) }
+	if err := p.prove(&p.sums, on, o.Proofs, print); err != nil {
 		return nil, err
 	}
 	p.identity = p.fingerprint(on)
@@ -128,32 +115,18 @@ func (p *Plan) Method() Method {
 // Passes is how often the rows are read.
 func (p *Plan) Passes() int { return p.passes }
 
-// fingerprint hashes all that decides the answer's distribution and its form. Like that of a query's release it has the facts that the
-// statement rests on, and no version of the policy: one that changes a budget sells no fit again.
+// fingerprint hashes all that decides the answer's distribution and its form.
 func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
-	h := sqlprint.Identity{Hash: sha256.New()}
-	h.Add("noisegate fit 1", on.Dataset, on.DataVersion, string(p.Question.Model), string(p.Method()),
-		fmt.Sprint(p.options.Rho), fmt.Sprint(float64(p.options.Confidence)))
-	h.Add(sqlprint.Facts(p.query)...)
-	h.Add("bounding", string(p.bounding.Kind), fmt.Sprint(p.bounding.MaxRows))
-	canonical := p.canonical()
-	h.Add(canonical.Template.Identity())
-	h.Args(canonical.Statement.Args)
+	h := p.hash("noisegate fit 1", on, p.Question.Model, p.Method(), p.options.Rho, float64(p.options.Confidence))
+	p.hashStatement(h, func(s *sqlprint.StatementPrinter) { s.PrintVector(p.sums.vector) })
 	for i, c := range p.columns {
-		h.Add(c.name, p.scales[i].RatString(), fmt.Sprint(c.oneHot))
+		h.Add(c.name, p.sums.scales[i].RatString(), fmt.Sprint(c.oneHot))
 	}
-	for _, s := range p.scales {
-		h.Add(s.RatString())
-	}
+	p.sums.hashScales(h)
 	if p.Method() == Gradient {
 		h.Add(fmt.Sprint(p.passes))
 	}
 	return [32]byte(h.Sum(nil))
-}
-
-// canonical is the statement in the form that is hashed.
-func (p *Plan) canonical() *sqlprint.PlanPart {
-	return p.printed(p.bounding, func(printer *sqlprint.StatementPrinter) { printer.PrintVector(p.vector) })
 }
 
 // load is what the statement does beside adding up features, once the columns are known: all passes together are within the bounds on work.
@@ -187,29 +160,22 @@ func (p *Plan) load() (algebra.Load, error) {
 func outputsOf(factors int) int { return factors * (factors + 3) / 2 }
 
 // Loss is the price of the plan, known before any row is read and dependent on none.
-func (p *Plan) Loss() mechanisms.Loss { return p.noise.Loss().Times(int64(p.passes)) }
+func (p *Plan) Loss() mechanisms.Loss { return p.sums.noise.Loss().Times(int64(p.passes)) }
 
 // LossOfPass is the part of the price that each pass has.
-func (p *Plan) LossOfPass() mechanisms.Loss { return p.noise.Loss() }
+func (p *Plan) LossOfPass() mechanisms.Loss { return p.sums.noise.Loss() }
 
 // Mechanisms are the parameters of the release, for the ledger.
 func (p *Plan) Mechanisms() []mechanisms.Parameters {
-	all := p.noise.Parameters()
+	all := p.sums.noise.Parameters()
 	if p.passes > 1 {
 		all.Times = int64(p.passes)
 	}
 	return []mechanisms.Parameters{all}
 }
 
-// Fingerprint identifies the question: two plans with equal fingerprints give equal answers when replayed.
-func (p *Plan) Fingerprint() [32]byte { return p.identity }
-
 // Statement is what runs on the protected database first, once a [Run] gives it its seed.
-func (p *Plan) Statement() sqlprint.Statement { return p.part.Statement }
+func (p *Plan) Statement() sqlprint.Statement { return p.sums.part.Statement }
 
-// DryRun is the statement over made-up rows. It is tried of every fit, as all of them compute.
-func (p *Plan) DryRun() sqlprint.DryRun {
-	d := sqlprint.DryRunOf(p.query, &p.part)
-	d.Plain = false
-	return d
-}
+// DryRun is the statement over made-up rows.
+func (p *Plan) DryRun() sqlprint.DryRun { return p.dryRun(&p.sums) }

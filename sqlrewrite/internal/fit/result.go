@@ -31,7 +31,7 @@ type Fitted struct {
 
 // sigma is the standard deviation of the noise of a released place in units where |z| and |t| are at most 1.
 func (p *Plan) sigma() float64 {
-	l2, _ := p.l2Squared().Float64()
+	l2, _ := p.l2Squared(&p.sums).Float64()
 	return math.Sqrt(l2 / (2 * float64(p.options.Rho) / float64(mechanisms.RhoUnit)))
 }
 
@@ -138,11 +138,11 @@ func (p *Plan) solve(sums []*big.Int, noiseless bool) (*Fitted, error) {
 	for i := range d {
 		m.A[i] = make([]float64, d)
 	}
-	for at, c := range p.vector.Columns {
+	for at, c := range p.sums.vector.Columns {
 		i, j := c[0], c[1]
 		v := float(sums[at]) * p.unit(i)
 		if j == d {
-			m.B[i] = v / float(p.vector.Factors[j].Most())
+			m.B[i] = v / float(p.sums.vector.Factors[j].Most())
 			continue
 		}
 		v *= p.unit(j)
@@ -170,7 +170,7 @@ func (p *Plan) solve(sums []*big.Int, noiseless bool) (*Fitted, error) {
 func (p *Plan) unit(factor int) float64 {
 	weight, _ := p.weight(factor).Float64()
 	norm, _ := p.norm.Float64()
-	return math.Sqrt(weight/norm) / float(p.vector.Factors[factor].Most())
+	return math.Sqrt(weight/norm) / float(p.sums.vector.Factors[factor].Most())
 }
 
 func float(n *big.Int) float64 {
@@ -247,10 +247,7 @@ func (p *Plan) notes(s regression.Solution) []algebra.Note {
 
 // Notes are what is known before there is data.
 func (p *Plan) Notes() []algebra.Note {
-	notes := append([]algebra.Note(nil), p.query.Source.Notes...)
-	if p.partial {
-		notes = append(notes, algebra.Note{Code: "nulls-left-out", Text: "rows without a value of the target or of a feature are left out"})
-	}
+	notes := p.knownNotes("the target or of a feature")
 	if p.Method() == Gradient {
 		return append(notes, algebra.Note{Code: "no-intervals", Text: "coefficients by noisy gradients have no intervals: what the noise does " +
 			"to them depends on the rows"})

@@ -27,12 +27,12 @@ type Run struct {
 // released: for tests, which give sums to [Run.Advance].
 func (p *Plan) Start(s *mechanisms.Sampler) *Run {
 	r := &Run{plan: p}
-	if s != nil && p.part.SeedArg > 0 {
+	if s != nil && p.sums.part.SeedArg > 0 {
 		r.seed = int64(s.Uniform(1 << 63))
 	}
 	for range p.passes {
 		if s != nil {
-			r.noise = append(r.noise, p.noise.Draw(s))
+			r.noise = append(r.noise, p.sums.noise.Draw(s))
 		}
 	}
 	if p.Method() == Gradient {
@@ -43,14 +43,14 @@ func (p *Plan) Start(s *mechanisms.Sampler) *Run {
 
 // Next is the statement to run now; false after the last pass.
 func (r *Run) Next() (sqlprint.Statement, bool) {
-	s := r.plan.part.Statement.WithSeed(r.seed)
+	s := r.plan.sums.part.Statement.WithSeed(r.seed)
 	if r.done == r.plan.passes {
 		return sqlprint.Statement{}, false
 	}
 	if r.walk != nil {
 		s.Args = slices.Clone(s.Args)
 		for i, place := range r.plan.coefficients {
-			s.Args[place] = r.plan.vector.Factors[i].Coefficient(r.walk.Point()[i])
+			s.Args[place] = r.plan.sums.vector.Factors[i].Coefficient(r.walk.Point()[i])
 		}
 	}
 	return s, true
@@ -78,7 +78,7 @@ func withNoise(row plan.ExactRow, noise [][]mechanisms.Noise, statement int, adv
 
 // Advance goes on with the released integers of a pass.
 func (r *Run) Advance(released []*big.Int) error {
-	if len(released) != len(r.plan.vector.Columns) || r.done >= r.plan.passes {
+	if len(released) != len(r.plan.sums.vector.Columns) || r.done >= r.plan.passes {
 		return fault.Internal(plan.ErrShape)
 	}
 	r.sums = released
@@ -89,7 +89,7 @@ func (r *Run) Advance(released []*big.Int) error {
 	if r.walk != nil {
 		gradient := make([]float64, len(released))
 		for i, n := range released {
-			gradient[i] = float(n) / sqlprint.ResidualSteps / float(r.plan.vector.Factors[i].Most())
+			gradient[i] = float(n) / sqlprint.ResidualSteps / float(r.plan.sums.vector.Factors[i].Most())
 		}
 		r.walk.Step(gradient)
 	}
@@ -106,7 +106,7 @@ func (r *Run) Fitted() (*Fitted, error) {
 	}
 	s := regression.Solution{Coefficients: r.walk.Mean()}
 	for i := range s.Coefficients { // of factors over their largest value, to those times the root of their weight over K
-		s.Coefficients[i] /= r.plan.unit(i) * float(r.plan.vector.Factors[i].Most())
+		s.Coefficients[i] /= r.plan.unit(i) * float(r.plan.sums.vector.Factors[i].Most())
 	}
 	s.Weak = r.weak
 	return r.plan.inColumns(s), nil

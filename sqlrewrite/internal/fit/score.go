@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"math/big"
@@ -14,7 +13,6 @@ import (
 	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/plan"
 	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/internal/stability"
 )
 
 // ScoreQuestion asks how well centres group rows.
@@ -47,7 +45,6 @@ type Scoring struct {
 	options  ScoreOptions
 	scores   sqlprint.Scores
 	sums     release
-	identity [32]byte
 }
 
 // silhouetteWork is what the silhouette of a row costs at most beside its distances, in ns, without the comparisons of centres.
@@ -75,14 +72,8 @@ func NewScoring(q ScoreQuestion, on *catalog.Snapshot, o ScoreOptions) (*Scoring
 	}
 	p := &Scoring{rowSums: sumsOf(q.From, q.Where, q.Columns), question: q, options: o}
 	p.scores = sqlprint.Scores{Spreads: q.CalinskiHarabasz, Silhouettes: q.Silhouette}
-	err := p.bindQuestion(on, p.load, "ask for one score, or give fewer centers or columns")
-	if err != nil {
-		return nil, err
-	}
-	if p.bounding, err = stability.ChooseBounding(p.query, stability.Bounds{MaxRows: o.MaxRows}); err != nil {
-		return nil, err
-	}
-	if p.scores.Factors, err = p.weighty(); err != nil {
+	var err error
+	if p.scores.Factors, err = p.factors(on, p.load, "ask for one score, or give fewer centers or columns", o.MaxRows); err != nil {
 		return nil, err
 	}
 	p.place()
@@ -93,9 +84,7 @@ func NewScoring(q ScoreQuestion, on *catalog.Snapshot, o ScoreOptions) (*Scoring
 	if err := p.price(&p.sums, o.Rho); err != nil {
 		return nil, err
 	}
-	p.sums.part.Releases = p.statistics()
-	sqlprint.NewStatementPrinter(p.query, p.bounding, &p.sums.part).PrintScores(p.scores)
-	if err := proven(&p.sums.part, p.claim(&p.sums), on, o.Proofs); err != nil {
+	if err := p.prove(&p.sums, on, o.Proofs, func(s *sqlprint.StatementPrinter) { s.PrintScores(p.scores) }); err != nil {
 		return nil, err
 	}
 	p.identity = p.fingerprint(on)
@@ -164,18 +153,11 @@ func (p *Scoring) scoreSums() release {
 	return r
 }
 
-// fingerprint hashes all that decides the answer's distribution and its form, as that of a [Plan] does.
+// fingerprint hashes all that decides the answer's distribution and its form.
 func (p *Scoring) fingerprint(on *catalog.Snapshot) [32]byte {
-	h := sqlprint.Identity{Hash: sha256.New()}
-	h.Add("noisegate score 1", on.Dataset, on.DataVersion, fmt.Sprint(p.options.Rho), fmt.Sprint(float64(p.options.Confidence)))
-	h.Add(sqlprint.Facts(p.query)...)
-	h.Add("bounding", string(p.bounding.Kind), fmt.Sprint(p.bounding.MaxRows))
-	canonical := p.printed(p.bounding, func(printer *sqlprint.StatementPrinter) { printer.PrintScores(p.scores) })
-	h.Add(canonical.Template.Identity())
-	h.Args(canonical.Statement.Args)
-	for _, s := range p.sums.scales {
-		h.Add(s.RatString())
-	}
+	h := p.hash("noisegate score 1", on, p.options.Rho, float64(p.options.Confidence))
+	p.hashStatement(h, func(s *sqlprint.StatementPrinter) { s.PrintScores(p.scores) })
+	p.sums.hashScales(h)
 	return [32]byte(h.Sum(nil))
 }
 
@@ -193,27 +175,14 @@ func (p *Scoring) Mechanisms() []mechanisms.Parameters {
 	return []mechanisms.Parameters{p.sums.noise.Parameters()}
 }
 
-// Fingerprint identifies the question: two plans with equal fingerprints give equal answers when replayed.
-func (p *Scoring) Fingerprint() [32]byte { return p.identity }
-
-// DryRuns are the statement over made-up rows, which is tried of each.
-func (p *Scoring) DryRuns() []sqlprint.DryRun {
-	d := sqlprint.DryRunOf(p.query, &p.sums.part)
-	d.Plain = false
-	return []sqlprint.DryRun{d}
-}
+// DryRuns are the statement over made-up rows.
+func (p *Scoring) DryRuns() []sqlprint.DryRun { return []sqlprint.DryRun{p.dryRun(&p.sums)} }
 
 // Deviation is the standard deviation of the noise of the number of rows, or of each cluster's where these are released.
 func (p *Scoring) Deviation() float64 { return p.deviation(&p.sums) }
 
 // Notes are what is known before there is data.
-func (p *Scoring) Notes() []algebra.Note {
-	notes := append([]algebra.Note(nil), p.query.Source.Notes...)
-	if p.partial {
-		notes = append(notes, algebra.Note{Code: "nulls-left-out", Text: "rows without a value of a column are left out"})
-	}
-	return notes
-}
+func (p *Scoring) Notes() []algebra.Note { return p.knownNotes("a column") }
 
 // Score is a score of a grouping and its interval for the noise alone.
 type Score = clustering.Score
