@@ -312,42 +312,56 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
+// reference is a model of scikit-learn.
+type reference struct {
+	Intercept    float64
+	Coefficients map[string]float64
+}
+
+// referenceModels are those of internal/fit/testdata.
+func referenceModels(t *testing.T) (models map[string]reference) {
+	t.Helper()
+	text, err := os.ReadFile("internal/fit/testdata/reference.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &models); err != nil {
+		t.Fatal(err)
+	}
+	return models
+}
+
+// near compares a model with that of scikit-learn.
+func (want reference) near(t *testing.T, name string, got *Fitted, within float64) {
+	t.Helper()
+	if len(want.Coefficients) == 0 || len(want.Coefficients) != len(got.Coefficients) {
+		t.Fatalf("%s: %d coefficients, want %v", name, len(got.Coefficients), want)
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > within*math.Max(1, math.Abs(want)) {
+			t.Errorf("%s: %s is %.12g, want %.12g", name, what, got, want)
+		}
+	}
+	near("the intercept", got.Intercept.Value, want.Intercept)
+	for _, c := range got.Coefficients {
+		near(c.Name, c.Value, want.Coefficients[c.Name])
+	}
+}
+
 // Without noise fits are scikit-learn's: linear ones to 1e-9, a logistic one by 400 gradients to 1e-3.
 func TestFitWithoutNoise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	text, err := os.ReadFile("internal/fit/testdata/reference.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var reference map[string]struct {
-		Intercept    float64
-		Coefficients map[string]float64
-	}
-	if err := json.Unmarshal(text, &reference); err != nil {
-		t.Fatal(err)
-	}
+	models := referenceModels(t)
 	check := func(name string, p *Fit, conn *pgx.Conn) {
 		t.Helper()
-		got, within := walkOf(t, conn, p, nil), 1e-9
+		within := 1e-9
 		if p.Method() == FitGradient {
 			within = 1e-3
 		}
-		want, known := reference[name]
-		if !known || len(want.Coefficients) != len(got.Coefficients) {
-			t.Fatalf("%s: %d coefficients, want %v", name, len(got.Coefficients), want)
-		}
-		near := func(what string, got, want float64) {
-			t.Helper()
-			if math.Abs(got-want) > within*math.Max(1, math.Abs(want)) {
-				t.Errorf("%s: %s is %.12g, want %.12g", name, what, got, want)
-			}
-		}
-		near("the intercept", got.Intercept.Value, want.Intercept)
-		for _, c := range got.Coefficients {
-			near(c.Name, c.Value, want.Coefficients[c.Name])
-		}
+		models[name].near(t, name, walkOf(t, conn, p, nil), within)
 	}
 	db, all := fitPeople(t)
 	fold(t, db, all, 0)
@@ -559,12 +573,12 @@ func TestFitRefusals(t *testing.T) {
 	}
 }
 
-// walkOf runs all passes of a fit by gradients; without a sampler there is no noise.
+// walkOf runs all passes of a fit by gradients, each proven as the gateway has it; without a sampler there is no noise.
 func walkOf(t testing.TB, conn *pgx.Conn, p *Fit, s *mechanisms.Sampler) *Fitted {
 	t.Helper()
-	run := p.Start(s)
+	run, proofs := p.Start(s), new(Proofs)
 	for statement, more := run.Next(); more; statement, more = run.Next() {
-		if err := statement.Prove(new(Proofs)); err != nil {
+		if err := statement.Prove(proofs); err != nil {
 			t.Fatal(err, errors.Unwrap(err))
 		}
 		sums := trueSums(t, conn, statement)

@@ -3,8 +3,9 @@ package regression
 import "math"
 
 // Adam walks down a loss by noisy gradients. Source: Kingma and Ba 2015 (arXiv 1412.6980), Algorithm 1, with the constants below. The
-// answer is the mean of the second half of its points, of which each has noise of its own. It needs no number of rows: multiplying all
-// gradients by one number changes nothing.
+// answer is the mean of the second half of its points, of which each has noise of its own. Steps of one length walk around the least loss,
+// and the mean of that round is beside it; so from adamLong on steps fall as one over their number, which ends at the least loss. It needs
+// no number of rows: multiplying all gradients by one number changes nothing.
 type Adam struct {
 	point, first, second, total []float64
 	steps, passes               int
@@ -15,6 +16,7 @@ const (
 	adamStep   = 0.9
 	adamFirst  = 0.9
 	adamSecond = 0.95
+	adamLong   = 30 // steps of the whole length: more passes than these go on from near the least loss
 )
 
 // NewAdam begins at 0, for so many features and passes, both positive.
@@ -30,6 +32,7 @@ func (a *Adam) Point() []float64 { return a.point }
 func (a *Adam) Step(gradient []float64) {
 	a.steps++
 	t := float64(a.steps)
+	step := adamStep * min(1, adamLong/t)
 	next := make([]float64, len(a.point))
 	for i, g := range gradient {
 		a.first[i] = adamFirst*a.first[i] + (1-adamFirst)*g
@@ -37,7 +40,7 @@ func (a *Adam) Step(gradient []float64) {
 		mean, square := a.first[i]/(1-math.Pow(adamFirst, t)), a.second[i]/(1-math.Pow(adamSecond, t))
 		next[i] = a.point[i]
 		if square > 0 {
-			next[i] -= adamStep * mean / math.Sqrt(square)
+			next[i] -= step * mean / math.Sqrt(square)
 		}
 		if 2*a.steps > a.passes {
 			a.total[i] += next[i]

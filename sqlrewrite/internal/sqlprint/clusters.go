@@ -63,7 +63,7 @@ func (Clusters) Centre(c float64) int64 {
 // of rows and the sums of their coordinates. Rows as far from two centres are those of the first.
 func (p *StatementPrinter) PrintClusters(c Clusters) ClusterArguments {
 	var args ClusterArguments
-	rows := nested(p.factorRows(c.Factors))
+	rows := nested{p, p.factorRows(c.Factors)}
 	coordinates := func(of string) []string {
 		list := []string{of + ".unit"}
 		for j := range c.Coordinates {
@@ -84,16 +84,19 @@ func (p *StatementPrinter) PrintClusters(c Clusters) ClusterArguments {
 		}
 	}
 	rows.next("n", members)
-	p.printSums(string(rows), sums)
+	p.printSums(rows.text, sums)
 	return args
 }
 
 // nested is a query over the rows of another.
-type nested string
+type nested struct {
+	by   *StatementPrinter
+	text string
+}
 
 // next puts a query with some columns around it, which calls it name.
 func (rows *nested) next(name string, columns []string) {
-	*rows = nested("WITH " + name + " AS MATERIALIZED (" + string(*rows) + ")\nSELECT " + strings.Join(columns, ", ") + "\nFROM " + name)
+	rows.text = rows.by.over(rows.text, name, columns)
 }
 
 // closest adds, to rows with distances d0, d1, ..., the place c of the least of them, and keeps the columns that carried gives.

@@ -54,7 +54,7 @@ const MaxFactors = 1 << 10
 // PrintScores prints the statement of [Scores], of rows of a query without keys. Rows as far from two centres belong to the first. A row in
 // which b is 0 counts as if b were one step.
 func (p *StatementPrinter) PrintScores(s Scores) {
-	rows := nested(p.factorRows(s.Factors))
+	rows := nested{p, p.factorRows(s.Factors)}
 	carried := func(of string) []string {
 		list := []string{of + ".unit"}
 		for j := range s.Factors {
@@ -99,7 +99,7 @@ func (p *StatementPrinter) PrintScores(s Scores) {
 	for _, c := range s.Columns() {
 		products = append(products, scoreName(c[0])+" * "+scoreName(c[1]))
 	}
-	p.printSums(string(rows), products)
+	p.printSums(rows.text, products)
 }
 
 func scoreName(place int) string {
