@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -349,11 +350,15 @@ func TestCollectionsDoNotChange(t *testing.T) {
 			t.Errorf("the gateway's role may run %s", sql)
 		}
 	}
-	// SQL does not read reports: the table does not exist for it.
-	_, err = f.client("ana:analyst").Estimate(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "1",
-		SQL: "SELECT count(*) FROM collect.commute"})
-	if code := codeOfError(err); code != fault.CodeUnknownTable {
-		t.Errorf("SELECT FROM collect.commute: %v", err)
+	// SQL does not read reports: the table does not exist for it, by itself or beside people, and estimates are elsewhere.
+	for _, sql := range []string{"SELECT count(*) FROM collect.commute", "SELECT * FROM collect.commute",
+		"SELECT count(*) FROM people JOIN collect.commute AS c ON c.value = people.region",
+		"SELECT region, count(*) FROM people WHERE region IN (SELECT value FROM collect.commute) GROUP BY region"} {
+		_, err = f.client("ana:analyst").Estimate(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "1", SQL: sql})
+		var p *api.Problem
+		if !errors.As(err, &p) || codeOfError(err) != fault.CodeUnknownTable || !strings.Contains(p.Hint, "/v1/collect/{collection}/estimate") {
+			t.Errorf("%s: %v", sql, err)
+		}
 	}
 }
 

@@ -38,8 +38,13 @@ func Unsupported(pos Position, what, hint string) *Error {
 	return &Error{Code: CodeUnsupported, Pos: pos, Msg: clean(what) + " is not supported", Hint: hint}
 }
 
-// UnknownTable is also the answer for tables that exist but have no policy: known lists only what the analyst may see.
+// UnknownTable is also the answer for tables that exist but have no policy: known lists only what the analyst may see. Of a collection it
+// says where its estimates are.
 func UnknownTable(pos Position, name string, known []string) *Error {
+	if strings.HasPrefix(name, "collect.") {
+		return unknown(CodeUnknownTable, "table", pos, name, nil).WithHint("SQL reads no collections, and joins none: their estimates are at " +
+			"GET /v1/collect/{collection}/estimate, and noisegate collect estimate prints them")
+	}
 	return unknown(CodeUnknownTable, "table", pos, name, known)
 }
 
