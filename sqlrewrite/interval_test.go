@@ -1,7 +1,9 @@
 package sqlrewrite
 
 import (
+	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -73,6 +75,27 @@ func TestNoInterval(t *testing.T) {
 		if answer.HasInterval(p.made, p.made.Query.Outputs[0].Expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
 			t.Errorf("%s: %v", text, notes)
 		}
+	}
+}
+
+// What is the same whatever was released needs no interval, and no note says that it has none.
+func TestConstantsNeedNoInterval(t *testing.T) {
+	for _, sql := range []string{
+		"SELECT 'all' AS label, count(*) FROM people", "SELECT 'a' || 'b' AS label, NULL::text, true, DATE '2024-01-01', count(*) FROM people",
+		"SELECT 'old' AS label, count(*) FROM people WHERE age > 40 UNION ALL SELECT 'young', count(*) FROM people WHERE age <= 40",
+		"SELECT sex, grouping(sex), 'n' AS label, count(*) FROM people GROUP BY ROLLUP (sex)",
+		"SELECT sex, grouping(sex), 'n' AS label, count(DISTINCT age) FROM people GROUP BY ROLLUP (sex)",
+	} {
+		p := rewrite(t, sql, sharp())
+		for _, n := range p.Explain().Notes {
+			if n.Code == "no-interval" {
+				t.Errorf("%s: %s", sql, n.Text)
+			}
+		}
+	}
+	sql := "WITH c AS (SELECT sex, count(*) AS n FROM people GROUP BY sex) SELECT (SELECT max(n) FROM c) AS most, 'a' AS label, n FROM c"
+	if notes := fmt.Sprint(rewrite(t, sql, sharp()).Explain().Notes); !strings.Contains(notes, "no-interval most:") {
+		t.Errorf("a chosen number: %s", notes)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/internal/sqlprint"
 	"noisegate/sqlrewrite/internal/stability"
+	"noisegate/sqlrewrite/syntax"
 )
 
 // Notes are what the numbers do not say: functions of query and policy alone.
@@ -116,12 +117,28 @@ func narrower(q *algebra.BoundQuery, s algebra.Statistic) string {
 // intervalNotes say which outputs have no interval, and how far noise reaches.
 func intervalNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	for i, f := range p.Outputs {
-		if f.Column.Kind != plan.KeyColumn && !shownWithIntervals(p, i) && (f.Column.Kind == plan.DerivedColumn || !p.Query.KeepsRows()) {
+		if f.Column.Kind != plan.KeyColumn && !shownWithIntervals(p, i) && (f.Column.Kind == plan.DerivedColumn || !p.Query.KeepsRows()) &&
+			!certain(p.Query.Outputs[i].Expr) {
 			add("no-interval", "%s: there is no interval for this expression", f.Column.Name)
 		}
 	}
 	for _, n := range rankNotes(p, 0) { // of public keys
 		add(n.Code, "%s", n.Text)
+	}
+}
+
+// certain reports whether an output is the same whatever was released: a constant, another one on each side of a set operation, or which
+// keys the groups of a row have.
+func certain(e algebra.Expr) bool {
+	switch e := e.(type) {
+	case algebra.Constant:
+		return true
+	case algebra.Aggregate:
+		return e.Name == syntax.Grouping
+	case algebra.Either, algebra.Cast, algebra.Collate, algebra.Binary:
+		return !slices.ContainsFunc(algebra.Children(e), func(x algebra.Expr) bool { return !certain(x) })
+	default:
+		return false
 	}
 }
 
