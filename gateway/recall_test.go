@@ -96,6 +96,29 @@ func TestSeveralReleases(t *testing.T) {
 	}
 }
 
+// δ is for private keys alone. What was released of them when it was divided among all releases of a question is found: the other release
+// alone is paid for.
+func TestReleasesOfAnEvenDeltaAreRecalled(t *testing.T) {
+	const cities = "SELECT city, count(*) AS n FROM people GROUP BY city"
+	ask := func(r *rig, sql string, epsilon, delta api.Decimal, first ...sqlrewrite.ExactRow) *Answer {
+		t.Helper()
+		r.data.do = func() ([]sqlrewrite.ExactRow, error) { return first, nil }
+		return r.ask(t, ana(), Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: sql, Epsilon: epsilon, Delta: delta}})
+	}
+	n := mechanisms.SealInt64(1000)
+	city := sqlrewrite.ExactRow{Keys: []catalog.Key{{Text: "x"}}, Values: []mechanisms.Exact{n, n}} // rows, and people
+	everybody := sqlrewrite.ExactRow{Values: []mechanisms.Exact{n}}
+	const both = "SELECT a.city, a.n, b.n AS total FROM (" + cities + ") a, (SELECT count(*) AS n FROM people) b"
+	if got := ask(newRig(t), both, "0.8", "4e-9", city); got.Spent.Epsilon != "0.8" || got.Spent.Delta != "4e-9" {
+		t.Errorf("anew: spent %+v", got.Spent)
+	}
+	r := newRig(t)
+	ask(r, cities, "0.4", "2e-9", city)
+	if got := ask(r, both, "0.8", "4e-9", everybody); got.Replayed || got.Spent.Epsilon != "0.4" || got.Spent.Delta != "0" {
+		t.Errorf("beside what was released at half of δ: %+v", got)
+	}
+}
+
 // Blocks that are equal are one release, and the question is still what is computed of both.
 func TestEqualReleasesAreOne(t *testing.T) {
 	twice := func(list string) Request {

@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate/catalog"
+	"noisegate/internal/fault"
 	"noisegate/mechanisms"
+	"noisegate/sqlrewrite/internal/algebra"
 	"noisegate/sqlrewrite/internal/plan"
 )
 
@@ -68,6 +71,57 @@ func TestLevelsAreTheirQueries(t *testing.T) {
 	}
 }
 
+// δ is divided among the releases with private keys alone, each once. Public releases are what they were, with their fingerprints, when δ
+// was divided among all; what was released of private keys then is one of the forms that answer the question.
+func TestDeltaIsForPrivateKeys(t *testing.T) {
+	snapshot := parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1))
+	const keyed = "(SELECT minutes, count(*) AS n FROM visits WHERE ward > %d GROUP BY minutes)"
+	const public = "(SELECT count(*) AS n FROM visits WHERE ward > %d)"
+	o, _ := severalOptions()
+	for _, c := range []struct {
+		from  []string
+		parts []mechanisms.AttoDelta // by release
+	}{
+		{[]string{fmt.Sprintf(keyed, 1), fmt.Sprintf(public, 1)}, []mechanisms.AttoDelta{o.Delta, 0}},
+		{[]string{fmt.Sprintf(public, 1), fmt.Sprintf(keyed, 1), fmt.Sprintf(public, 2)}, []mechanisms.AttoDelta{0, o.Delta, 0}},
+		{[]string{fmt.Sprintf(keyed, 1), fmt.Sprintf(keyed, 2), fmt.Sprintf(public, 1)}, []mechanisms.AttoDelta{o.Delta / 2, o.Delta / 2, 0}},
+		{[]string{fmt.Sprintf(keyed, 1), fmt.Sprintf(keyed, 1), fmt.Sprintf(public, 1)}, []mechanisms.AttoDelta{o.Delta, 0}},
+		{[]string{fmt.Sprintf(keyed, 1), fmt.Sprintf(keyed, 2)}, []mechanisms.AttoDelta{o.Delta / 2, o.Delta / 2}},
+	} {
+		from := ""
+		for i, block := range c.from {
+			from += fmt.Sprintf(", %s AS t%d", block, i)
+		}
+		p, err := Rewrite("SELECT 1 AS one FROM "+strings.TrimPrefix(from, ", "), snapshot, o)
+		if err != nil {
+			t.Fatalf("%s: %v", c.from, err)
+		}
+		blocks := p.Blocks()
+		if len(blocks) != len(c.parts) {
+			t.Errorf("%s: %d releases", c.from, len(blocks))
+			continue
+		}
+		even := o
+		even.Epsilon, even.Delta = o.Epsilon/mechanisms.PicoEpsilon(len(blocks)), o.Delta/mechanisms.AttoDelta(len(blocks))
+		for i, block := range blocks {
+			if got := block.Loss().Delta; got != c.parts[i] {
+				t.Errorf("%s: release %d has δ %s, not %s", c.from, i+1, got, c.parts[i])
+			}
+			text := c.from[i]
+			if len(c.from) > len(blocks) { // of two that are equal the first
+				text = c.from[2*i]
+			}
+			earlier, err := Rewrite("SELECT t.* FROM "+text+" AS t", snapshot, even)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !answersTo(earlier, block) {
+				t.Errorf("%s: what was released at δ %s does not answer release %d", c.from, even.Delta, i+1)
+			}
+		}
+	}
+}
+
 // severalOptions are those of a question with two releases, and of one by itself at half its price.
 func severalOptions() (both, half Options) {
 	both = Options{Epsilon: 2 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 500_000, Mechanism: MechanismAuto,
@@ -86,7 +140,14 @@ func together(left, right string, snapshot *catalog.Snapshot) (p *Plan, ok bool)
 
 func checkShares(t *testing.T, both *Plan, snapshot *catalog.Snapshot, queries ...string) {
 	t.Helper()
-	_, half := severalOptions()
+	whole, half := severalOptions()
+	keyed := 0
+	for _, block := range both.Blocks() {
+		keyed += algebra.BoolIndex(block.made.Query.Private())
+	}
+	if keyed == 1 { // which has δ to itself
+		half.Delta = whole.Delta
+	}
 	var loss mechanisms.Loss
 	for i, block := range both.Blocks() {
 		loss = loss.Plus(block.Loss())
@@ -196,7 +257,8 @@ func (c severalCase) released(t *testing.T, p *Plan, s *mechanisms.Sampler) *Ans
 	return answer
 }
 
-// Intervals of what is computed from several releases hold as often as they say, in each row. The randomness is fixed.
+// Intervals of what is computed from several releases hold as often as they say, in each row, and all together where that is asked for. The
+// randomness is fixed.
 func TestSeveralIntervalsCover(t *testing.T) {
 	repeats := 500
 	if testing.Short() {
@@ -213,26 +275,43 @@ func TestSeveralIntervalsCover(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				misses := make([]int, len(c.values))
+				o.Simultaneous = true
+				together, err := Rewrite(c.sql, snapshot, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				misses, wrong := make([]int, len(c.values)), 0
 				for range repeats {
-					for j, row := range c.released(t, p, s).Intervals {
-						if row[0] == nil {
-							t.Fatalf("row %d has no interval", j)
-						}
-						v := new(big.Rat).SetFloat64(c.values[j])
-						if number(t, row[0].Lo).Cmp(v) > 0 || number(t, row[0].Hi).Cmp(v) < 0 {
-							misses[j]++
-						}
+					for j, miss := range c.misses(t, c.released(t, p, s)) {
+						misses[j] += algebra.BoolIndex(miss)
 					}
+					wrong += algebra.BoolIndex(slices.Contains(c.misses(t, c.released(t, together, s)), true))
 				}
 				for j, n := range misses {
 					if beyond(n, repeats, level) {
 						t.Errorf("row %d: %d of %d intervals miss", j, n, repeats)
 					}
 				}
+				if beyond(wrong, repeats, level) {
+					t.Errorf("in %d of %d answers not all intervals hold", wrong, repeats)
+				}
 			})
 		}
 	}
+}
+
+// misses says of each row whether its interval misses.
+func (c severalCase) misses(t *testing.T, a *Answer) []bool {
+	t.Helper()
+	missed := make([]bool, len(c.values))
+	for j, row := range a.Intervals {
+		if row[0] == nil {
+			t.Fatalf("row %d has no interval", j)
+		}
+		v := new(big.Rat).SetFloat64(c.values[j])
+		missed[j] = number(t, row[0].Lo).Cmp(v) > 0 || number(t, row[0].Hi).Cmp(v) < 0
+	}
+	return missed
 }
 
 // What does not tell which released rows it stems from has no interval, and says so.
@@ -321,14 +400,25 @@ func TestEqualBlocksHaveOneNoise(t *testing.T) {
 // What a question with several releases does not take is refused before anything is charged.
 func TestSeveralOptions(t *testing.T) {
 	snapshot := parseSnapshot(t, wardTables, wardPolicy)
-	for name, change := range map[string]func(*Options){
-		"request/invalid-weights":    func(o *Options) { o.Weights = map[string]*big.Rat{"n": big.NewRat(1, 1)} },
-		"request/invalid-confidence": func(o *Options) { o.Simultaneous = true },
-	} {
-		o := sharp()
-		change(&o)
-		if _, err := Rewrite(severalCases["difference"].sql, snapshot, o); err == nil || !strings.Contains(fmt.Sprint(err), name) {
-			t.Errorf("%s: %v", name, err)
+	o := sharp()
+	o.Weights = map[string]*big.Rat{"n": big.NewRat(1, 1)}
+	if _, err := Rewrite(severalCases["difference"].sql, snapshot, o); fault.CodeOf(err) != fault.CodeRequestWeights {
+		t.Errorf("weights: %v", err)
+	}
+	o, _ = severalOptions()
+	o.Simultaneous = true
+	keyed := parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1))
+	const totals = "SELECT minutes, count(*) FROM visits GROUP BY ROLLUP (minutes)"
+	if _, err := Rewrite(totals, keyed, o); fault.CodeOf(err) != fault.CodeRequestConfidence {
+		t.Errorf("intervals together, of private keys: %v", err)
+	}
+	many, product := "", "1"
+	for season := range 3 {
+		many += fmt.Sprintf(", (SELECT minutes, ward, count(*) AS n FROM visits WHERE season = %d GROUP BY 1, 2) t%d", season+1, season)
+		product += fmt.Sprintf(" * t%d.n", season)
+		_, err := Rewrite("SELECT "+product+" FROM "+strings.TrimPrefix(many, ", "), snapshot, o)
+		if taken := season < 2; (err == nil) != taken || !taken && fault.CodeOf(err) != fault.CodeRequestConfidence { // 165 rows of each, or none
+			t.Errorf("intervals together, of %d releases with 164 groups: %v", season+1, err)
 		}
 	}
 	p, err := Rewrite(severalCases["difference"].sql, snapshot, sharp())

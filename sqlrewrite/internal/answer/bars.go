@@ -30,6 +30,9 @@ func shownWithIntervals(p *plan.Plan, output int) bool {
 
 // barsOf is how many intervals an answer has at most, with so many released rows; before there are any, 0, private keys count as one group.
 func barsOf(p *plan.Plan, rows int) *big.Int {
+	if p.Several != nil {
+		return scalar.MaxInt(p.Combinations(), big.NewInt(1))
+	}
 	outputs := int64(0)
 	for i, o := range p.Query.Outputs {
 		if shownWithIntervals(p, i) && len(bind.ReleasesOf(p.Query, o.Expr)) > 0 {

@@ -9,6 +9,7 @@ import (
 	"noisegate/catalog"
 	"noisegate/internal/fault"
 	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate/sqlrewrite/internal/bind"
 	"noisegate/sqlrewrite/internal/scalar"
 	"noisegate/sqlrewrite/internal/sqlprint"
 )
@@ -78,6 +79,30 @@ func (p *Plan) Home(r Release) *Plan {
 
 // Tellings say of each block how it is known which of its released rows a row of the answer stems from.
 func (p *Plan) Tellings() []algebra.Telling { return p.Query.Tellings(p.Several.same) }
+
+// Combinations are how many intervals an answer over several blocks has at most, whatever is shown of it: an interval of an output is a
+// function of the released rows that the output is computed from, which are one of each of its blocks, or none. They are more than
+// [MaxCells] where that is not known before there is data, as of private keys.
+func (p *Plan) Combinations() *big.Int {
+	q, tellings, all := p.Query, p.Tellings(), new(big.Int)
+	for _, o := range q.Outputs {
+		if len(bind.ReleasesOf(q, o.Expr)) == 0 {
+			continue
+		}
+		rows := big.NewInt(1)
+		for _, at := range q.BlocksOf(o.Expr) {
+			groups := q.Blocks[at].PublicTuples()
+			if tellings[at] != algebra.OnlyRow {
+				groups.Add(groups, big.NewInt(1))
+			}
+			if rows.Mul(rows, groups); q.Blocks[at].Private() {
+				return big.NewInt(MaxCells + 1)
+			}
+		}
+		all.Add(all, rows)
+	}
+	return all
+}
 
 // Different are the plans of the blocks, each release once; the plan itself, where it is one block.
 func (p *Plan) Different() []*Plan {

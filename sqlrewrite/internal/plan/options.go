@@ -37,6 +37,8 @@ type Options struct {
 	// Weights say how much the variance of the outputs with these names matters; all positive. Empty: the price is split evenly.
 	Weights map[string]*big.Rat
 	Report  Report // what is bought beside the answer; empty: nothing
+	// evenDelta is what earlier versions made Delta, which they divided among all releases of a question; 0: the same.
+	evenDelta mechanisms.AttoDelta
 }
 
 // MechanismChoice is which noise the request asks for.

@@ -106,36 +106,61 @@ func (o Options) bounds() stability.Bounds {
 	return stability.Bounds{MaxRows: o.MaxRows, MaxGroups: o.MaxGroups, MaxTotal: o.MaxTotal}
 }
 
-// portionsOf are the portions of the price that the blocks of a query get: equal ones; or, where some count what is left out, one for each
-// of these and the first block as many as it has releases.
-func portionsOf(q *algebra.BoundQuery) []int {
-	portions := slices.Repeat([]int{1}, len(q.Blocks))
-	if q.Reports {
-		portions[0] = len(q.Blocks[0].Statistics) + algebra.BoolIndex(q.Blocks[0].Private())
-	}
-	return portions
+// division is how the price of a query is divided over its blocks.
+type division struct {
+	blocks *algebra.BoundQuery // whose blocks they are
+	of     int                 // all portions together, those of equal releases once
+	keyed  int                 // releases with private keys: δ is divided among these
 }
 
-// portion are the options of a block that gets so many of n portions of the price, each rounded down. What is reported needs no δ. What the
-// first block releases is the same whether or not something is reported beside it.
-func (o Options) portion(portions, n int, first bool) Options {
-	o.Epsilon = o.Epsilon / mechanisms.PicoEpsilon(n) * mechanisms.PicoEpsilon(portions)
-	o.Rho = o.Rho / mechanisms.PicoRho(n) * mechanisms.PicoRho(portions)
-	switch {
-	case o.Report == "":
-		o.Delta /= mechanisms.AttoDelta(n)
-	case !first:
+// divisionOf is that of a query whose blocks all release something else.
+func divisionOf(q *algebra.BoundQuery) division {
+	same := make([]int, len(q.Blocks))
+	for i := range same {
+		same[i] = i
+	}
+	return division{blocks: q}.among(same)
+}
+
+// among is the division over different releases: same says of each block which one releases the same, itself or one before it.
+func (d division) among(same []int) division {
+	d.of, d.keyed = 0, 0
+	for i, first := range same {
+		if first == i {
+			d.of += d.portions(i)
+			d.keyed += algebra.BoolIndex(d.blocks.Blocks[i].Private())
+		}
+	}
+	return d
+}
+
+// portions are how many portions of the price a block gets: one; or, where some blocks count what is left out, the first block as many as
+// it has releases.
+func (d division) portions(block int) int {
+	q := d.blocks.Blocks[block]
+	if d.blocks.Reports && block == 0 {
+		return len(q.Statistics) + algebra.BoolIndex(q.Private())
+	}
+	return 1
+}
+
+// portion are the options of a block: its portions of the price, each rounded down, and where it has private keys its part of δ. Others
+// need none; what they are given is part of fingerprints of earlier versions, and of nothing else. What the first block releases is the
+// same whether or not something is reported beside it.
+func (o Options) portion(d division, block int) Options {
+	o.Epsilon = o.Epsilon / mechanisms.PicoEpsilon(d.of) * mechanisms.PicoEpsilon(d.portions(block))
+	o.Rho = o.Rho / mechanisms.PicoRho(d.of) * mechanisms.PicoRho(d.portions(block))
+	switch evenly := o.Delta / mechanisms.AttoDelta(d.of); {
+	case o.Report != "" && block > 0:
 		o.Delta, o.Selection, o.SelectsOnly = 0, "", false // of counts
+	case o.Report != "":
+	case d.keyed < d.of && d.blocks.Blocks[block].Private():
+		o.Delta, o.evenDelta = o.Delta/mechanisms.AttoDelta(d.keyed), evenly
+	default:
+		o.Delta = evenly
 	}
 	o.Report = ""
 	return o
-}
-
-func sum(portions []int) (n int) {
-	for _, portion := range portions {
-		n += portion
-	}
-	return n
 }
 
 // oneSeed gives the blocks of a report the seed of the first block that has one: each unit keeps the same groups in all of them. The seed

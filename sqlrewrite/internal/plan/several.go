@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math/big"
 	"slices"
 
 	"noisegate/catalog"
@@ -21,31 +22,31 @@ type Several struct {
 
 // newSeveral plans a statement with several release blocks.
 func newSeveral(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
-	switch {
-	case len(o.Weights) > 0:
+	if len(o.Weights) > 0 {
 		return nil, fault.RequestWeights("left out: a query with several releases splits its price evenly among them")
-	case o.Simultaneous:
-		return nil, fault.RequestConfidence("one for each interval: those of a query with several releases do not hold together")
 	}
 	bare := make([]*algebra.BoundQuery, len(q.Blocks))
 	for i, block := range q.Blocks {
 		bare[i] = block.Bare()
 	}
-	portions := portionsOf(q)
-	plans, err := shares(bare, snapshot, o, portions, sum(portions))
+	all := divisionOf(q)
+	plans, err := shares(bare, snapshot, o, all)
 	if err != nil {
 		return nil, err
 	}
 	same := sameReleases(plans)
-	if n := different(same, portions); n < sum(portions) {
-		dearer, err := shares(bare, snapshot, o, portions, n)
-		if again := sameReleases(dearer); err == nil && different(again, portions) == n { // else forms differ at that price, and cost more
+	if fewer := all.among(same); fewer.of < all.of {
+		dearer, err := shares(bare, snapshot, o, fewer)
+		if again := sameReleases(dearer); err == nil && all.among(again) == fewer { // else forms differ at that price, and cost more
 			plans, same = dearer, again
 		}
 	}
 	p := &Plan{Options: o, Snapshot: snapshot, asked: q}
 	p.Several = &Several{Plans: plans, same: same, given: make([]*Released, len(plans))}
 	p.combine(q)
+	if o.Simultaneous && p.Combinations().Cmp(big.NewInt(MaxCells)) > 0 {
+		return nil, fault.RequestConfidence("one for each interval: over several releases not of private keys, or of so many groups")
+	}
 	p.Post = sqlprint.PrintPost(p.Query)
 	p.identity = p.fingerprintOfSeveral()
 	sqlprint.PostOn(p.Post, snapshot)
@@ -58,15 +59,15 @@ func newSeveral(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*
 	return p, nil
 }
 
-// shares plans blocks at portions of the price, each so many of n, rounded down.
-func shares(blocks []*algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, portions []int, n int) ([]*Plan, error) {
-	if o.Epsilon < mechanisms.PicoEpsilon(n) && o.Rho < mechanisms.PicoRho(n) {
-		return nil, fault.PriceTooSmall(n)
+// shares plans blocks at their portions of the price, rounded down.
+func shares(blocks []*algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, d division) ([]*Plan, error) {
+	if o.Epsilon < mechanisms.PicoEpsilon(d.of) && o.Rho < mechanisms.PicoRho(d.of) {
+		return nil, fault.PriceTooSmall(d.of)
 	}
 	plans := make([]*Plan, len(blocks))
 	for i, block := range blocks {
 		var err error
-		if plans[i], err = planOf(block, snapshot, o.portion(portions[i], n, i == 0)); err != nil {
+		if plans[i], err = planOf(block, snapshot, o.portion(d, i)); err != nil {
 			return nil, err
 		}
 	}
@@ -84,14 +85,6 @@ func sameReleases(plans []*Plan) []int {
 		same[i] = first[identity]
 	}
 	return same
-}
-
-// different adds up the portions of the releases.
-func different(same, portions []int) (n int) {
-	for i, first := range same {
-		n += portions[i] * algebra.BoolIndex(first == i)
-	}
-	return n
 }
 
 // pending are the plans of the blocks that are still to be released, each release once; the plan itself, where it is one block.
