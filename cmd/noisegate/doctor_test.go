@@ -107,6 +107,8 @@ func TestDoctor(t *testing.T) {
 		{"another reader by SET ROLE", "CREATE ROLE doctor_group NOLOGIN; CREATE ROLE doctor_app LOGIN NOINHERIT IN ROLE doctor_group; " +
 			"GRANT SELECT ON people TO doctor_group", "DROP OWNED BY doctor_group; DROP ROLE doctor_app, doctor_group", nil, doctor.Warn,
 			"as they are: doctor_app", "REVOKE SELECT"},
+		{"metrics for everybody", "", "", config.Environment{"NOISEGATE_ADMIN_LISTEN": ":9464", "NOISEGATE_ADMIN_INSECURE": "true"}, doctor.Warn,
+			"reads the metrics", "only those who run the gateway"},
 		{"tokens live on", "", "", nil, doctor.Warn, "a token that leaked is good until", "24h"},
 		{"tokens do not", "", "", config.Environment{"NOISEGATE_AUTH_MAX_TOKEN_LIFE": "24h"}, doctor.OK, "tokens live for 24h0m0s at most", ""},
 		{"revoked tokens", "", "", config.Environment{"NOISEGATE_AUTH_REVOKED_FILE": s.write(t, "revoked", "ana\n")}, doctor.Fail, "line 1",

@@ -100,7 +100,7 @@ func TestRunbooks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	pgtest.Need(t, "sudo apt-get install -y postgresql-client openssl", "pg_dump", "pg_restore", "dropdb", "openssl", "bash")
+	pgtest.Need(t, "sudo apt-get install -y postgresql-client openssl", "psql", "pg_dump", "pg_restore", "dropdb", "openssl", "bash")
 	page, err := os.ReadFile("../../docs/runbooks.md")
 	if err != nil {
 		t.Fatal(err)

@@ -132,6 +132,10 @@ func (d *doctor) certificates() {
 		wire, err := d.config.Wire.TLS()
 		d.certificate("wire", d.config.Wire.Listen, wire, err)
 	}
+	if d.config.Admin.Listen != "" && d.config.Admin.Insecure {
+		d.warn("admin.insecure", "see that only those who run the gateway reach "+d.config.Admin.Listen,
+			"whoever reaches it reads the metrics, without a token")
+	}
 	insecure := map[string]bool{"control.insecure": d.config.Control.Insecure}
 	for name, dataset := range d.config.Datasets {
 		insecure["datasets."+name+".insecure"] = dataset.Insecure
