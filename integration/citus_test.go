@@ -307,3 +307,31 @@ func TestCitusRefusesFreeWhatItCannotCompute(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCitusTablesAreNotPrepared: a run says so, makes nothing, and questions read the tables.
+func TestCitusTablesAreNotPrepared(t *testing.T) {
+	c := newCluster(t)
+	town := c.town(t)
+	load := town.load
+	town.prepares = true
+	town.policy = strings.Replace(town.policy, "    max_groups: 3\n", "    max_groups: 3\n    prepare: {max_rows: 8}\n", 1)
+	town.load = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := load(ctx, conn); err != nil {
+			return err
+		}
+		return execAll(ctx, conn, "ALTER TABLE visits ADD PRIMARY KEY (person, visit); GRANT USAGE ON SCHEMA public TO noisegate_prepare; "+
+			"GRANT SELECT ON visits TO noisegate_prepare")
+	}
+	s := newStackOn(t, c.coordinator, town)
+	for _, more := range [][]string{nil, {"--check"}} {
+		out, err := s.command(append([]string{"prepare", "--config", s.config, "--dataset", "town"}, more...)...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "the database has Citus, whose tables are not prepared") {
+			t.Errorf("%v: %q, %v", more, out, err)
+		}
+	}
+	answer, err := s.analyst(t, "ana").Query(t.Context(), api.QueryRequest{Dataset: "town", SQL: "SELECT count(*) FROM visits",
+		Epsilon: "100"}, "")
+	if err != nil || answer.AsOf != nil {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}

@@ -22,6 +22,9 @@ const dryTimeout = "SET LOCAL statement_timeout = '1s'"
 // maxKnown is how many dry runs are remembered.
 const maxKnown = 10_000
 
+// citusText asks whether tables may lie on other servers.
+const citusText = "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')"
+
 // trials are what is known of texts: whether the server can compute them. That is a function of the text and of the server's version.
 type trials struct {
 	mu      sync.Mutex
@@ -42,7 +45,7 @@ func (t *trials) serverIs(version string) {
 // ask asks whether tables of the database may lie on other servers.
 func (t *trials) ask(ctx context.Context, conn *pgx.Conn) error {
 	var citus bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')").Scan(&citus); err != nil {
+	if err := conn.QueryRow(ctx, citusText).Scan(&citus); err != nil {
 		return err
 	}
 	t.mu.Lock()

@@ -39,6 +39,7 @@ var (
 	errNoReader = errors.New("the role that the gateway connects as, of the dataset's dsn, is not there")
 	errNumbers  = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
 		"Drop it with all copies, and prepare anew")
+	errCitus   = errors.New("the database has Citus, whose tables are not prepared: questions are answered from the tables themselves")
 	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
 	errDrop    = errors.New("what is left goes with the next run")
@@ -174,7 +175,7 @@ func unprepared(err error) error { return undone(err, errPrepare) }
 // undone is what may be said of an error, where what was done is known; otherwise is what that means.
 func undone(err, otherwise error) error {
 	var known *fault.Error
-	if errors.As(err, &known) || errors.Is(err, errNumbers) {
+	if errors.As(err, &known) || errors.Is(err, errNumbers) || errors.Is(err, errCitus) {
 		return err
 	}
 	var server *pgconn.PgError
@@ -198,6 +199,9 @@ func undone(err, otherwise error) error {
 // prepareIn makes a version in a transaction that has not read anything yet.
 func (c PrepareConfig) prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (
 	*catalog.Version, error) {
+	if err := notOnCitus(ctx, tx); err != nil {
+		return nil, err
+	}
 	source := pgx.Identifier{t.Schema, t.Name}.Sanitize()
 	v := &catalog.Version{Table: catalog.TableName{Schema: t.Schema, Name: t.Name}}
 	for _, lock := range []string{"noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE", source + " IN ACCESS SHARE MODE"} {
@@ -257,6 +261,20 @@ func (c PrepareConfig) prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Sna
 	_, err = tx.Exec(ctx, `INSERT INTO noisegate_prepared.versions (dataset, of_schema, of_table, number, relation, digest, as_of, units)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, on.Dataset, t.Schema, t.Name, v.Number, build.Copy.Name, build.Digest[:], v.AsOf, units)
 	return v, err
+}
+
+// notOnCitus refuses a database whose tables may lie on other servers: a gateway reads no copy of such a one.
+func notOnCitus(ctx context.Context, on interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) error {
+	var citus bool
+	if err := on.QueryRow(ctx, citusText).Scan(&citus); err != nil {
+		return err
+	}
+	if citus {
+		return errCitus
+	}
+	return nil
 }
 
 // stillHolds is policy/stale where preconditions do not hold.

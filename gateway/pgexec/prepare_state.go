@@ -73,6 +73,9 @@ func (c PrepareConfig) State(ctx context.Context, on *catalog.Snapshot) (all []P
 
 // problem is why a run would not make a copy, as far as that is seen without a row.
 func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, t *catalog.Table) error {
+	if err := notOnCitus(ctx, conn); err != nil {
+		return unprepared(err)
+	}
 	build, err := sqlrewrite.Prepare(on, t, 1)
 	if err != nil {
 		return unprepared(err)

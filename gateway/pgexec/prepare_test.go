@@ -3,6 +3,7 @@ package pgexec_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
@@ -293,6 +294,34 @@ func TestPreparedRows(t *testing.T) {
 	}
 }
 
+// Which rows a heavy unit keeps is uniform: by what they hold, by when they came, and in each unit anew. The bounds are seven standard
+// deviations of a binomial law, which is wider than the true one; the seed is fixed.
+func TestKeptRowsAreUniform(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	const units, rows, kept = 400, 40, 4
+	p.Exec(t, fmt.Sprintf(`INSERT INTO visits (id, person, minutes, ward) SELECT u * %[2]d + r, u, r, CASE WHEN r %% 10 < 5 THEN 1
+		WHEN r %% 10 < 8 THEN 2 ELSE 3 END FROM generate_series(1, %[1]d) u, generate_series(0, %[2]d - 1) r`, units, rows))
+	serving := prepared(t, p, d, provenSnapshot(t, d, preparedPolicy), 5)
+	table, _ := serving.Named("", "visits")
+	shares := map[string]float64{"ward = 1": 0.5, "ward = 2": 0.3, "ward = 3": 0.2, "minutes < 20": 0.5}
+	for r := range rows { // each place among a unit's rows
+		shares[fmt.Sprintf("minutes = %d", r)] = 1. / rows
+	}
+	for which, share := range shares {
+		var n float64
+		if err := p.Pool(t).QueryRow(t.Context(), "SELECT count(*) FILTER (WHERE "+which+")::float8 FROM "+table.Schema+"."+table.Name).
+			Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		mean := share * units * kept
+		if within := 7 * math.Sqrt(mean*(1-share)); math.Abs(n-mean) > within {
+			t.Errorf("%s: %v rows are kept, want %v within %v", which, n, mean, within)
+		}
+	}
+}
+
 // Who was erased from the source is in no copy and has no number once two more versions are made; the numbers of others stay.
 func TestErasedUnits(t *testing.T) {
 	t.Parallel()
@@ -515,6 +544,9 @@ func TestPrepareRefuses(t *testing.T) {
 			undo: "REVOKE INSERT ON visits FROM noisegate_prepare", want: "(INSERT)"},
 		"another's list": {change: "ALTER TABLE noisegate_prepared.versions OWNER TO CURRENT_USER",
 			undo: "ALTER TABLE noisegate_prepared.versions OWNER TO noisegate_prepare", want: "with the tables in it"},
+		"Citus": {change: "INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion) " +
+			"SELECT 99999, 'citus', extowner, extnamespace, false, '0' FROM pg_extension LIMIT 1",
+			undo: "DELETE FROM pg_extension WHERE oid = 99999", want: "has Citus"},
 		"no reader":   {change: "SELECT 1", undo: "SELECT 1", want: "the role that the gateway connects as"},
 		"another run": {unseen: true, change: "SELECT 1", undo: "SELECT 1", want: "another run"},
 	} {
