@@ -106,6 +106,9 @@ func writeRelation(r syntax.Relation) string {
 	w := &sqlText{}
 	switch r := r.(type) {
 	case *syntax.Table:
+		if r.Database != "" {
+			w.put("%s.", scalar.QuoteIdent(r.Database))
+		}
 		if r.Schema != "" {
 			w.put("%s.", scalar.QuoteIdent(r.Schema))
 		}

@@ -145,10 +145,11 @@ type Relation interface {
 
 // Table names a table.
 type Table struct {
-	Pos    Pos
-	Schema string // "" when none was written
-	Name   string
-	Alias  string // "" when none was written
+	Pos      Pos
+	Database string // "" when none was written
+	Schema   string // "" when none was written
+	Name     string
+	Alias    string // "" when none was written
 }
 
 // Subquery is a query in FROM.

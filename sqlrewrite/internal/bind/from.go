@@ -165,6 +165,9 @@ func table(b *algebra.Binder, n *syntax.Table, side *algebra.Side) (*algebra.Rel
 
 // tableOf finds a table of the snapshot.
 func tableOf(b *algebra.Binder, n *syntax.Table) (*catalog.Table, error) {
+	if n.Database != "" && n.Database != b.Snapshot.Dataset {
+		return nil, b.Unsupported(n, "a table of another database", "leave the database's name out")
+	}
 	t, ok := b.Snapshot.Named(n.Schema, n.Name)
 	if ok {
 		return t, nil

@@ -240,12 +240,10 @@ func (c *converter) relation(node *pg.Node) syntax.Relation {
 }
 
 func (c *converter) table(n *pg.RangeVar) *syntax.Table {
-	t := &syntax.Table{Pos: syntax.Pos(take(&n.Location)), Schema: take(&n.Schemaname), Name: take(&n.Relname)}
+	t := &syntax.Table{Pos: syntax.Pos(take(&n.Location)), Database: take(&n.Catalogname), Schema: take(&n.Schemaname),
+		Name: take(&n.Relname)}
 	if !take(&n.Inh) {
 		c.refuse(t.Pos, "ONLY", "a table is read with all its partitions")
-	}
-	if n.Catalogname != "" {
-		c.refuse(t.Pos, "a database name before the table", "write schema.table")
 	}
 	t.Alias = c.alias(take(&n.Alias), t.Pos)
 	n.Relpersistence = "" // set by the grammar for every table

@@ -115,7 +115,7 @@ func showRelation(relation syntax.Relation) string {
 	case *syntax.Table:
 		text := r.Name
 		if r.Schema != "" {
-			text = r.Schema + "." + text
+			text = strings.TrimPrefix(r.Database+"."+r.Schema+"."+text, ".")
 		}
 		if r.Alias != "" {
 			text += " as " + r.Alias
