@@ -54,9 +54,13 @@ func clients(t *testing.T) []client {
 		return client{name, "apt-get install -y " + packages, []string{pythonOfDebian, "-c", version},
 			[]string{pythonOfDebian, "-u", "testdata/clients/with_" + strings.ToLower(name) + ".py"}, ""}
 	}
-	venv := cached(t, "python/bin/python")
 	pinned := func(name, row, script, version string) client {
-		return client{name, pinnedHere + "python", []string{venv, "-c", version}, []string{venv, "-u", "testdata/clients/" + script}, row}
+		venv := "python"
+		if name == "dbt" || name == "Superset" {
+			venv = strings.ToLower(name)
+		}
+		in := cached(t, venv+"/bin/python")
+		return client{name, pinnedHere + venv, []string{in, "-c", version}, []string{in, "-u", "testdata/clients/" + script}, row}
 	}
 	rust := cached(t, "rust/release/tokio-postgres-script")
 	java := func(jar string) []string {
@@ -65,6 +69,8 @@ func clients(t *testing.T) []client {
 	debian, newest := java("/usr/share/java/postgresql.jar"), java(cached(t, "java/postgresql.jar"))
 	return []client{
 		{name: "psql", install: "apt-get install -y postgresql-client", probe: []string{"psql", "--version"}},
+		{"psql-tab", "apt-get install -y postgresql-client python3", []string{"psql", "--version"},
+			[]string{pythonOfDebian, "-u", "testdata/clients/with_psql_tab.py"}, `psql [0-9.]+, Tab`},
 		python("psycopg2", "python3-psycopg2", "import psycopg2; print(psycopg2.__version__.split()[0])"),
 		python("psycopg3", "python3-psycopg", "import psycopg; print(psycopg.__version__)"),
 		python("asyncpg", "python3-asyncpg", "import asyncpg; print(asyncpg.__version__)"),
@@ -81,6 +87,8 @@ func clients(t *testing.T) []client {
 		pinned("SQLAlchemy2", `SQLAlchemy 2\.`, "with_sqlalchemy.py", "import sqlalchemy, psycopg2; print(sqlalchemy.__version__)"),
 		pinned("pandas3", `pandas 3\.`, "with_pandas.py", "import pandas, sqlalchemy, psycopg2; print(pandas.__version__)"),
 		pinned("ADBC", "", "with_adbc.py", "import adbc_driver_postgresql, pyarrow; print(adbc_driver_postgresql.__version__)"),
+		pinned("dbt", "", "with_dbt.py", "from importlib.metadata import version; print(version('dbt-core'), 'with dbt-postgres', version('dbt-postgres'))"),
+		pinned("Superset", "", "with_superset.py", "from importlib.metadata import version; print(version('apache-superset'))"),
 		{"tokio-postgres", pinnedHere + "rust",
 			[]string{rust, "--version"}, []string{rust}, ""},
 	}
@@ -143,8 +151,8 @@ func versionIn(text string) string {
 	return cmp.Or(regexp.MustCompile(`\d+(\.\d+)+`).FindString(text), "unknown version")
 }
 
-// scriptTime is what a script may take; the slowest takes seconds.
-const scriptTime = time.Minute
+// scriptTime is what a script may take; the slowest, Superset, takes 6 s of a processor's time.
+const scriptTime = 3 * time.Minute
 
 // runClient gives the lines of a script.
 func runClient(t *testing.T, c client, env []string) []string {
