@@ -87,7 +87,7 @@ func clients(t *testing.T) []client {
 		pinned("SQLAlchemy2", `SQLAlchemy 2\.`, "with_sqlalchemy.py", "import sqlalchemy, psycopg2; print(sqlalchemy.__version__)"),
 		pinned("pandas3", `pandas 3\.`, "with_pandas.py", "import pandas, sqlalchemy, psycopg2; print(pandas.__version__)"),
 		pinned("ADBC", "", "with_adbc.py", "import adbc_driver_postgresql, pyarrow; print(adbc_driver_postgresql.__version__)"),
-		pinned("dbt", "", "with_dbt.py", "from importlib.metadata import version; print(version('dbt-core'), 'with dbt-postgres', version('dbt-postgres'))"),
+		pinned("dbt", "", "with_dbt.py", "from importlib.metadata import version; print(version('dbt-core'), version('dbt-postgres'))"),
 		pinned("Superset", "", "with_superset.py", "from importlib.metadata import version; print(version('apache-superset'))"),
 		{"tokio-postgres", pinnedHere + "rust",
 			[]string{rust, "--version"}, []string{rust}, ""},

@@ -13,15 +13,19 @@ func TestNewerVersionsAreTold(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 11, n, 6, 0, 0, 0, time.UTC) }
 	replay := gateway.Answer{ID: "R", Replayed: true, At: day(20), Data: "visits prepared 1"}
 	const replayed = `a replay of 2026-11-20T06:00:00Z (data "visits prepared 1"), spent nothing`
-	priced, refused := replay, replay
-	priced.Newer = &api.Newer{AsOf: day(21), Price: &api.Amounts{Epsilon: "0.5"}}
+	const newest = "2026-11-21T06:00:00Z"
+	const buys = "; rows of " + newest + " cost ε 0.5 with SET noisegate.version = latest"
+	priced, dear, refused := replay, replay, replay
+	priced.Newer = &api.Newer{AsOf: day(21), Price: &api.Amounts{Epsilon: "0.5"}, Affordable: true}
+	dear.Newer = &api.Newer{AsOf: day(21), Price: &api.Amounts{Epsilon: "0.5"}}
 	refused.Newer = &api.Newer{AsOf: day(21)}
 	for want, answer := range map[string]gateway.Answer{
 		"exact and free": {},
 		"spent ε 0.1":    {ID: "R", Spent: api.Amounts{Epsilon: "0.1"}},
 		replayed:         replay,
-		replayed + "; rows of 2026-11-21T06:00:00Z cost ε 0.5 with SET noisegate.version = latest": priced,
-		replayed + "; there are rows of 2026-11-21T06:00:00Z":                                      refused,
+		replayed + buys:  priced,
+		replayed + buys + ", which is more than is left": dear,
+		replayed + "; there are rows of " + newest:       refused,
 	} {
 		if got := costText(&answer); got != want {
 			t.Errorf("%q, want %q", got, want)
