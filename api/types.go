@@ -174,6 +174,8 @@ type EstimateResponse struct {
 	Price      Amounts `json:"price"`
 	Remaining  Amounts `json:"remaining"`
 	Affordable bool    `json:"affordable"` // by the analyst's own account
+	// Replayed says that the analyst paid for all of this before: the answer is free, and Price is what it would cost anew.
+	Replayed   bool    `json:"replayed,omitempty"`
 	Confidence float64 `json:"confidence"`
 	// Simultaneous: the half-widths are those of intervals that all hold together.
 	Simultaneous bool             `json:"simultaneous,omitempty"`

@@ -108,6 +108,31 @@ func together(plan *sqlrewrite.Plan, values []*sqlrewrite.Released) (whole *sqlr
 	return whole, rest, err
 }
 
+// bought reports whether all that a question releases was paid for by its analyst, so that it is answered free. What others bought is not
+// looked at, even where a policy shares it: an estimate is free, and would tell who asked what.
+func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
+	own := *q
+	own.charge.Shared = false
+	stored, err := s.Replay(ctx, own.charge)
+	switch code := fault.CodeOf(err); {
+	case code == fault.CodeRequestInFlight || code == fault.CodeBudgetLostAnswer: // it is not there, or not yet
+	case err != nil || stored != nil:
+		return stored != nil, err
+	}
+	if s.values == nil || !own.plan.NeedsData() {
+		return false, nil
+	}
+	_, values, err := s.find(ctx, &own)
+	if err != nil {
+		return false, err
+	}
+	whole, _, err := together(own.plan, values)
+	if err == nil && whole == nil {
+		_, whole, err = s.findEarlier(ctx, &own, own.plan)
+	}
+	return whole != nil, err
+}
+
 // enterAll enters the flights of all that a question releases, in one certain order, so that no two questions wait for each other.
 func (s *Service) enterAll(ctx context.Context, q *prepared, tick *Schedule) (leave func(), err error) {
 	var leaves []func()

@@ -440,5 +440,7 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryR
 	case q.refusal != nil:
 		return nil, q.refusal
 	}
-	return estimate(r, q, s.clock.Now()), nil
+	e = estimate(r, q, s.clock.Now())
+	e.Replayed, err = s.bought(ctx, q)
+	return e, err
 }
