@@ -17,7 +17,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration clients golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers reproducible static sbom
+.PHONY: help demo build check test integration clients console console-test golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers reproducible static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,18 @@ citus: ## a gateway in front of a coordinator and two workers of Citus, built on
 clients: ## psql, drivers of Python, Java and Node.js, and ODBC over PostgreSQL's protocol: docs/psql-clients.md (each skipped where it is not installed)
 	$(GO) vet -tags clients ./integration
 	$(GO) test -tags clients -count=1 -v -run 'TestClients' -timeout 5m ./integration
+
+# What node_modules has is what the lock file names, by its hash; no script of a package runs.
+NODE_MODULES = gateway/console/node_modules/.package-lock.json
+
+$(NODE_MODULES): gateway/console/package-lock.json gateway/console/.npmrc
+	cd gateway/console && npm ci --silent
+
+console: $(NODE_MODULES) ## the console in the browser, built from gateway/console/src into dist, which is committed (needs Node.js 20)
+	cd gateway/console && npm run --silent check && npm run --silent build
+
+console-test: build $(NODE_MODULES) ## journeys through the console in Chromium, against the real binary (needs Node.js 20 and chromium)
+	cd gateway/console && npx playwright test
 
 PEERS = opendp pipelinedp smartnoise tumult diffprivlib qrlew
 DRAWS ?= 300

@@ -27,7 +27,8 @@ func wire() []any {
 		api.ScoreRequest{}, api.ScoreResponse{}, api.ScoreEstimate{},
 		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
 		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{},
-		api.CollectionDefinition{}, api.Collection{}, api.CollectionClient{}, api.DeviceReport{}, api.ReportsTaken{}, api.CollectionEstimate{}}
+		api.CollectionDefinition{}, api.Collection{}, api.CollectionClient{}, api.DeviceReport{}, api.ReportsTaken{}, api.CollectionEstimate{},
+		api.Principal{}, api.LoginRequest{}, api.Login{}}
 }
 
 // schema is what the drift test looks at.

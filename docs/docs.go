@@ -25,7 +25,7 @@ import (
 	"noisegate/api/python"
 )
 
-//go:embed *.md *.svg *.css sql/*.md decisions/*.md
+//go:embed *.md *.svg *.png *.css sql/*.md decisions/*.md
 var files embed.FS
 
 // Root is where the pages are served: the index there, the page of fit.md at /docs/fit. Links lead to these addresses.
@@ -59,6 +59,8 @@ var pages = sync.OnceValue(func() map[string]File {
 		switch path.Ext(name) {
 		case ".svg":
 			all[name] = newFile("image/svg+xml", content)
+		case ".png":
+			all[name] = newFile("image/png", content)
 		case ".css":
 			all[name] = newFile("text/css; charset=utf-8", content)
 		default:

@@ -122,7 +122,7 @@ func (d *demo) serveAudited(ctx context.Context, dataset string) (stop func() er
 	}
 	d.url = "http://" + reachable(listener.Addr())
 	ctx, cancel := context.WithCancel(ctx)
-	g, err := server.Start(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
+	g, err := server.Start(ctx, d.config, nil, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, listener.Close())

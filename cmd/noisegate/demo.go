@@ -56,6 +56,7 @@ type demo struct {
 	secret   []byte
 	url      string
 	pgURL    string // "": PostgreSQL's protocol is not spoken
+	codes    *auth.Codes
 	tokens   map[auth.Role]string
 	files    map[auth.Role]string // that hold the tokens; none on a server of the user's
 }
@@ -67,7 +68,7 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 	if c.DSN != "" && c.Keep != "" {
 		return usage(errors.New("--keep is for the private server, not for the server of --dsn"))
 	}
-	d := &demo{app: a, options: c, began: time.Now(), steps: a.Out, tokens: map[auth.Role]string{}}
+	d := &demo{app: a, options: c, began: time.Now(), steps: a.Out, tokens: map[auth.Role]string{}, codes: auth.NewCodes(a.now)}
 	switch {
 	case c.JSON:
 		d.steps = io.Discard
@@ -152,7 +153,7 @@ func (d *demo) startGateway(ctx context.Context) (*server.Server, error) {
 		return nil, err
 	}
 	// Errors only: a warning is advice to an operator, and a database that was made a second ago has none.
-	return server.Start(ctx, d.config, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
+	return server.Start(ctx, d.config, d.codes, slog.New(slog.NewTextHandler(d.Err, &slog.HandlerOptions{Level: slog.LevelError})))
 }
 
 // configure makes the configuration that an operator would write.
@@ -308,6 +309,14 @@ func reachable(addr net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
+// codeLifetime is how long the code in the console's address works.
+const codeLifetime = 10 * time.Minute
+
+// consoleURL is where a browser opens the console as somebody. The code stands in the fragment, which browsers send to nobody.
+func (d *demo) consoleURL(role auth.Role) string {
+	return d.url + "/#code=" + d.codes.Issue(d.tokens[role], codeLifetime)
+}
+
 // postgresURL is how psql and drivers connect as the analyst: the token is the password, and the session has a price.
 func (d *demo) postgresURL(at net.Addr) string {
 	return (&url.URL{Scheme: "postgres", User: url.UserPassword(demoSubject(auth.Analyst), d.tokens[auth.Analyst]), Host: reachable(at),
@@ -370,10 +379,11 @@ func (d *demo) show(ctx context.Context) error {
 	case d.options.JSON:
 		return printJSON(d.Out, struct {
 			HTTP     string               `json:"http"`
+			Console  string               `json:"console"` // as the analyst
 			Postgres string               `json:"postgres"`
 			Tokens   map[auth.Role]string `json:"tokens"`
 			Datasets []string             `json:"datasets"`
-		}{d.url, d.pgURL, d.tokens, []string{demoDataset}})
+		}{d.url, d.consoleURL(auth.Analyst), d.pgURL, d.tokens, []string{demoDataset}})
 	default:
 		return d.tour(ctx)
 	}

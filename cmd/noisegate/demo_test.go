@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +128,7 @@ func TestDemoJSON(t *testing.T) {
 	out, stop := startDemo(t, "--json")
 	var line struct {
 		HTTP     string            `json:"http"`
+		Console  string            `json:"console"`
 		Tokens   map[string]string `json:"tokens"`
 		Datasets []string          `json:"datasets"`
 	}
@@ -141,6 +143,7 @@ func TestDemoJSON(t *testing.T) {
 		t.Errorf("got %+v", line)
 	}
 	ctx := t.Context()
+	consoleLogsIn(t, line.Console, line.Tokens["analyst"])
 	budget, err := api.NewClient(line.HTTP, line.Tokens["analyst"]).Budget(ctx, demoDataset)
 	if err != nil || len(budget.Budgets) != 1 || budget.Budgets[0].Remaining.Epsilon != "3" {
 		t.Errorf("the whole budget must be left: %+v, %v", budget, err)
@@ -169,6 +172,28 @@ func TestDemoJSON(t *testing.T) {
 	clientCommands(t, line.HTTP, line.Tokens)
 	if code, errs := stop(); code != exitOK || errs != "" {
 		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// consoleLogsIn does what the console does with its address: the code in the fragment is exchanged for a token, once.
+func consoleLogsIn(t *testing.T, address, token string) {
+	t.Helper()
+	page, code, ok := strings.Cut(address, "/#code=")
+	for i, want := range []int{http.StatusOK, http.StatusUnauthorized} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, page+"/v1/login", strings.NewReader(`{"code": "`+code+`"}`))
+		if err != nil || !ok {
+			t.Fatal(address, err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != want || (want == http.StatusOK) != strings.Contains(string(body), token) {
+			t.Errorf("login %d: %d %s, %v", i+1, response.StatusCode, body, err)
+		}
 	}
 }
 
@@ -300,7 +325,7 @@ func TestDemoTour(t *testing.T) {
 	for _, want := range []string{
 		"ready after", "/docs\n", "raw n", "Married-AF-spouse",
 		"raw SQL also lists Holand-Netherlands, with exactly 1 person; the gateway leaves it out",
-		"votes of 250 teachers on 400 pictures loaded and sealed", "pate label digits 0 1 2 3 --sigma 40",
+		"votes of 250 teachers on 400 pictures loaded and sealed", "pate label digits 0 1 2 3 --sigma 40", "/#code=",
 		"spent epsilon 0.5 (1.5 left)", "spent epsilon 0.25 (1.25 left)",
 		"visits prepared: a copy with few rows of each person", " answered from visits prepared 1 as of ",
 		"raw SQL, by subtraction: the one person from Holand-Netherlands works",

@@ -34,7 +34,9 @@ func (d *demo) tour(ctx context.Context) error {
 		}
 	}
 	noisegate := ownProgram()
-	fmt.Fprintf(d.Out, "\nYour turn. In another terminal:\n\n  export NOISEGATE_URL=%s %s\n"+
+	fmt.Fprintf(d.Out, "\nYour turn. In a browser, as the analyst (the address logs in once, within %.0f minutes):\n\n  %s\n",
+		codeLifetime.Minutes(), d.consoleURL(auth.Analyst))
+	fmt.Fprintf(d.Out, "\nIn another terminal:\n\n  export NOISEGATE_URL=%s %s\n"+
 		"  %s query --epsilon 0.1 \"SELECT region, count(*), avg(amount) FROM visits GROUP BY 1\"\n"+
 		"  %[3]s budget show\n  %[4]s %[3]s pate label %[5]s 0 1 2 3 --sigma 40\n\n"+
 		"Or with a prompt, where \\d lists the tables and \\q leaves:\n\n  %[6]s\n\nCtrl-C ends the demo.\n",

@@ -28,7 +28,7 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 	if err := server.LeaveRoom(loaded); err != nil {
 		return err
 	}
-	g, err := server.Start(ctx, loaded, log)
+	g, err := server.Start(ctx, loaded, nil, log)
 	if err != nil {
 		return err
 	}

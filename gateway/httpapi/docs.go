@@ -22,20 +22,24 @@ func docsRoutes() (all []route) {
 	return all
 }
 
-// getPage answers a page, or that the reader's copy is the last one. Pages may be kept, unlike answers; they load their style and pictures
-// from here, and nothing else.
+// getPage answers a page. Pages may be kept, unlike answers; they load their style and pictures from here, and nothing else.
 func getPage(_ *server, x *exchange) error {
 	file, ok := docs.Find(path.Join(x.r.PathValue("folder"), x.r.PathValue("page")))
 	if !ok {
 		return fault.RequestNotFound("such page")
 	}
-	h := x.w.Header()
-	h.Set("Content-Type", file.Kind)
-	h.Set("ETag", file.ETag)
-	h.Set("Cache-Control", "no-cache") // ask whether it changed
-	h.Set("Content-Security-Policy",
-		"default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTimeout))
-	http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(file.Body))
+	x.file(file.Kind, file.ETag,
+		"default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", file.Body)
 	return nil
+}
+
+// file sends a file of the program's own, or that the reader's copy is the last one.
+func (x *exchange) file(kind, tag, policy string, content []byte) {
+	h := x.w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", "no-cache") // ask whether it changed
+	h.Set("Content-Security-Policy", policy)
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(content))
 }

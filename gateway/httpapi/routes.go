@@ -91,7 +91,7 @@ func routes() []route {
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: getOpenAPI},
 		{method: http.MethodGet, pattern: "/healthz", public: true, handle: getHealth},
 		{method: http.MethodGet, pattern: "/readyz", public: true, handle: (*server).getReady},
-	}, slices.Concat(pateRoutes(), collectRoutes(), docsRoutes())...)
+	}, slices.Concat(pateRoutes(), collectRoutes(), consoleRoutes(), docsRoutes())...)
 }
 
 // name is what requests of a route are counted by: never what a client wrote.

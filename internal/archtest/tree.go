@@ -56,7 +56,7 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Where + ": " + f.What }
 
-// Load parses the repository at root. Hidden directories and testdata are left out.
+// Load parses the repository at root. Hidden directories, testdata and what npm installed are left out.
 func Load(root fs.FS) (*Tree, error) {
 	t := &Tree{Texts: map[string]string{}, fset: token.NewFileSet()}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -79,7 +79,7 @@ func Load(root fs.FS) (*Tree, error) {
 
 func skipDir(name, base string) error {
 	hidden := strings.HasPrefix(base, ".") && name != "." && base != ".ci"
-	if hidden || base == "testdata" || base == "bin" {
+	if hidden || base == "testdata" || base == "bin" || base == "node_modules" {
 		return fs.SkipDir
 	}
 	return nil

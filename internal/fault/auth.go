@@ -21,6 +21,12 @@ func AuthInvalid(cause error) *Error {
 	return &Error{Code: CodeAuthInvalid, Msg: "the token is not valid", Hint: "get a new token from the identity provider", Err: cause}
 }
 
+// AuthCode answers a one-time code that was used, is too old or never was one; which of them is not said.
+func AuthCode() *Error {
+	return &Error{Code: CodeAuthInvalid, Msg: "the code is not valid: it works once, and for a few minutes",
+		Hint: "log in with a token; noisegate demo names the files that hold them"}
+}
+
 // AuthExpired answers a genuine token whose time is over.
 func AuthExpired(at time.Time) *Error {
 	return &Error{Code: CodeAuthExpired, Msg: "the token expired at " + at.UTC().Format(time.RFC3339),

@@ -74,14 +74,15 @@ type Server struct {
 	tls         *tls.Config // nil: plain HTTP
 	secured     []*secured
 	verifier    *auth.Verifier
+	codes       *auth.Codes // nil: nobody logs in with one
 	log         *slog.Logger
 	closers     []func()
 }
 
 // Start connects to all databases and refuses what is unsafe: an old schema, a ledger that could forget, roles that
-// may do more than they should.
-func Start(ctx context.Context, c *config.Config, log *slog.Logger) (_ *Server, err error) {
-	g := &Server{config: c, log: log}
+// may do more than they should. Codes are one-time codes for the console; nil: there are none.
+func Start(ctx context.Context, c *config.Config, codes *auth.Codes, log *slog.Logger) (_ *Server, err error) {
+	g := &Server{config: c, codes: codes, log: log}
 	defer func() {
 		if err != nil {
 			g.Close()
@@ -301,7 +302,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	}
 	g.measure()
 	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Fit: fitter, Collect: collector, Verifier: g.verifier,
-		Log: g.log, Observe: g.metrics.Request}); err != nil {
+		Codes: g.codes, Log: g.log, Observe: g.metrics.Request}); err != nil {
 		return err
 	}
 	return g.openWire(ctx, fitter.Questions())

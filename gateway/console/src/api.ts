@@ -1,0 +1,160 @@
+// What the gateway says over HTTP, as far as the console asks for it (docs/http-api.md), and the one place that sends requests.
+
+export interface Amounts { epsilon: string | null; rho: string | null; delta: string | null }
+export interface Note { code: string; text: string }
+export type Value = string | number | boolean | null
+export type Bounds = [Value, Value] | null
+
+export interface QueryRequest {
+  dataset: string; sql: string; epsilon?: string; delta?: string; mechanism?: string; confidence?: number
+}
+export interface OutputEstimate {
+  name: string; mechanism: string; selection?: string; bound?: string; half_width: Value; rank_error?: string
+  price: Amounts; shown_at?: { probability: number; units: number }[]
+}
+export interface Estimate {
+  price: Amounts; remaining: Amounts; affordable: boolean; replayed?: boolean; confidence: number
+  outputs: OutputEstimate[]; notes: Note[]; as_of?: string
+}
+export interface Column {
+  name: string; type: string; kind: 'key' | 'aggregate' | 'derived' | 'public'
+  mechanism?: string; half_width: Value; digits?: number; rank_error?: string; bias?: string
+}
+export interface Result { columns: Column[]; rows: Value[][]; intervals: Bounds[][]; notes: Note[] }
+export interface Answer extends Result {
+  release_id: string; dataset: string; replayed: boolean; spent: Amounts; remaining: Amounts; released_at?: string; as_of?: string
+}
+export interface ReleaseSummary { release_id: string; dataset: string; request: QueryRequest; cost: Amounts; at: string }
+export interface Release extends ReleaseSummary, Result {}
+export interface TableColumn { name: string; type: string; bounds?: { lo: string; hi: string }; keys?: string }
+export interface Table {
+  schema: string; name: string; public: boolean; unit?: { kind: string; column: string }
+  max_rows?: number; max_groups?: number; columns: TableColumn[]
+}
+export interface Dataset { name: string; version: number; tables: Table[] }
+export interface Limit {
+  form?: string; epsilon?: string | null; rho?: string | null; delta?: string | null; max_epsilon_per_query?: string | null
+  replay_only?: boolean; tranche?: { every: string; epsilon?: string | null; rho?: string | null }
+  rate?: { epsilon: string; per: string }
+}
+export interface Budget {
+  dataset: string; account: string; limit: Limit; spent: Amounts; reserved: Amounts; remaining: Amounts
+  usage: { rule: string; percent: string }; frozen: boolean; next_tranche?: string; advice: string
+  shared: { account: string; form: string; max_epsilon_per_query?: string | null; replay_only?: boolean }[]
+}
+export interface Account {
+  dataset: string; account: string; limit: Limit; spent: Amounts; reserved: Amounts; remaining: Amounts
+  lifetime: { epsilon: string | null; delta: string | null }; usage: { rule: string; percent: string }
+  frozen: boolean; refills: number; next_tranche?: string; advice: string
+}
+export interface Refusals { since: string; refusals: { analyst: string; code: string; count: number }[] }
+export interface JournalEntry {
+  seq: number; at: string; kind: string; subject: string; amounts: Amounts; account_name?: string
+  request?: { sql?: string }
+}
+export interface Journal { entries: JournalEntry[]; next_cursor?: string }
+export interface Ensemble {
+  ensemble: string; state: string; teachers: number; classes: string[]; queries: number; answered: number
+  usage?: { rule: string; percent: string }; sealed_at?: string
+}
+export interface LabelRequest { queries: string[]; mechanism: string; [parameter: string]: string | string[] }
+export interface LabelEstimate {
+  queries: number; replayed: number; worst_case: Amounts; epsilon: string | null; delta: string; affordable: boolean; still_buys: number
+  terms: { meaning: string }; notes: Note[]
+}
+export interface Label { query: string; status: string; label: number | null; class?: string }
+export interface LabelResponse { labels: Label[]; spent: Amounts; remaining: Amounts }
+export interface Principal { subject: string; roles: string[]; groups: string[] }
+
+// Problem is a refusal or a failure (RFC 9457). Its code is empty where no gateway answered.
+export class Problem extends Error {
+  constructor(
+    readonly code: string, readonly detail: string, readonly hint = '', readonly position?: { line: number; column: number },
+    readonly extra: Record<string, string> = {},
+  ) { super(detail) }
+
+  static unreachable(): Problem {
+    return new Problem('', 'The gateway cannot be reached.', 'What you typed is still here; try again when it is back.')
+  }
+}
+
+// Gateway asks with one token. A request that is no longer wanted is stopped by its signal, and throws an AbortError.
+export class Gateway {
+  constructor(readonly token: string, private readonly loggedOut: (why: Problem) => void) {}
+
+  principal() { return this.send<Principal>('GET', '/v1/principal') }
+  datasets() { return this.send<{ datasets: Dataset[] }>('GET', '/v1/datasets') }
+  budget() { return this.send<{ budgets: Budget[] }>('GET', '/v1/budget') }
+  releases() { return this.send<{ releases: ReleaseSummary[] }>('GET', '/v1/releases') }
+  release(id: string) { return this.send<Release>('GET', `/v1/releases/${encodeURIComponent(id)}`) }
+  accounts(dataset: string) { return this.send<{ accounts: Account[] }>('GET', `${at(dataset)}/budgets`) }
+  refusals(dataset: string) { return this.send<Refusals>('GET', `${at(dataset)}/refusals`) }
+  policy(dataset: string) { return this.send<string>('GET', `${at(dataset)}/policy`) }
+  journal(dataset: string, cursor = '') {
+    return this.send<Journal>('GET', `/v1/audit?requests=true&dataset=${encodeURIComponent(dataset)}` +
+      (cursor && `&cursor=${encodeURIComponent(cursor)}`))
+  }
+  ensemble(name: string) { return this.send<Ensemble>('GET', `/v1/pate/${encodeURIComponent(name)}`) }
+  estimateLabels(ensemble: string, q: LabelRequest, signal: AbortSignal) {
+    return this.send<LabelEstimate>('POST', `/v1/pate/${encodeURIComponent(ensemble)}/labels/estimate`, q, { signal })
+  }
+  labels(ensemble: string, q: LabelRequest, key: string) {
+    return this.send<LabelResponse>('POST', `/v1/pate/${encodeURIComponent(ensemble)}/labels`, q, { headers: { 'Idempotency-Key': key } })
+  }
+  estimate(q: QueryRequest, signal: AbortSignal) { return this.send<Estimate>('POST', '/v1/query/estimate', q, { signal }) }
+
+  // query pays. Under one key it pays once, however often it is sent.
+  query(q: QueryRequest, key: string) { return this.send<Answer>('POST', '/v1/query', q, { headers: { 'Idempotency-Key': key } }) }
+
+  private async send<T>(method: string, path: string, body?: unknown, more: RequestInit = {}): Promise<T> {
+    try {
+      return await request<T>(method, path, body, { ...more, headers: { ...more.headers, Authorization: `Bearer ${this.token}` } })
+    } catch (e) {
+      if (e instanceof Problem && ['auth/missing', 'auth/invalid', 'auth/expired'].includes(e.code)) this.loggedOut(e)
+      throw e
+    }
+  }
+}
+
+const at = (dataset: string) => `/v1/datasets/${encodeURIComponent(dataset)}`
+
+// login exchanges a one-time code for a token. The code travels in the body, never in an address.
+export async function login(code: string): Promise<string> {
+  return (await request<{ token: string }>('POST', '/v1/login', { code }, {})).token
+}
+
+async function request<T>(method: string, path: string, body: unknown, more: RequestInit): Promise<T> {
+  const headers: Record<string, string> = { ...more.headers as Record<string, string> }
+  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(path, {
+      ...more, method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+      cache: 'no-store', credentials: 'omit', referrerPolicy: 'no-referrer', redirect: 'error',
+    })
+    text = await response.text()
+  } catch (e) {
+    if (e instanceof DOMException && e.name === 'AbortError') throw e
+    throw Problem.unreachable()
+  }
+  if (response.ok && response.headers.get('Content-Type') === 'application/yaml') return text as T
+  let value: any
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new Problem('', `What answered is no gateway (status ${response.status}).`)
+  }
+  if (!response.ok) throw problemOf(value, response.status)
+  return value as T
+}
+
+function problemOf(value: any, status: number): Problem {
+  const { code, detail, hint, position } = value
+  const extra: Record<string, string> = {}
+  for (const [name, member] of Object.entries(value)) if (typeof member === 'string') extra[name] = member
+  return new Problem(String(code ?? ''), String(detail ?? `status ${status}`), String(hint ?? ''), position, extra)
+}
+
+// isAborted tells a request that was stopped from one that failed.
+export const isAborted = (e: unknown) => e instanceof DOMException && e.name === 'AbortError'

@@ -1,0 +1,141 @@
+// The page on which analysts ask: a question, what it would cost, its answer, and what was asked before.
+
+import { useEffect, useState } from 'preact/hooks'
+import { AnswerView } from './answer'
+import type { Answer, Dataset, Problem, QueryRequest, ReleaseSummary, Result } from './api'
+import type { PageProps } from './app'
+import { Editor } from './editor'
+import { EstimateView } from './estimate'
+import { isFree, price, time } from './format'
+import { useEstimate, usePayment } from './paying'
+import { ProblemBox } from './problem'
+import { SettingsForm, type Settings } from './settings'
+import { Tables } from './tables'
+
+// Shown is an answer with the question that it is of.
+interface Shown { result: Result; request: QueryRequest; headline: string }
+
+export function Ask({ gateway, shown: isShown }: PageProps) {
+  const [datasets, setDatasets] = useState<Dataset[] | null>(null)
+  const [history, setHistory] = useState<ReleaseSummary[]>([])
+  const [dataset, setDataset] = useState('')
+  const [sql, setSQL] = useState('')
+  const [put, setPut] = useState({ text: '' })
+  const [settings, setSettings] = useState<Settings>({})
+  const [problem, setProblem] = useState<Problem | null>(null) // of what was done last
+  const [shown, setShown] = useState<Shown | null>(null)
+  const [running, setRunning] = useState(false)
+
+  const described = datasets?.find(d => d.name === dataset)
+  const request: QueryRequest | null = dataset && sql.trim() ? { dataset, sql, ...settings } : null
+  const { known, again } = useEstimate((q: QueryRequest, signal) => gateway.estimate(q, signal), request)
+  const pay = usePayment((q: QueryRequest, key) => gateway.query(q, key))
+
+  const load = () => {
+    setProblem(null)
+    gateway.datasets().then(list => {
+      setDatasets(list.datasets)
+      if (!dataset && list.datasets.length > 0) { setDataset(list.datasets[0].name); setPut({ text: example(list.datasets[0]) }) }
+    }, setProblem)
+  }
+  const loadHistory = () => { gateway.releases().then(list => setHistory(list.releases.filter(r => r.request.sql)), setProblem) }
+  useEffect(load, [gateway])
+  useEffect(() => { if (isShown) loadHistory() }, [gateway, isShown])
+
+  const estimate = known?.estimate
+  const free = !!estimate && (estimate.replayed || isFree(estimate.price))
+  const ready = !!estimate && (free || estimate.affordable) && !running
+  const run = async () => {
+    if (!ready || !request) return
+    setRunning(true)
+    setProblem(null)
+    try {
+      const answer = await pay(request)
+      if (answer) setShown({ result: answer, request, headline: headlineOf(answer) })
+      loadHistory()
+    } catch (e) {
+      setProblem(e as Problem)
+    } finally {
+      setRunning(false)
+      again() // it is free now, or what is left has changed
+    }
+  }
+  const recall = async (r: ReleaseSummary) => {
+    setProblem(null)
+    const { dataset, sql, ...others } = r.request
+    setDataset(dataset)
+    setPut({ text: sql })
+    setSettings(others)
+    try {
+      const release = await gateway.release(r.release_id)
+      setShown({ result: release, request: r.request, headline: `From your history, free: released ${time(r.at)} for ${price(r.cost)}.` })
+    } catch (e) {
+      setProblem(e as Problem)
+    }
+  }
+  const label = !estimate ? 'Run' : free ? 'Run, free' : `Run for ${price(estimate.price)}`
+
+  if (datasets?.length === 0) return <p>There is no dataset that you may ask about yet.</p>
+  return <div class="ask">
+    <div class="column">
+      <section class="question" aria-label="Question">
+        <h1>Ask</h1>
+        <div class="row">
+          <label>Dataset <select value={dataset} onChange={e => setDataset(e.currentTarget.value)}>
+            {datasets?.map(d => <option key={d.name} value={d.name}>{d.name}</option>)}
+          </select></label>
+          <SettingsForm settings={settings} onChange={setSettings} />
+        </div>
+        <Editor put={put} dataset={described} error={known?.problem?.position} onChange={setSQL} onRun={run} />
+        <p class="row run">
+          <button class="primary" disabled={!ready} onClick={run} title="Ctrl+Enter">{running ? 'Running …' : label}</button>
+          <span class="muted" role="status">{statusOf(request, known !== null, estimate && !free && !estimate.affordable)}</span>
+        </p>
+        {problem && <ProblemBox problem={problem}>
+          {!datasets && <button onClick={load}>Try again</button>}
+        </ProblemBox>}
+      </section>
+      {shown && <AnswerView key={shown.headline + shown.request.sql} {...shown} />}
+    </div>
+    <div class="column">
+      <section class="side" aria-label="Estimate">
+        <h2>What it costs</h2>
+        <EstimateView known={known} onSQL={text => setPut({ text })} onEpsilon={epsilon => setSettings({ ...settings, epsilon })} />
+      </section>
+      <section class="side past" aria-label="History">
+        <h2>Asked before</h2>
+        {history.length === 0 ? <p class="muted">Nothing yet. What you buy stays yours: it is shown again free.</p> : <ul class="history">
+          {history.map(r => <li key={r.release_id}><button class="quiet" onClick={() => recall(r)}>
+            <code><bdi>{r.request.sql.replace(/\s+/g, ' ').slice(0, 120)}</bdi></code>
+            <span class="muted">{time(r.at)} · {price(r.cost)}</span>
+          </button></li>)}
+        </ul>}
+        {described && <Tables dataset={described} />}
+      </section>
+    </div>
+  </div>
+}
+
+function statusOf(request: QueryRequest | null, isKnown: boolean, tooMuch?: boolean): string {
+  if (!request) return 'Type a question.'
+  if (!isKnown) return 'Estimating …'
+  return tooMuch ? 'More than what is left of your budget.' : ''
+}
+
+function headlineOf(a: Answer): string {
+  if (a.replayed) return `Free: you asked this before${a.released_at ? ` (released ${time(a.released_at)})` : ''}.`
+  if (!a.release_id) return 'Free: no private row was read.'
+  return `Spent ${price(a.spent)}; ${price(a.remaining)} left.`
+}
+
+// example is a question to begin with: a count by the first key that every value of is public.
+function example(dataset: Dataset): string {
+  for (const table of dataset.tables) {
+    const key = table.columns.find(c => c.keys === 'public')
+    if (!table.public && key) return `SELECT ${name(key.name)}, count(*) AS n\nFROM ${name(table.name)}\nGROUP BY ${name(key.name)}\nORDER BY n DESC`
+  }
+  const table = dataset.tables.find(t => !t.public)
+  return table ? `SELECT count(*) AS n\nFROM ${name(table.name)}` : ''
+}
+
+const name = (text: string) => /^[a-z_][a-z0-9_]*$/.test(text) ? text : `"${text.replaceAll('"', '""')}"`

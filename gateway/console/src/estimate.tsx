@@ -1,0 +1,57 @@
+// What a question would cost, and how exact its answer would be.
+
+import type { Amounts, Estimate, OutputEstimate, Problem } from './api'
+import { amount, error, isFree, price } from './format'
+import type { Known } from './paying'
+import { ProblemBox } from './problem'
+
+export function EstimateView({ known, onSQL, onEpsilon }: {
+  known: Known<Estimate> | null; onSQL: (sql: string) => void; onEpsilon: (epsilon: string) => void
+}) {
+  if (!known) return <p class="muted">The price appears here before anything is paid.</p>
+  if (known.problem) return <Refused problem={known.problem} onSQL={onSQL} onEpsilon={onEpsilon} />
+  const e = known.estimate!
+  return <>
+    <p class="price">
+      {e.replayed ? <>Free <span class="muted">you paid for this before</span></>
+        : isFree(e.price) ? <>Free <span class="muted">it reads no private row</span></>
+          : <>{price(e.price)} <span class="muted">{e.affordable ? left(e.remaining, e.price) : `only ${price(e.remaining)} left`}</span></>}
+    </p>
+    {e.outputs.length > 0 && <table class="outputs">
+      <thead><tr><th scope="col">output</th><th scope="col">± at {Math.round(e.confidence * 1000) / 10}&nbsp;%</th><th scope="col">noise</th></tr></thead>
+      <tbody>{e.outputs.map((o, i) => <tr key={i}>
+        <td><bdi>{o.name}</bdi></td><td>{errorOf(o)}</td><td>{noise(o)}</td>
+      </tr>)}</tbody>
+    </table>}
+    {e.notes.length > 0 && <ul class="notes">{e.notes.map(n => <li key={n.code + n.text}><bdi>{n.text}</bdi></li>)}</ul>}
+  </>
+}
+
+function errorOf(o: OutputEstimate): string {
+  if (o.half_width !== null) return error(o.half_width)
+  if (o.rank_error) return `${amount(o.rank_error)} rows`
+  if (o.shown_at?.length) return `groups from ${o.shown_at[0].units}`
+  return 'none'
+}
+
+const noise = (o: OutputEstimate) => (o.selection ?? o.mechanism).replace('discrete_', '').replaceAll('_', ' ')
+
+// left says what remains after a price: of ε or, without one, of ρ. The ledger's own number comes with the answer.
+function left(remaining: Amounts, price: Amounts): string {
+  for (const [sign, has, costs] of [['ε', remaining.epsilon, price.epsilon], ['ρ', remaining.rho, price.rho]]) {
+    if (has !== null && costs !== null) return `about ${sign} ${Number((Number(has) - Number(costs)).toPrecision(6))} left after it`
+  }
+  return ''
+}
+
+// Refused shows why a question is refused, and the question or price that would not be.
+function Refused({ problem, onSQL, onEpsilon }: { problem: Problem; onSQL: (sql: string) => void; onEpsilon: (epsilon: string) => void }) {
+  const { suggestion, affordable_epsilon: affordable } = problem.extra
+  return <ProblemBox problem={problem}>
+    {suggestion && <>
+      <pre class="suggestion"><bdi>{suggestion}</bdi></pre>
+      <p><button onClick={() => onSQL(suggestion)}>Use this question</button></p>
+    </>}
+    {affordable && Number(affordable) > 0 && <p><button onClick={() => onEpsilon(affordable)}>Ask at ε {amount(affordable)}</button></p>}
+  </ProblemBox>
+}
