@@ -106,26 +106,28 @@ func TestReload(t *testing.T) {
 	s.let(t, "a subject that is not revoked any more", ana, true)
 
 	// Certificates.
-	first := serial(t, address)
-	if again := serial(t, address); again != first {
+	first := serial(t, address, "postgresql")
+	if again := serial(t, address, "postgresql"); again != first {
 		t.Fatal("the certificate changes by itself")
 	}
 	s.certificate(t)
-	if got := serial(t, address); got != first {
+	if got := serial(t, address, "postgresql"); got != first {
 		t.Error("a certificate was taken before SIGHUP")
 	}
 	s.hangUp(t, readAgain)
-	second := serial(t, address)
+	second := serial(t, address, "postgresql")
 	if second == first {
 		t.Error("the new certificate is not shown")
 	}
 	write(t, certificate, "-----BEGIN CERTIFICATE-----\nnot one\n-----END CERTIFICATE-----\n")
 	s.hangUp(t, staysAsItIs)
-	if got := serial(t, address); got != second {
+	if got := serial(t, address, "postgresql"); got != second {
 		t.Error("a broken certificate took the place of a good one")
 	}
 	s.certificate(t)
 	s.hangUp(t, readAgain)
+
+	s.reloadsWeb(t, certificate, key)
 
 	// Keys.
 	hs256 := filepath.Join(s.dir, "hs256.key")
@@ -146,10 +148,40 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// serial is the certificate that a door shows.
-func serial(t *testing.T, address string) string {
+// reloadsWeb looks at the certificate of a second gateway, which is asked over HTTPS.
+func (s *wireStack) reloadsWeb(t *testing.T, certificate, key string) {
 	t.Helper()
-	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"postgresql"}})
+	address := freeAddress(t)
+	second := &stack{log: new(logBuffer), gateway: s.command("serve", "--config", s.config)}
+	second.gateway.Env = append(second.gateway.Env, "NOISEGATE_HTTP_LISTEN="+address, "NOISEGATE_HTTP_TLS_CERT_FILE="+certificate,
+		"NOISEGATE_HTTP_TLS_KEY_FILE="+key, "NOISEGATE_WIRE_LISTEN=", "NOISEGATE_CONTROL_ANCHOR="+filepath.Join(s.dir, "second.json"))
+	second.gateway.Stdout, second.gateway.Stderr = second.log, second.log
+	second.gateway.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := second.gateway.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = second.gateway.Process.Kill()
+		_ = second.gateway.Wait()
+	}()
+	deadline := time.Now().Add(reloadPatience)
+	for ; !strings.Contains(second.log.String(), `"msg":"listening"`); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("a second gateway does not listen:\n%s", second.log)
+		}
+	}
+	first := serial(t, address, "h2")
+	s.certificate(t)
+	second.hangUp(t, readAgain)
+	if serial(t, address, "h2") == first {
+		t.Error("over HTTPS the new certificate is not shown")
+	}
+}
+
+// serial is the certificate that a door shows.
+func serial(t *testing.T, address, protocol string) string {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
 	if err != nil {
 		t.Fatal(err)
 	}
