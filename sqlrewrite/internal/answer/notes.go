@@ -94,10 +94,13 @@ func Notes(p *plan.Plan) []algebra.Note {
 	return notes
 }
 
-// narrower is a hint for what has the bounds of a difference of times: as wide as the whole time that the policy declares, and so is the
-// noise. A mean or sum of an interval has its own, with a note of where it was bound.
+// narrower is a hint for what has wider bounds than its values. A difference of times has those of the whole time that the policy declares,
+// and so has its noise; a mean or sum of an interval has its own, with a note of where it was bound.
 func narrower(q *algebra.BoundQuery, s algebra.Statistic) string {
 	written := algebra.WrittenAs(s.Grid.X)
+	if s.Grid.Lo.Sign() < 0 && neverNegative(written) {
+		return "; it is never below 0: greatest(0, x) has less noise"
+	}
 	if c, ok := written.(algebra.Call); ok && (c.Name == "least" || c.Name == "greatest") ||
 		slices.ContainsFunc(q.Source.Notes, func(n algebra.Note) bool { return n.Code == "seconds" }) {
 		return ""
@@ -112,6 +115,17 @@ func narrower(q *algebra.BoundQuery, s algebra.Statistic) string {
 		return ""
 	}
 	return "; narrower limits of your own have less noise: least(greatest(x, 0), 30) counts from none to 30"
+}
+
+// neverNegative reports whether an expression is greatest(...) - least(...) of the same operands.
+func neverNegative(e algebra.Expr) bool {
+	d, ok := e.(algebra.Binary)
+	if !ok || d.Op != syntax.Subtract {
+		return false
+	}
+	most, isGreatest := algebra.WrittenAs(d.L).(algebra.Call)
+	least, isLeast := algebra.WrittenAs(d.R).(algebra.Call)
+	return isGreatest && isLeast && most.Name == "greatest" && least.Name == "least" && slices.EqualFunc(most.Args, least.Args, algebra.Same)
 }
 
 // intervalNotes say which outputs have no interval, and how far noise reaches.
