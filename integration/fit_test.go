@@ -18,6 +18,7 @@ func TestCommandsOfFits(t *testing.T) {
 		{"affordable", "nothing was spent", " intercept ", " education_num "}, {"nothing was spent"},
 		{" age ", " to ", "spent rho ", "same answer, free"}, {"nothing spent", " to "},
 		{"marital_status=Widowed", "spent rho "}, {"nothing spent"},
+		{"right_predictions", " 0.8"}, {"nothing spent", " 0.8"}, // 0.833: noise of 50 times its scale would be another digit
 		{`\"coefficients\":[{\"name\":\"age\"`, `"replayed":false`}, {`\"coefficients\":[{\"name\":\"age\"`, `"replayed":true`},
 	} {
 		for _, want := range wants {
