@@ -215,7 +215,7 @@ func differ(a, b *httptest.ResponseRecorder) string {
 }
 
 // coupled counts what a run of coupled queries met.
-type coupled struct{ asked, answered, moved, counted, fresh, reported int }
+type coupled struct{ asked, answered, moved, counted, fresh, reported, totals int }
 
 // couple asks queries on both sides until an answer differs.
 func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bool, spoil func(*sqlrewrite.Coupled)) (n coupled,
@@ -250,6 +250,9 @@ func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bo
 		if q.Report != "" && a.played > played {
 			n.reported++
 		}
+		if q.Totals && q.Differs && a.played > played {
+			n.totals++
+		}
 	}
 	return n, ""
 }
@@ -276,6 +279,9 @@ func TestCoupling(t *testing.T) {
 				}
 				if n.reported < n.asked/20 && !testing.Short() {
 					t.Errorf("of %d questions only %d had a report", n.asked, n.reported)
+				}
+				if n.totals < n.asked/100 && !testing.Short() {
+					t.Errorf("of %d questions only %d had totals that differ", n.asked, n.totals)
 				}
 				if n.moved < n.asked/8 || n.fresh < n.asked/2 {
 					t.Errorf("of %d neighbours only %d differ at all, and %d answers were drawn: the test has no power", n.asked, n.moved, n.fresh)

@@ -41,6 +41,7 @@ type Coupled struct {
 	Tapes                        [2]*Tape
 	Differs                      bool          // some true value does
 	Counted                      bool          // its groups are shown by a count
+	Totals                       bool          // it groups by several sets of keys
 	True                         [2][]*big.Int // the first release of each released row
 	Refused                      bool          // it has no plan
 }
@@ -103,7 +104,9 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 		return q
 	case plan == nil || !plan.NeedsData():
 		return q
-	case plan.made.Query.PublicTuples().Cmp(big.NewInt(maxCoupled)) > 0:
+	case slices.ContainsFunc(plan.Blocks(), func(block *Plan) bool {
+		return block.made.Query.PublicTuples().Cmp(big.NewInt(maxCoupled)) > 0
+	}):
 		return c.Next(t)
 	}
 	if err := c.record(t, plan, q); err != nil {
@@ -112,7 +115,8 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 	return q
 }
 
-// record couples what a plan releases, block by block: what is drawn before the statements run, of all of them, then what is drawn after.
+// record couples what a plan releases, block by block: what is drawn before the statements run, of all of them; which private groups are
+// shown, as the rows of all statements arrive; then what is drawn after.
 func (c *Couplings) record(t *testing.T, p *Plan, q *Coupled) error {
 	seed := int64(c.r.Uint64() >> 1)
 	var pairs []*coupling
@@ -126,6 +130,9 @@ func (c *Couplings) record(t *testing.T, p *Plan, q *Coupled) error {
 	for side, tape := range q.Tapes {
 		for _, pair := range pairs {
 			pair.drawn(tape, side)
+		}
+		for _, pair := range pairs {
+			pair.arrived(tape, side)
 		}
 		for _, pair := range pairs {
 			if err := pair.tape(t, c.world, tape, side); err != nil {
@@ -143,6 +150,7 @@ func (c *Couplings) record(t *testing.T, p *Plan, q *Coupled) error {
 		}
 	}
 	q.Counted = pairs[0].plan.made.Query.Private() && pairs[0].plan.made.PartitionSelection == nil
+	q.Totals = grouping.MatchString(q.SQL)
 	return nil
 }
 
@@ -262,17 +270,22 @@ func (c *coupling) drawn(tape *Tape, side int) {
 	}
 }
 
+// arrived records what one side draws as its rows arrive: of private keys, which groups are shown.
+func (c *coupling) arrived(tape *Tape, side int) {
+	if !c.plan.made.Query.Private() {
+		return
+	}
+	units := c.sides[side][c.unitsPart()]
+	for _, id := range Arrival(side, slices.Collect(maps.Keys(units)), func(id string) string { return id }) {
+		c.keep(tape, side, id, units[id])
+	}
+}
+
 // tape records what one side draws after that, in the order of [Plan.Release].
 func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 	p := c.plan
 	if p.made.Query.Top > 0 {
 		return c.top(w, tape, side)
-	}
-	if p.made.Query.Private() {
-		units := c.sides[side][c.unitsPart()]
-		for _, id := range Arrival(side, slices.Collect(maps.Keys(units)), func(id string) string { return id }) {
-			c.keep(tape, side, id, units[id])
-		}
 	}
 	for _, id := range c.groups {
 		if p.made.Query.Private() {

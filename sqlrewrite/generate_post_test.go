@@ -65,6 +65,9 @@ func aroundPosts() []postProduction {
 			"%[4]sSELECT greatest(%[2]s, 2), nullif(%[2]s, 1), coalesce(nullif(%[2]s, 0), -1), %[2]s::float8 / 3, length(%[2]s::text) FROM "+
 				"(%[1]s) t"),
 		{"post/window in the block", func(w *writer, q block) string {
+			if q.totals { // over groups that are released one by one there is none
+				return q.with + q.sql
+			}
 			over := w.pick("rank() OVER (ORDER BY count(*))", "sum(count(*)) OVER ()", "count(*) - max(count(*)) OVER ()")
 			return "/*post*/" + q.with + "SELECT " + over + " AS w, " + strings.TrimPrefix(q.sql, "SELECT ")
 		}},

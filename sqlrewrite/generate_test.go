@@ -114,6 +114,7 @@ type block struct {
 	rest      string // the FROM and WHERE of sql
 	place     place
 	keys      []string // as written in the select list and in GROUP BY
+	totals    bool     // GROUP BY has several sets of them
 	aliases   []string // of all outputs, keys first
 	calls     []string // the aggregates, as written in the select list
 }
@@ -176,6 +177,9 @@ func (w *writer) query() (sql string, from origin) {
 		q.calls = append(q.calls, call)
 		add(call)
 	}
+	if q.totals = len(q.keys) > 0 && !w.top && w.r.IntN(5) == 0; q.totals && w.r.IntN(2) == 0 {
+		add(w.grouping(q.keys))
+	}
 	q.rest = " FROM " + from.from
 	if w.r.IntN(2) == 0 {
 		filtered := p
@@ -183,7 +187,9 @@ func (w *writer) query() (sql string, from origin) {
 		q.rest += " WHERE " + w.condition(filtered)
 	}
 	q.sql = "SELECT " + strings.Join(items, ", ") + q.rest
-	if len(q.keys) > 0 {
+	if q.totals {
+		q.sql += w.totals(q.keys)
+	} else if len(q.keys) > 0 {
 		q.sql += " GROUP BY " + strings.Join(q.keys, ", ")
 	}
 	if w.top {
@@ -317,9 +323,16 @@ func (w *writer) exercised(t *testing.T, least int) {
 			}
 		}
 	}
+	names := []string{summedLevels, levelByLevel}
 	for _, p := range posts() {
-		if w.counts[p.name] < least {
-			t.Errorf("%s: exercised %d times, want %d", p.name, w.counts[p.name], least)
+		names = append(names, p.name)
+	}
+	for _, p := range levels() {
+		names = append(names, p.name)
+	}
+	for _, name := range names {
+		if w.counts[name] < least {
+			t.Errorf("%s: exercised %d times, want %d", name, w.counts[name], least)
 		}
 	}
 	probe := &writer{r: rand.New(rand.NewPCG(1, 1)), counts: map[string]int{}}

@@ -111,6 +111,7 @@ func (n *neighbours) run(t *testing.T) error {
 			}
 			return fmt.Errorf("%s\n%w (%s)", sql, err, parsetest.ShowFault(err))
 		}
+		n.w.totaled(p)
 		if blocks := p.Blocks(); p.Several() { // each is a plan by itself
 			at := n.w.r.IntN(len(blocks))
 			p = blocks[at]
@@ -153,7 +154,7 @@ const notSQLs = 300
 
 // tolerated are the refusals that a random query may meet by its size.
 var tolerated = map[string]bool{"policy/too-many-keys": true, "plan/too-many-keys": true, "sql/too-complex": true,
-	"plan/price-too-small": true, "plan/fan-out": true, "request/invalid-report": true}
+	"plan/price-too-small": true, "plan/fan-out": true, "plan/too-many-scans": true, "request/invalid-report": true}
 
 // randomReport asks now and then for a report, which most queries do not have.
 func randomReport(r *rand.Rand) Report {
@@ -165,7 +166,7 @@ func randomReport(r *rand.Rand) Report {
 
 // randomOptions draws what a request may choose.
 func randomOptions(r *rand.Rand, from origin) Options {
-	o := Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Currency: catalog.Approx, Mechanism: MechanismAuto, Confidence: 0.95}
+	o := Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1000, Currency: catalog.Approx, Mechanism: MechanismAuto, Confidence: 0.95}
 	if r.IntN(4) == 0 {
 		o.Epsilon, o.Rho, o.Currency = 0, 1000*mechanisms.PicoRho(mechanisms.EpsilonUnit), catalog.ZCDP
 	}

@@ -228,7 +228,7 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 			}
 			continue
 		}
-		if p.made.Bounding.MaxTotal > 0 {
+		if slices.ContainsFunc(p.Blocks(), func(block *Plan) bool { return block.made.Bounding.MaxTotal > 0 }) {
 			bounded++
 		}
 		estimated(t, sql, p)
