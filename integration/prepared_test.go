@@ -105,7 +105,7 @@ func TestPreparedTables(t *testing.T) {
 		!strings.Contains(out, "calls: version 1 serves\n") {
 		t.Errorf("prepare --status says %q", out)
 	}
-	s.seesVersion(t, client, byRegion, 1)
+	s.seesVersion(t, client, "clinic", byRegion, 1)
 	var want int
 	if err := s.superuser(t, "clinic").QueryRow(t.Context(),
 		"SELECT sum(least(n, 46)) FROM (SELECT count(*) AS n FROM visits GROUP BY person) x").Scan(&want); err != nil {
@@ -148,7 +148,7 @@ func TestPreparedTables(t *testing.T) {
 		t.Errorf("%+v, %v", estimate, err)
 	}
 	s.prepareOverHTTP(t)
-	s.seesVersion(t, client, byRegion, 2)
+	s.seesVersion(t, client, "clinic", byRegion, 2)
 	if again := ask(byRegion, nil); !again.Replayed || again.ReleaseID != first.ReleaseID || again.DataVersion != first.DataVersion ||
 		!again.AsOf.Equal(*first.AsOf) || again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != "2000" ||
 		!strings.HasPrefix(again.Newer.DataVersion, "visits prepared 2 as of ") || fmt.Sprint(again.Rows) != fmt.Sprint(first.Rows) {
@@ -272,10 +272,10 @@ func (s *stack) nothingButTheCopy(t *testing.T, client *api.Client) {
 }
 
 // seesVersion waits until the gateway has looked at the list of versions, which it does every three seconds.
-func (s *stack) seesVersion(t testing.TB, client *api.Client, sql string, version int) {
+func (s *stack) seesVersion(t testing.TB, client *api.Client, dataset, sql string, version int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		estimate, err := client.Estimate(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: sql, Epsilon: "1"})
+		estimate, err := client.Estimate(t.Context(), api.QueryRequest{Dataset: dataset, SQL: sql, Epsilon: "1"})
 		switch {
 		case err != nil:
 			t.Fatal(err)
@@ -307,7 +307,7 @@ func BenchmarkPrepared(b *testing.B) {
 	b.Logf("prepared in %.1f s, %.1f of a sorted copy with an index; its size is %.2f of the table's", made.Seconds(),
 		made.Seconds()/sorted.Seconds(), size)
 	client := s.analyst(b, "ana")
-	s.seesVersion(b, client, "SELECT count(*) FROM visits", 1)
+	s.seesVersion(b, client, "clinic", "SELECT count(*) FROM visits", 1)
 	plain, err := pgx.Connect(b.Context(), s.server.DSN("noisegate_reader", "clinic"))
 	if err != nil {
 		b.Fatal(err)

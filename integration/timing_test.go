@@ -236,6 +236,55 @@ func timingPairs() map[string]string {
 	return pairs
 }
 
+// timing is how times are compared; [TestTiming] says why.
+type timing struct {
+	rounds, asked int
+	mostT, mostZ  float64
+	token         string
+	client        *http.Client
+}
+
+func newTiming() *timing {
+	of := &timing{rounds: *timingRounds, mostT: 4.5, mostZ: 4.5, client: &http.Client{Timeout: time.Minute}}
+	if of.rounds == 0 {
+		of.rounds, of.mostT, of.mostZ = 25, 7, 6
+	}
+	return of
+}
+
+// pair is a question, with a place for a number that makes it another one, and the two datasets that get it n times each.
+type pair struct {
+	name, sql string
+	datasets  [2]string
+	n         int
+}
+
+// tellApart asks a question in turn, fails where times, statuses, headers or sizes tell the datasets apart, and gives what was seen of the
+// first.
+func (s *stack) tellApart(t *testing.T, of *timing, p pair) *observed {
+	t.Helper()
+	with, without := &observed{shapes: map[string]bool{}}, &observed{shapes: map[string]bool{}}
+	for i := range p.n {
+		of.asked++
+		sql := fmt.Sprintf(p.sql, of.asked)
+		order := []func(){func() { s.observe(t, of.client, of.token, p.datasets[0], sql, with) },
+			func() { s.observe(t, of.client, of.token, p.datasets[1], sql, without) }}
+		order[i%2]()
+		order[1-i%2]()
+	}
+	tt := student(with.ms, without.ms)
+	share, z := auc(with.ms, without.ms)
+	t.Logf("%-18s n = %d: t = %+.2f, AUC = %.3f (%+.2f standard errors), median %.2f ms, %v", p.name, p.n, tt, share, z,
+		slices.Sorted(slices.Values(with.ms))[p.n/2], slices.Sorted(maps.Keys(with.shapes)))
+	if math.Abs(tt) > of.mostT || math.Abs(z) > of.mostZ {
+		t.Errorf("%s: times tell the datasets apart: t = %.2f, AUC = %.3f (%.2f standard errors): %s", p.name, tt, share, z, p.sql)
+	}
+	if a, b := slices.Sorted(maps.Keys(with.shapes)), slices.Sorted(maps.Keys(without.shapes)); !slices.Equal(a, b) {
+		t.Errorf("%s: answers look different: %v and %v", p.name, a, b)
+	}
+	return with
+}
+
 // Whether one person is in the data shows in no answer's time, status, headers or size. Questions go to two datasets in
 // turn that differ by one person, whom every question is about; at a quantum of 5 ms, a tenth of the default. Times are
 // compared by Welch's t and by the area under the curve, in standard errors. In the full form (make timing) a statistic
@@ -248,49 +297,77 @@ func timingPairs() map[string]string {
 //
 // covers: B4 C1
 func TestTiming(t *testing.T) {
-	rounds, mostT, mostZ := *timingRounds, 4.5, 4.5
-	if rounds == 0 {
-		rounds, mostT, mostZ = 25, 7, 6
-	}
+	timed := newTiming()
 	present, absent := workData("present", true), workData("absent", false)
 	present.quantum, absent.quantum = "5ms", "5ms"
 	s := newStack(t, present, absent)
-	token := s.token(t, "ana", "analyst")
-	client := &http.Client{Timeout: time.Minute}
-	number, refused := 0, 0
+	timed.token = s.token(t, "ana", "analyst")
+	refused := 0
 	pairs := timingPairs()
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
 		if *timingPair != "" && name != *timingPair {
 			continue
 		}
-		n := rounds
+		n := timed.rounds
 		if strings.HasPrefix(name, "random") {
-			n = max(rounds/5, 25)
+			n = max(n/5, 25)
 		}
-		with, without := &observed{shapes: map[string]bool{}}, &observed{shapes: map[string]bool{}}
-		for i := range n {
-			number++
-			sql := fmt.Sprintf(pairs[name], number)
-			order := []func(){func() { s.observe(t, client, token, "present", sql, with) },
-				func() { s.observe(t, client, token, "absent", sql, without) }}
-			order[i%2]()
-			order[1-i%2]()
-		}
-		tt := student(with.ms, without.ms)
-		share, z := auc(with.ms, without.ms)
-		t.Logf("%-18s n = %d: t = %+.2f, AUC = %.3f (%+.2f standard errors), median %.2f ms, %v", name, n, tt, share, z,
-			slices.Sorted(slices.Values(with.ms))[n/2], slices.Sorted(maps.Keys(with.shapes)))
-		if math.Abs(tt) > mostT || math.Abs(z) > mostZ {
-			t.Errorf("%s: times tell the datasets apart: t = %.2f, AUC = %.3f (%.2f standard errors): %s", name, tt, share, z, pairs[name])
-		}
+		with := s.tellApart(t, timed, pair{name: name, sql: pairs[name], datasets: [2]string{"present", "absent"}, n: n})
 		for shape := range with.shapes {
 			if strings.HasPrefix(shape, "422") {
 				refused++
 			}
 		}
-		if a, b := slices.Sorted(maps.Keys(with.shapes)), slices.Sorted(maps.Keys(without.shapes)); !slices.Equal(a, b) {
-			t.Errorf("%s: answers look different: %v and %v", name, a, b)
-		}
 	}
 	t.Logf("%d of %d pairs are refused: their times compare refusals, not joins", refused, len(pairs))
+}
+
+// heavyData is a dataset of visits, of which one person has so many rows, to be prepared with four of each.
+func heavyData(name string, rows int) dataset {
+	return dataset{name: name, quantum: "5ms", prepares: true, policy: fmt.Sprintf(`version: 1
+dataset: %s
+neighbours: add-remove
+tables:
+  visits:
+    unit: {column: person_id}
+    max_rows: 4
+    max_groups: 2
+    prepare: {max_rows: 4}
+    columns: {paid: {bounds: [0, 100]}, place: {domain: [1, 2, 3, 4]}}
+budgets:
+  - {dataset: true, form: approx, epsilon: 1000000, delta: 1e-3}
+  - {group: analysts, per: analyst, form: approx, epsilon: 900000, delta: 1e-4, max_epsilon_per_query: 1}
+`, name), load: func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, fmt.Sprintf(`CREATE TABLE visits (visit_id int PRIMARY KEY, person_id int, age int, paid int, place int);
+			INSERT INTO visits SELECT i, i %% 5000 + 1, i %% 100, i %% 90, i %% 4 + 1 FROM generate_series(1, 20000) i;
+			INSERT INTO visits SELECT 100000 + i, 9999, 111, i %% 90, i %% 4 + 1 FROM generate_series(1, %d) i; ANALYZE;
+			GRANT USAGE ON SCHEMA public TO noisegate_prepare; GRANT SELECT ON visits TO noisegate_prepare`, rows))
+		return err
+	}}
+}
+
+// Over a prepared copy no answer's time, size or shape shows whether a person has 1 row in the source or 100,000. Bounds as in TestTiming.
+func TestTimingOfCopies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
+	s := newStack(t, heavyData("heavy", 100_000), heavyData("light", 1))
+	timed := newTiming()
+	timed.token = s.token(t, "ana", "analyst")
+	for _, name := range []string{"heavy", "light"} {
+		s.run(t, "prepare", "--config", s.config, "--dataset", name)
+		s.seesVersion(t, s.analyst(t, "ana"), name, "SELECT count(*) FROM visits", 1)
+	}
+	for _, p := range []pair{
+		{name: "count", sql: "SELECT count(*) FROM visits WHERE paid <> -%d"},
+		{name: "of the person", sql: "SELECT sum(paid) FROM visits WHERE age = 111 AND paid <> -%d"},
+		{name: "groups", sql: "SELECT place, count(*) FROM visits WHERE paid <> -%d GROUP BY place"},
+	} {
+		p.datasets, p.n = [2]string{"heavy", "light"}, timed.rounds
+		for shape := range s.tellApart(t, timed, p).shapes {
+			if !strings.HasPrefix(shape, "200") {
+				t.Errorf("%s: %s", p.name, shape)
+			}
+		}
+	}
 }
