@@ -5,9 +5,11 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Gateway, Problem, type Principal } from './api'
 import { Ask } from './ask'
 import { BudgetPage } from './budget'
+import { Labels } from './labels'
 import { Login } from './login'
 import { ProblemBox } from './problem'
 import { forgetToken, savedToken, saveToken, tokenOfAddress } from './session'
+import { Steward } from './steward'
 
 // What a page is given. Pages stay where they are while another is shown, so that what was typed is not lost.
 export interface PageProps { gateway: Gateway; shown: boolean }
@@ -15,6 +17,8 @@ export interface PageProps { gateway: Gateway; shown: boolean }
 const pages: { name: string; title: string; roles: string[]; page: ComponentType<PageProps> }[] = [
   { name: 'ask', title: 'Ask', roles: ['analyst'], page: Ask },
   { name: 'budget', title: 'Budget', roles: ['analyst', 'ml'], page: BudgetPage },
+  { name: 'labels', title: 'Labels', roles: ['ml'], page: Labels },
+  { name: 'steward', title: 'Steward', roles: ['steward'], page: Steward },
 ]
 
 // useHash is the name of the page in the address.

@@ -1,0 +1,127 @@
+// The page on which ML engineers buy private labels: an ensemble, the names of queries, what their labels would cost, and the labels.
+
+import { useState } from 'preact/hooks'
+import type { Ensemble, Label, LabelEstimate, LabelRequest, LabelResponse, Problem } from './api'
+import type { PageProps } from './app'
+import { Gauge } from './budget'
+import { lines, download } from './csv'
+import { amount, isFree, price, time } from './format'
+import { useEstimate, usePayment } from './paying'
+import { ProblemBox } from './problem'
+
+// The mechanisms with their parameters: docs/pate.md says what they are.
+const mechanisms: { name: string; title: string; parameters: [name: string, title: string][] }[] = [
+  { name: 'gnmax', title: 'GNMax', parameters: [['sigma', 'σ']] },
+  { name: 'confident', title: 'Confident GNMax', parameters: [['sigma1', 'σ of the check'], ['sigma2', 'σ of the answer'], ['threshold', 'votes wanted']] },
+  { name: 'lnmax', title: 'LNMax', parameters: [['noise_scale', 'scale']] },
+]
+
+export function Labels({ gateway }: PageProps) {
+  const [name, setName] = useState('')
+  const [ensemble, setEnsemble] = useState<Ensemble | null>(null)
+  const [mechanism, setMechanism] = useState(mechanisms[0])
+  const [values, setValues] = useState<Record<string, string>>({})
+  const [text, setText] = useState('')
+  const [problem, setProblem] = useState<Problem | null>(null)
+  const [bought, setBought] = useState<LabelResponse | null>(null)
+  const [running, setRunning] = useState(false)
+
+  const queries = [...new Set(text.split(/[\s,;]+/).filter(Boolean))]
+  const parameters = mechanism.parameters.map(([p]) => [p, values[p]?.trim() ?? ''])
+  const request: LabelRequest | null = ensemble && queries.length > 0 && parameters.every(([, v]) => v)
+    ? { queries, mechanism: mechanism.name, ...Object.fromEntries(parameters) } : null
+  const of = ensemble?.ensemble ?? ''
+  const { known, again } = useEstimate((q: LabelRequest, signal) => gateway.estimateLabels(of, q, signal), request)
+  const pay = usePayment((q: LabelRequest, key) => gateway.labels(of, q, key))
+
+  const open = (e: Event) => {
+    e.preventDefault()
+    setProblem(null)
+    setBought(null)
+    setEnsemble(null)
+    gateway.ensemble(name.trim()).then(setEnsemble, setProblem)
+  }
+  const estimate = known?.estimate
+  const free = !!estimate && isFree(estimate.worst_case)
+  const ready = !!estimate && (free || estimate.affordable) && !running
+  const buy = async () => {
+    if (!ready || !request) return
+    setRunning(true)
+    setProblem(null)
+    try {
+      const answer = await pay(request)
+      if (answer) setBought(answer)
+      setEnsemble(await gateway.ensemble(of))
+    } catch (e) {
+      setProblem(e as Problem)
+    } finally {
+      setRunning(false)
+      again()
+    }
+  }
+  return <>
+    <h1>Labels</h1>
+    <form class="row" onSubmit={open}>
+      <label>Ensemble <input value={name} spellcheck={false} onInput={e => setName(e.currentTarget.value)} /></label>
+      <button disabled={!name.trim()}>Open</button>
+    </form>
+    {problem && <ProblemBox problem={problem} />}
+    {ensemble && <div class="ask"><div class="column">
+      <section class="question" aria-label="Purchase">
+        <h2><bdi>{ensemble.ensemble}</bdi> <span class="muted">{about(ensemble)}</span></h2>
+        {ensemble.usage && <Gauge percent={Number(ensemble.usage.percent)} rule={ensemble.usage.rule} />}
+        <div class="row">
+          <label>Mechanism <select value={mechanism.name} onChange={e => setMechanism(mechanisms.find(m => m.name === e.currentTarget.value)!)}>
+            {mechanisms.map(m => <option key={m.name} value={m.name}>{m.title}</option>)}
+          </select></label>
+          {mechanism.parameters.map(([p, title]) => <label key={p}>{title} <input class="amount" inputMode="decimal" size={6} value={values[p] ?? ''}
+            onInput={e => setValues({ ...values, [p]: e.currentTarget.value })} /></label>)}
+        </div>
+        <label for="queries">Queries, by name: one a line, or a file of them</label>
+        <textarea id="queries" rows={6} value={text} spellcheck={false} onInput={e => setText(e.currentTarget.value)} />
+        <p><input type="file" accept=".csv,.txt,text/*" aria-label="File of names" onChange={async e => setText(await e.currentTarget.files?.[0]?.text() ?? text)} /></p>
+        <p class="row run">
+          <button class="primary" disabled={!ready} onClick={buy}>
+            {running ? 'Buying …' : !estimate ? 'Buy' : free ? 'Take, free' : `Buy for at most ${price(estimate.worst_case)}`}</button>
+          <span class="muted" role="status">{!request ? 'Name queries and parameters.' : !known ? 'Estimating …'
+            : estimate && !ready && !running ? 'More than what is left.' : ''}</span>
+        </p>
+      </section>
+      {bought && <Bought response={bought} />}
+    </div><div class="column">
+      <section class="side" aria-label="Estimate">
+        <h2>What it costs</h2>
+        {known?.problem && <ProblemBox problem={known.problem} />}
+        {estimate ? <Cost estimate={estimate} /> : !known?.problem && <p class="muted">The price appears here before anything is paid.</p>}
+      </section>
+    </div></div>}
+  </>
+}
+
+const about = (e: Ensemble) => `${e.state}${e.sealed_at ? ` ${time(e.sealed_at)}` : ''}, ${e.teachers} teachers, ${e.classes.length} classes, ` +
+  `${e.answered} of ${e.queries} queries answered`
+
+function Cost({ estimate: e }: { estimate: LabelEstimate }) {
+  return <>
+    <p class="price">{isFree(e.worst_case) ? 'Free' : <>at most {price(e.worst_case)}</>}
+      {' '}<span class="muted">{e.epsilon && Number(e.epsilon) > 0 && `ε ${Number(Number(e.epsilon).toPrecision(3))} at δ ${amount(e.delta)}`}</span></p>
+    <p>{e.queries} labels, {e.replayed} of them bought before. What is left buys {e.still_buys.toLocaleString('en')} more at this price.</p>
+    <p class="muted"><bdi>{e.terms.meaning}</bdi></p>
+    {e.notes.length > 0 && <ul class="notes">{e.notes.map(n => <li key={n.code + n.text}><bdi>{n.text}</bdi></li>)}</ul>}
+  </>
+}
+
+function Bought({ response: r }: { response: LabelResponse }) {
+  const label = (l: Label) => l.status === 'rejected' ? null : l.class ?? l.label
+  return <section class="answer" aria-label="Labels">
+    <p class="headline" role="status">{isFree(r.spent) ? 'Free: you bought these before.' : `Spent ${price(r.spent)}; ${price(r.remaining)} left.`}</p>
+    <div class="scroll" tabIndex={0} role="region" aria-label="Table of labels"><table>
+      <thead><tr><th scope="col">query</th><th scope="col">label</th><th scope="col">status</th></tr></thead>
+      <tbody>{r.labels.slice(0, 1000).map(l => <tr key={l.query}>
+        <td><bdi>{l.query}</bdi></td><td><bdi>{label(l) ?? ''}</bdi></td><td>{l.status}</td>
+      </tr>)}</tbody>
+    </table></div>
+    <p class="actions"><button onClick={() => download('labels.csv', lines([['query', 'label', 'status'], ...r.labels.map(l => [l.query, label(l), l.status])]))}>
+      Download CSV</button></p>
+  </section>
+}
