@@ -99,6 +99,34 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
+// BenchmarkCatalog is what psql's \d asks of a table, by the gateway and of the twin itself, in turn.
+func BenchmarkCatalog(b *testing.B) {
+	const columns = `SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_catalog.col_description(a.attrelid, a.attnum)
+		FROM pg_catalog.pg_attribute a WHERE a.attrelid = 'public.people'::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+	dsn := pgtest.New(b).DSN
+	d := pgwire.OpenedWith(b, func(g *gatewaytest.Gateway) pgwire.Catalog { return twinAt(b, g, dsn) })
+	bare, err := pgx.Connect(b.Context(), dsn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer bare.Close(b.Context())
+	took := map[*pgx.Conn][]float64{}
+	gateway := d.Connect(b, "")
+	for b.Loop() {
+		for _, conn := range []*pgx.Conn{gateway, bare} {
+			began := time.Now()
+			if tag, err := conn.Exec(b.Context(), columns, pgx.QueryExecModeSimpleProtocol); err != nil || tag.RowsAffected() != 4 {
+				b.Fatal(tag, err)
+			}
+			took[conn] = append(took[conn], time.Since(began).Seconds()*1e3)
+		}
+	}
+	for unit, conn := range map[string]*pgx.Conn{"ms/gateway": gateway, "ms/twin": bare} {
+		slices.Sort(took[conn])
+		b.ReportMetric(took[conn][len(took[conn])/2], unit)
+	}
+}
+
 // TestExplainOfCatalogs: a query about names and types is free, in both formats and without a price; what would be refused is refused.
 func TestExplainOfCatalogs(t *testing.T) {
 	d := withTwin(t)
@@ -255,7 +283,7 @@ func freezing(t *testing.T, network, to string) *frozen {
 }
 
 // twinAt is a catalog twin by its connection string.
-func twinAt(t *testing.T, g *gatewaytest.Gateway, dsn string) pgwire.Catalog {
+func twinAt(t testing.TB, g *gatewaytest.Gateway, dsn string) pgwire.Catalog {
 	t.Helper()
 	catalogs, err := twin.Open(t.Context(), twin.Config{DSNs: map[string]string{gatewaytest.Dataset: dsn}, Policies: g.Policies})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 type Door struct{ *door }
 
 // OpenedWith makes a gateway, a catalog for its policies, and a door to both.
-func OpenedWith(t *testing.T, makes func(*gatewaytest.Gateway) Catalog) Door {
+func OpenedWith(t testing.TB, makes func(*gatewaytest.Gateway) Catalog) Door {
 	t.Helper()
 	g := gatewaytest.New(t, durable, gatewaytest.Options{})
 	made := makes(g)
@@ -30,7 +30,7 @@ func OpenedOver(t *testing.T, tables, policy string, makes func(*gatewaytest.Gat
 }
 
 // Connect is a client of pgx.
-func (d Door) Connect(t *testing.T, parameters string) *pgx.Conn {
+func (d Door) Connect(t testing.TB, parameters string) *pgx.Conn {
 	t.Helper()
 	return d.connect(t, parameters, nil)
 }
