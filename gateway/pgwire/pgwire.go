@@ -43,6 +43,7 @@ type Config struct {
 	Service   *gateway.Service
 	Questions Questions // nil: Service answers them
 	Verifier  Verifier
+	Issuer    string // of tokens: where clients that have none are told to look for its openid-configuration
 	// TLS has the certificate; nil: clear text alone, which is taken from this machine only.
 	TLS *tls.Config
 	// Sessions is how many clients may be logged in, SessionsPerAnalyst how many of one analyst; 0: [DefaultSessions] and

@@ -98,6 +98,13 @@ func wrongPassword(user string, err error) *refusal {
 	return r
 }
 
+// wrongBearer is [wrongPassword] of OAUTHBEARER, in PostgreSQL's words.
+func wrongBearer(user string, err error) *refusal {
+	r := wrongPassword(user, err)
+	r.state, r.text = stateLogin, "OAuth bearer authentication failed for user "+fault.Quote(user)
+	return r
+}
+
 func noDatabase(name string) *refusal {
 	return fatalf(stateNoDatabase, "database %s does not exist", fault.Quote(name)).hinting("the database is the name of a dataset")
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/auth"
 	"noisegate/internal/fault"
 )
 
@@ -332,21 +331,17 @@ func (s *Server) login(ctx context.Context, conn net.Conn, h *hello) (*session, 
 	if h.negotiate {
 		backend.Send(&pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: majorVersion<<16 | h.minor, UnrecognizedOptions: h.unknown})
 	}
-	backend.Send(&pgproto3.AuthenticationCleartextPassword{})
-	if backend.Flush() != nil {
-		return nil, nil
+	oauth, refused := h.method(s.config.Issuer)
+	if refused != nil {
+		return nil, refused
 	}
-	message, err := backend.Receive()
-	if err != nil {
-		return nil, lost(err)
+	ask := s.password
+	if oauth {
+		ask = s.bear
 	}
-	password, ok := message.(*pgproto3.PasswordMessage)
-	if !ok {
-		return nil, violation("a password was expected")
-	}
-	c := &session{server: s, conn: client, backend: backend, token: password.Password, dataset: h.database}
-	if c.who, err = s.config.Verifier.Verify(ctx, c.token); err != nil || c.who.Subject != h.user || !c.who.Has(auth.Analyst) {
-		return nil, wrongPassword(h.user, err)
+	c := &session{server: s, conn: client, backend: backend, dataset: h.database}
+	if c.token, c.who, refused = ask(ctx, backend, h.user); refused != nil || c.token == "" {
+		return nil, refused
 	}
 	if refused := s.admit(ctx, c); refused != nil {
 		return nil, refused

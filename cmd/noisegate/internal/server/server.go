@@ -311,7 +311,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 // openWire makes the door that speaks PostgreSQL's protocol.
 func (g *Server) openWire(ctx context.Context, questions pgwire.Questions) (err error) {
 	wire := pgwire.Config{Service: g.service, Questions: questions, Verifier: g.verifier, Sessions: g.config.Wire.Sessions,
-		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Log: g.log, Observe: g.metrics.Question}
+		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Issuer: g.config.Auth.Issuer, Log: g.log, Observe: g.metrics.Question}
 	if wire.TLS, err = g.secure("wire.tls_cert_file", g.config.Wire.TLS); err != nil {
 		return err
 	}
