@@ -16,6 +16,9 @@ const mechanisms: { name: string; title: string; parameters: [name: string, titl
   { name: 'lnmax', title: 'LNMax', parameters: [['noise_scale', 'scale']] },
 ]
 
+// Order is what is priced and paid together: the same names in another ensemble are another order.
+interface Order { from: string; request: LabelRequest }
+
 export function Labels({ gateway }: PageProps) {
   const [name, setName] = useState('')
   const [ensemble, setEnsemble] = useState<Ensemble | null>(null)
@@ -28,11 +31,10 @@ export function Labels({ gateway }: PageProps) {
 
   const queries = [...new Set(text.split(/[\s,;]+/).filter(Boolean))]
   const parameters = mechanism.parameters.map(([p]) => [p, values[p]?.trim() ?? ''])
-  const request: LabelRequest | null = ensemble && queries.length > 0 && parameters.every(([, v]) => v)
-    ? { queries, mechanism: mechanism.name, ...Object.fromEntries(parameters) } : null
-  const of = ensemble?.ensemble ?? ''
-  const { known, again } = useEstimate((q: LabelRequest, signal) => gateway.estimateLabels(of, q, signal), request)
-  const pay = usePayment((q: LabelRequest, key) => gateway.labels(of, q, key))
+  const order: Order | null = ensemble && queries.length > 0 && parameters.every(([, v]) => v)
+    ? { from: ensemble.ensemble, request: { queries, mechanism: mechanism.name, ...Object.fromEntries(parameters) } } : null
+  const { known, again } = useEstimate((o: Order, signal) => gateway.estimateLabels(o.from, o.request, signal), order)
+  const pay = usePayment((o: Order, key) => gateway.labels(o.from, o.request, key))
 
   const open = (e: Event) => {
     e.preventDefault()
@@ -45,13 +47,13 @@ export function Labels({ gateway }: PageProps) {
   const free = !!estimate && isFree(estimate.worst_case)
   const ready = !!estimate && (free || estimate.affordable) && !running
   const buy = async () => {
-    if (!ready || !request) return
+    if (!ready || !order) return
     setRunning(true)
     setProblem(null)
     try {
-      const answer = await pay(request)
+      const answer = await pay(order)
       if (answer) setBought(answer)
-      setEnsemble(await gateway.ensemble(of))
+      setEnsemble(await gateway.ensemble(order.from))
     } catch (e) {
       setProblem(e as Problem)
     } finally {
@@ -83,7 +85,7 @@ export function Labels({ gateway }: PageProps) {
         <p class="row run">
           <button class="primary" disabled={!ready} onClick={buy}>
             {running ? 'Buying …' : !estimate ? 'Buy' : free ? 'Take, free' : `Buy for at most ${price(estimate.worst_case)}`}</button>
-          <span class="muted" role="status">{!request ? 'Name queries and parameters.' : !known ? 'Estimating …'
+          <span class="muted" role="status">{!order ? 'Name queries and parameters.' : !known ? 'Estimating …'
             : estimate && !ready && !running ? 'More than what is left.' : ''}</span>
         </p>
       </section>
