@@ -3,7 +3,9 @@ package httpapi
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -136,5 +138,24 @@ func TestLogin(t *testing.T) {
 	}
 	if strings.Contains(log.String(), code) || strings.Contains(log.String(), "the token") {
 		t.Errorf("the log tells: %s", &log)
+	}
+}
+
+// TestBrokenOffReads: an estimate whose client typed on is no failure of a database, in the log; a question may be one, and be charged.
+func TestBrokenOffReads(t *testing.T) {
+	var log bytes.Buffer
+	s := &server{log: slog.New(slog.NewTextHandler(&log, nil)), newRequestID: func() string { return "id" }}
+	for pattern, want := range map[string]int{"/v1/query/estimate": statusGone, "/v1/query": 503} {
+		ctx, cancel := context.WithCancel(t.Context())
+		broken := route{method: http.MethodPost, pattern: pattern, public: true, handle: func(*server, *exchange) error {
+			cancel()
+			return fault.DataUnavailable(fmt.Errorf("a look-up: %w", ctx.Err()))
+		}}
+		log.Reset()
+		w := httptest.NewRecorder()
+		s.endpoint(broken)(w, httptest.NewRequestWithContext(ctx, http.MethodPost, pattern, nil))
+		if isError := strings.Contains(log.String(), "level=ERROR"); w.Code != want || isError != (want == 503) {
+			t.Errorf("%s: %d, %s", pattern, w.Code, &log)
+		}
 	}
 }

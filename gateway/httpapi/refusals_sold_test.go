@@ -28,7 +28,7 @@ func TestRefusalsOfAllThatIsSold(t *testing.T) {
 	}
 	expect := func(what string) {
 		t.Helper()
-		list, err := f.Service.Refusals(gatewaytest.Dataset)
+		list, err := f.Refusals(gatewaytest.Dataset)
 		if err != nil {
 			t.Fatal(err)
 		}

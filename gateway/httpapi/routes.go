@@ -124,6 +124,11 @@ func (r route) allows(who auth.Principal) bool {
 	return false
 }
 
+// reads reports whether a route changes nothing, whatever becomes of its request.
+func (r route) reads() bool {
+	return r.method == http.MethodGet || strings.HasSuffix(r.pattern, "/estimate")
+}
+
 func (r route) roleText() string {
 	names := make([]string, len(r.roles))
 	for i, role := range r.roles {

@@ -166,6 +166,9 @@ func (s *server) endpoint(r route) http.HandlerFunc {
 		// The server's own write timeout does not fit: a query may take long before the first byte.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		err := s.serve(x, r) //nolint:contextcheck // the exchange carries the request and its context
+		if r.reads() && errors.Is(err, context.Canceled) && request.Context().Err() != nil {
+			err = fault.RequestGone(err) // who types on breaks off the estimate: no database failed
+		}
 		if err != nil {
 			x.problem(err)
 		}
