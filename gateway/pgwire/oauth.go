@@ -108,7 +108,9 @@ func (s *Server) bear(ctx context.Context, backend *pgproto3.Backend, user strin
 }
 
 // password takes a token as a password in clear, which never leaves this machine but inside TLS.
-func (s *Server) password(ctx context.Context, backend *pgproto3.Backend, user string) (token string, who auth.Principal, refused *refusal) {
+func (s *Server) password(ctx context.Context, backend *pgproto3.Backend, user string) (
+	token string, who auth.Principal, refused *refusal,
+) {
 	backend.Send(&pgproto3.AuthenticationCleartextPassword{})
 	if backend.Flush() != nil {
 		return "", who, nil

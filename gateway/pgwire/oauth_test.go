@@ -118,7 +118,8 @@ func bearing(text string) pgproto3.FrontendMessage {
 // FuzzBearer: a token is what stands between its pair's name and the byte that ends it, and nothing else is taken for one.
 func FuzzBearer(f *testing.F) {
 	for _, text := range []string{"n,,\x01auth=Bearer abc\x01\x01", "y,,\x01host=h\x01port=1\x01auth=bearer  abc\x01\x01",
-		"n,,\x01auth=\x01\x01", "n,,\x01\x01", "n,,\x01auth=Bearer a\x01auth=Bearer b\x01\x01", "n,,\x01auth=Basic abc\x01\x01", "p=x,,\x01auth=Bearer a\x01\x01"} {
+		"n,,\x01auth=\x01\x01", "n,,\x01\x01",
+		"n,,\x01auth=Bearer a\x01auth=Bearer b\x01\x01", "n,,\x01auth=Basic abc\x01\x01", "p=x,,\x01auth=Bearer a\x01\x01"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
