@@ -14,8 +14,8 @@ import (
 	"noisegate/internal/pgserver"
 )
 
-// idleTime is how long a gateway is watched that nobody asks: ten times as long as it waits between two looks at policies.
-const idleTime = 30 * time.Second
+// idleTime is how long a gateway is watched that nobody asks: five times as long as it waits between two looks at policies.
+const idleTime = 15 * time.Second
 
 // TestIdleGatewayDoesLittle watches a gateway with four datasets that nobody asks: it looks for other policies, schemas,
 // roles and servers, and that must cost next to nothing. docs/performance.md has the figures that it logs.

@@ -114,6 +114,7 @@ func promtool(t *testing.T, args ...string) {
 
 // Prometheus reads a gateway: every panel of the dashboard has data, and each alert fires under the fault that it is for, and not before.
 func TestMonitoring(t *testing.T) {
+	t.Parallel()
 	pgtest.Need(t, "sudo apt-get install -y --no-install-recommends prometheus", "prometheus", "promtool")
 	promtool(t, "check", "config", "prometheus.yaml")
 	promtool(t, "test", "rules", "alerts_test.yaml")
