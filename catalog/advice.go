@@ -124,6 +124,10 @@ func (c *checker) adviseBudgets(budgets []Budget) {
 	}
 	above := func(a, b *big.Rat) bool { return a != nil && b != nil && a.Cmp(b) > 0 }
 	for _, b := range budgets {
+		if strange(b) {
+			c.warn(b.pos, "%s cannot be told from another name by looking: %s; a policy that is applied may keep this line, and not add it",
+				fault.Quote(b.Name), strangeHint)
+		}
 		switch {
 		case above(b.Epsilon, big.NewRat(weakEpsilon, 1)):
 			c.warn(b.pos, "epsilon is more than %d: an answer may be more than 22,026 times as likely with a person's data as without",

@@ -67,6 +67,9 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 				return revision, false, err
 			}
 		}
+		if problems := strangers(a.Policy, current.policy()); len(problems) > 0 {
+			return nil, false, errors.Join(problems...)
+		}
 		snapshot.Version = version + 1
 		at, inserted, err := s.insert(ctx, snapshot, pinned, a)
 		if err != nil {
@@ -168,6 +171,18 @@ func (s *Store) latest(ctx context.Context, dataset string) (*storedPolicy, int6
 		return nil, 0, unavailable("cannot read a policy", err)
 	}
 	return &r, r.version, nil
+}
+
+// policy is the policy as its file has it; nil where there is none, or an older noisegate took it.
+func (r *storedPolicy) policy() *Policy {
+	if r == nil {
+		return nil
+	}
+	p, problems := Parse(r.document)
+	if len(problems) > 0 {
+		return nil
+	}
+	return p
 }
 
 // approves reports whether it holds the same policy, checked against the same schema, and tables that have not outgrown it.

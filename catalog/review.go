@@ -88,12 +88,15 @@ func (s *Store) Review(ctx context.Context, p *Policy, live *Schema) (*Review, e
 		return nil, errors.Join(problems...)
 	}
 	row, version, err := s.latest(ctx, p.Dataset)
-	if err != nil || row == nil {
-		return &Review{Snapshot: snapshot, Changes: Diff(nil, p)}, err
+	if err != nil {
+		return nil, err
 	}
-	inForce, problems := Parse(row.document)
-	if len(problems) > 0 { // an older noisegate took it
-		inForce = nil
+	inForce := row.policy()
+	if problems := strangers(p, inForce); len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	if row == nil {
+		return &Review{Snapshot: snapshot, Changes: Diff(nil, p)}, nil
 	}
 	same, err := row.approves(snapshot.Digest, live.For(p))
 	review := &Review{Snapshot: snapshot, Version: version, Same: same, Changes: Diff(inForce, p), All: true}

@@ -132,7 +132,11 @@ func (s *Service) accountID(dataset, name string) (budget.AccountID, error) {
 	}
 	scope, owner, found := strings.Cut(name, ":")
 	id := budget.AccountID{Dataset: dataset, Scope: budget.Scope(scope), Name: owner}
-	if !found || !auth.ValidName(owner) || id.Scope != budget.GroupScope && id.Scope != budget.AnalystScope &&
+	valid := auth.ValidName
+	if id.Scope == budget.GroupScope {
+		valid = auth.ValidGroup
+	}
+	if !found || !valid(owner) || id.Scope != budget.GroupScope && id.Scope != budget.AnalystScope &&
 		id.Scope != budget.EnsembleScope {
 		return budget.AccountID{}, fault.RequestAccount()
 	}

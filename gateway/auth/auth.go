@@ -7,11 +7,8 @@ package auth
 
 import (
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
+	"noisegate/internal/naming"
 )
 
 // Role is what a principal may do. The zero Role is none.
@@ -51,7 +48,8 @@ func groupOf(role Role) string {
 }
 
 // NewPrincipal checks a subject and completes the groups. Roles that are not known are left out. ok is false when the
-// subject cannot name an account; see [ValidName]. A group that cannot is left out.
+// subject cannot name an account; see [ValidName]. What cannot be a group is left out, and nothing else, since
+// groups carry caps; see [ValidGroup].
 func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool) {
 	if !ValidName(subject) {
 		return Principal{}, false
@@ -68,7 +66,7 @@ func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool)
 		}
 	}
 	for _, group := range groups {
-		if ValidName(group) {
+		if ValidGroup(group) {
 			p.Groups = append(p.Groups, group)
 		}
 	}
@@ -78,20 +76,8 @@ func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool)
 	return p, true
 }
 
-// maxName bounds subjects and groups in bytes.
-const maxName = 256
+// ValidName reports whether a text can name an account that is new, and be the subject of a token; see [naming.Valid].
+func ValidName(name string) bool { return naming.Valid(name) }
 
-// ValidName reports whether a text can name an account: not empty, at most 256 bytes of UTF-8, no control characters, nothing that cannot
-// be seen (format characters such as a zero-width space, and what else Unicode lets a display leave out), and its own NFKC form. Two names
-// that look the same for another reason, such as a Cyrillic letter in a Latin word, are two names: to make one of them would give two
-// people one account.
-func ValidName(name string) bool {
-	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, unseen) &&
-		norm.NFKC.IsNormalString(name)
-}
-
-// unseen reports whether a character controls or formats others, or may be left out where text is shown.
-func unseen(r rune) bool {
-	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
-		unicode.Other_Default_Ignorable_Code_Point)
-}
+// ValidGroup reports whether a text can be a group of a token, which may have an account from before names were held to [ValidName].
+func ValidGroup(name string) bool { return naming.Taken(name) }
