@@ -105,10 +105,13 @@ func New(ctx context.Context, config Config) (*Verifier, error) {
 
 // Reload reads the files of keys and of revoked tokens again, and fetches keys at a URL. What cannot be read, or holds what [New] refuses,
 // is an error, and stays as it was: whoever was believed is, and whoever was not is not. Tokens that are checked meanwhile are checked
-// against either.
+// against either. Fetching keys, which may take its time, comes last.
 func (v *Verifier) Reload(ctx context.Context) error {
-	return errors.Join(v.reloadKeys(ctx), v.reloadRevoked())
+	return errors.Join(v.reloadRevoked(), v.reloadKeys(ctx))
 }
+
+// Revoked says how much is revoked now, for a log.
+func (v *Verifier) Revoked() string { return v.revoked.Load().String() }
 
 func (v *Verifier) reloadKeys(ctx context.Context) error {
 	if again := v.keys.Load().again; again != nil {
