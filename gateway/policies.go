@@ -114,12 +114,14 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 const loadsAll = 20
 
 // Refresh takes over what other gateways applied and compares it with the live schemas. A dataset whose policy cannot be
-// checked keeps the one it has: each query checks the pins of its own tables again.
-func (l *LivePolicies) Refresh(ctx context.Context) {
+// checked keeps the one it has: each query checks the pins of its own tables again. What fails is logged, and the error names its dataset
+// and code; a schema that changed is no failure.
+func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 	versions, err := l.store.Versions(ctx)
 	if err != nil {
-		l.log.ErrorContext(ctx, "refreshing policies failed", "code", string(fault.CodeOf(err)))
-		return
+		code := string(fault.CodeOf(err))
+		l.log.ErrorContext(ctx, "refreshing policies failed", "code", code)
+		return errors.New("the versions of policies: " + code)
 	}
 	loadAll := l.refreshes.Add(1)%loadsAll == 0
 	for dataset, schemas := range l.schemas {
@@ -145,8 +147,10 @@ func (l *LivePolicies) Refresh(ctx context.Context) {
 			}
 		default:
 			l.log.ErrorContext(ctx, "refreshing a policy failed", "dataset", dataset, "code", string(code))
+			failed = errors.Join(failed, fmt.Errorf("the policy of %s: %s", dataset, code))
 		}
 	}
+	return failed
 }
 
 // load reads the stored policy of a dataset, and holds it if it is later than the held one (nil: none). It gives the one

@@ -90,7 +90,7 @@ func TestReload(t *testing.T) {
 
 	// A revoked subject is refused at both doors, also where it was logged in.
 	write(t, revoked, "# left on Friday\nsubject ana\n")
-	s.hangUp(t, readAgain)
+	s.hangUp(t, `"revoked":"1 subjects, 0 tokens, 0 keys"`)
 	s.let(t, "a revoked subject", ana, false)
 	s.let(t, "another subject", bob, true)
 	var refused *pgconn.PgError

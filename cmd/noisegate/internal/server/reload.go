@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"os"
 	"sync/atomic"
+	"time"
 )
 
 // secured is the certificate of a door, which may be replaced while the door is open.
@@ -35,8 +37,11 @@ func (s *secured) reload() error {
 	return err
 }
 
+// reloadPatience bounds how long policies are waited for, so that a later signal is not held up.
+const reloadPatience = 10 * time.Second
+
 // Reload reads again what may change under a gateway: certificates, keys that tokens are checked with, tokens that are revoked, policies.
-// What cannot be read stays as it was, and the log says so. Connections stay open, and requests go on.
+// What cannot be read stays as it was, and the log says so; else it says of when the files are. Connections stay open, and requests go on.
 func (g *Server) Reload(ctx context.Context) {
 	whole := true
 	failed := func(what string, err error) {
@@ -45,12 +50,40 @@ func (g *Server) Reload(ctx context.Context) {
 			g.log.ErrorContext(ctx, "it cannot be read, and stays as it was", "what", what, "cause", err.Error())
 		}
 	}
+	read := g.filesAreOf() // before they are read: one that changes meanwhile is not said to be newer than what was read
+	failed("auth", g.verifier.Reload(ctx))
 	for _, s := range g.secured {
 		failed(s.key, s.reload())
 	}
-	failed("auth", g.verifier.Reload(ctx))
-	g.policies.Refresh(ctx)
+	limited, cancel := context.WithTimeout(ctx, reloadPatience)
+	defer cancel()
+	failed("policies", g.policies.Refresh(limited))
 	if whole {
-		g.log.InfoContext(ctx, "certificates, keys, revoked tokens and policies were read again")
+		g.log.InfoContext(ctx, "certificates, keys, revoked tokens and policies were read again",
+			append(read, "revoked", g.verifier.Revoked())...)
 	}
+}
+
+// filesAreOf are the files that a reload reads, by their keys of the configuration, and when each was modified.
+func (g *Server) filesAreOf() (list []any) {
+	c := g.config
+	for _, file := range []struct{ key, path string }{
+		{"auth.revoked_file", c.Auth.RevokedFile}, {"auth.keys.jwks_file", c.Auth.Keys.JWKSFile},
+		{"auth.keys.hs256_file", c.Auth.Keys.HS256File}, {"http.tls_cert_file", c.HTTP.TLSCertFile}, {"http.tls_key_file", c.HTTP.TLSKeyFile},
+		{"wire.tls_cert_file", c.Wire.TLSCertFile}, {"wire.tls_key_file", c.Wire.TLSKeyFile},
+	} {
+		if file.path != "" {
+			list = append(list, file.key, modified(file.path))
+		}
+	}
+	return list
+}
+
+// modified is when a file was last written; "" where that cannot be told.
+func modified(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return info.ModTime().UTC().Format(time.RFC3339)
 }

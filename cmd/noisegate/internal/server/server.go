@@ -111,7 +111,7 @@ func Start(ctx context.Context, c *config.Config, codes *auth.Codes, log *slog.L
 		return nil, err
 	}
 	g.policies = gateway.NewLivePolicies(store, asSchemas(databases), log)
-	g.policies.Refresh(limited)
+	_ = g.policies.Refresh(limited) // the log says so, and below which datasets have none
 	if err := g.assemble(ctx, databases); err != nil {
 		return nil, err
 	}
@@ -300,6 +300,10 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		Claims: auth.Claims(keys.Claims), RevokedFile: keys.RevokedFile, MaxLife: keys.MaxTokenLife, Log: g.log}); err != nil {
 		return config.Wrong(err)
 	}
+	if keys.RevokedFile != "" {
+		g.log.InfoContext(ctx, "the list of revoked tokens was read", "auth.revoked_file", modified(keys.RevokedFile),
+			"revoked", g.verifier.Revoked())
+	}
 	g.measure()
 	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Fit: fitter, Collect: collector, Verifier: g.verifier,
 		Codes: g.codes, Log: g.log, Observe: g.metrics.Request}); err != nil {
@@ -402,7 +406,10 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 	group.Go(func() error { g.service.KeepPreparing(ctx); return nil })
 	group.Go(func() error { g.keepAnchor(ctx); return nil })
 	group.Go(func() error {
-		return every(ctx, policyInterval, func() error { g.policies.Refresh(ctx); return g.sameSchema(ctx) })
+		return every(ctx, policyInterval, func() error {
+			_ = g.policies.Refresh(ctx) // the log says so; the next tick tries again
+			return g.sameSchema(ctx)
+		})
 	})
 	group.Go(func() error { return g.keepProving(ctx) })
 	group.Go(func() error { return every(ctx, safetyInterval, func() error { return g.stillSafe(ctx) }) })
