@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -87,12 +88,16 @@ func noUser() *refusal {
 	return fatalf(stateLogin, "no PostgreSQL user name specified in startup packet")
 }
 
-// wrongPassword has one text for every token that is not good; that a genuine one expired helps whom it belongs to.
+// wrongPassword has one text for every token that is not good; that a genuine one expired, or lives for too long, helps whom it belongs to.
 func wrongPassword(user string, err error) *refusal {
 	r := fatalf(statePassword, "password authentication failed for user %s", fault.Quote(user)).hinting(
 		"the user is the subject of the token, and the token is the password")
 	if fault.CodeOf(err) == fault.CodeAuthExpired {
 		r.hint = "the token expired: get a new one from the identity provider"
+	}
+	var f *fault.Error
+	if errors.Is(err, fault.ErrLongLived) && errors.As(err, &f) {
+		r.hint = f.Msg + "; " + f.Hint
 	}
 	r.cause = err
 	return r

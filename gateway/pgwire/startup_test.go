@@ -86,6 +86,25 @@ func TestStartupIsRefused(t *testing.T) {
 	}
 }
 
+// Bearers of genuine tokens that are not taken are told why; everybody else hears one text.
+func TestRefusalsOfTokens(t *testing.T) {
+	const other = "the user is the subject of the token, and the token is the password"
+	for _, c := range []struct {
+		err  error
+		hint string
+	}{
+		{fault.AuthExpired(time.Unix(0, 0)), "the token expired"},
+		{fault.AuthLongLived(24 * time.Hour), "from its iat to its exp there may be 24h0m0s; get one that ends sooner"},
+		{fault.AuthInvalid(errors.New("revoked")), other}, {fault.AuthMissing(), other}, {nil, other},
+	} {
+		for state, r := range map[string]*refusal{statePassword: wrongPassword("ana", c.err), stateLogin: wrongBearer("ana", c.err)} {
+			if r.state != state || !strings.Contains(r.hint, c.hint) || !strings.Contains(r.text, `authentication failed for user "ana"`) {
+				t.Errorf("%v: %s, hint %s", c.err, r, r.hint)
+			}
+		}
+	}
+}
+
 // TestLogin: who may come in, and what others are told.
 //
 // covers: A72

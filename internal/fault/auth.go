@@ -1,6 +1,9 @@
 package fault
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // The codes of who may ask.
 const (
@@ -33,10 +36,13 @@ func AuthExpired(at time.Time) *Error {
 		Hint: "get a new token from the identity provider"}
 }
 
+// ErrLongLived is the cause of an [AuthLongLived], by which it is told from an [AuthInvalid], whose bearer is told nothing.
+var ErrLongLived = errors.New("the token lives for too long")
+
 // AuthLongLived answers a genuine token that lives for longer than the gateway takes, or does not say how long it does.
 func AuthLongLived(most time.Duration) *Error {
 	return &Error{Code: CodeAuthInvalid, Msg: "the token lives for too long: from its iat to its exp there may be " + most.String(),
-		Hint: "get one that ends sooner (exp), and says when it was made (iat)"}
+		Hint: "get one that ends sooner (exp), and says when it was made (iat)", Err: ErrLongLived}
 }
 
 // AuthForbidden answers a caller whose roles do not allow the request. Role is the one that would.
