@@ -83,3 +83,16 @@ func TestReloadSaysWhatItRead(t *testing.T) {
 		}
 	})
 }
+
+// Clients without a token are told of a provider where there is one.
+func TestProviders(t *testing.T) {
+	const issuer = "https://issuer.test"
+	for _, c := range []struct {
+		keys config.Keys
+		want string
+	}{{config.Keys{JWKSURL: issuer + "/keys"}, issuer}, {config.Keys{JWKSFile: "keys"}, issuer}, {config.Keys{HS256File: "key"}, ""}} {
+		if got := providerOf(config.Auth{Issuer: issuer, Keys: c.keys}); got != c.want {
+			t.Errorf("%+v: %q", c.keys, got)
+		}
+	}
+}

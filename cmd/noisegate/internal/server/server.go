@@ -315,7 +315,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 // openWire makes the door that speaks PostgreSQL's protocol.
 func (g *Server) openWire(ctx context.Context, questions pgwire.Questions) (err error) {
 	wire := pgwire.Config{Service: g.service, Questions: questions, Verifier: g.verifier, Sessions: g.config.Wire.Sessions,
-		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Issuer: g.config.Auth.Issuer, Log: g.log, Observe: g.metrics.Question}
+		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Issuer: providerOf(g.config.Auth), Log: g.log, Observe: g.metrics.Question}
 	if wire.TLS, err = g.secure("wire.tls_cert_file", g.config.Wire.TLS); err != nil {
 		return err
 	}
@@ -324,6 +324,14 @@ func (g *Server) openWire(ctx context.Context, questions pgwire.Questions) (err 
 	}
 	g.wire, err = pgwire.New(wire)
 	return err
+}
+
+// providerOf is the identity provider that clients without a token are told of; "" with a key of the operator's own, which has none.
+func providerOf(c config.Auth) string {
+	if c.Keys.HS256File != "" {
+		return ""
+	}
+	return c.Issuer
 }
 
 // Preparer is how tables of a dataset are prepared that has a prepare_dsn.
