@@ -102,7 +102,8 @@ type Newer struct {
 	DataVersion string    `json:"data_version"`
 	AsOf        time.Time `json:"as_of"`           // of which time its rows are
 	Price       *Amounts  `json:"price,omitempty"` // of an answer from it; absent where the policy would refuse that
-	Affordable  bool      `json:"affordable"`      // whether your own account pays that now
+	// Affordable says whether your own account pays that now; absent without a price, and from gateways that do not say it.
+	Affordable *bool `json:"affordable,omitempty"`
 }
 
 // Result is the released part of an answer: noisy values only. It is stored once and replayed byte for byte.

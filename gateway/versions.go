@@ -118,7 +118,8 @@ func (q *prepared) newer(than *budget.Version, now time.Time) *api.Newer {
 	n := &api.Newer{DataVersion: q.dataVersion, AsOf: q.asOf().UTC()}
 	if q.refusal == nil {
 		price := amounts.Of(q.charge.Loss)
-		n.Price, n.Affordable = &price, amounts.Affordable(amounts.Released(q.accounts.Own(), now), q.charge.Loss)
+		affordable := amounts.Affordable(amounts.Released(q.accounts.Own(), now), q.charge.Loss)
+		n.Price, n.Affordable = &price, &affordable
 	}
 	return n
 }

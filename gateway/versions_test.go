@@ -165,7 +165,8 @@ func TestSeveralReleasesAreOfOneVersion(t *testing.T) {
 		again := r.ask(t, ana(), both)
 		ofVersion(t, again, 1, true)
 		price := map[int64]api.Decimal{2: "0.5", 3: "1"}[n]
-		if again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != price || !again.Newer.Affordable {
+		if again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != price || again.Newer.Affordable == nil ||
+			!*again.Newer.Affordable {
 			t.Errorf("version %d: newer %+v, want a price of %s", n, again.Newer, price)
 		}
 	}
@@ -184,7 +185,7 @@ func TestVersionsOfThoseWhoCannotPay(t *testing.T) {
 	copies.refreshed(t, r, 2)
 	r.policies.snapshot.Budgets[0].MinEpsilon = big.NewRat(3, 5)
 	again := r.ask(t, ana(), askVisits())
-	if ofVersion(t, again, 1, true); again.Newer == nil || again.Newer.Price != nil || again.Newer.Affordable {
+	if ofVersion(t, again, 1, true); again.Newer == nil || again.Newer.Price != nil || again.Newer.Affordable != nil {
 		t.Errorf("newer %+v", again.Newer)
 	}
 	if r.data.runs != 1 || r.spentEpsilon(t) != "0.5" {
@@ -204,7 +205,8 @@ func TestVersionsOfThoseWhoCannotPay(t *testing.T) {
 	}
 	again = r.ask(t, ana(), askVisits())
 	ofVersion(t, again, 1, true)
-	if again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != "0.5" || again.Newer.Affordable {
+	if again.Newer == nil || again.Newer.Price == nil || again.Newer.Price.Epsilon != "0.5" || again.Newer.Affordable == nil ||
+		*again.Newer.Affordable {
 		t.Errorf("newer %+v for whom %s are left", again.Newer, again.Remaining.Epsilon)
 	}
 

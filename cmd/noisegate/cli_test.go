@@ -160,6 +160,24 @@ func TestWhatIsLeftIsToldInItsCurrency(t *testing.T) {
 	}
 }
 
+// Whoever is shown an older answer hears that the newer one is too dear where the gateway says so, which older ones do not.
+func TestNewerThanIsLeft(t *testing.T) {
+	for affordable, dear := range map[string]bool{"": false, `, "affordable": true`: false, `, "affordable": false`: true} {
+		var answer api.QueryResponse
+		if err := json.Unmarshal([]byte(`{"newer": {"as_of": "2026-11-26T06:00:00Z", "price": {"epsilon": "0.5"}`+affordable+`}}`), &answer); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		a := &app{Streams: Streams{Out: &out, Err: &out}}
+		if err := a.showAnswer(&answer, 0.95); err != nil {
+			t.Fatal(err)
+		}
+		if s := out.String(); !strings.Contains(s, "--latest asks them") || strings.Contains(s, "more than is left") != dear {
+			t.Errorf("%s: %s", affordable, s)
+		}
+	}
+}
+
 // No flag takes a secret: other users of a machine can read command lines.
 func TestNoSecretFlags(t *testing.T) {
 	var out bytes.Buffer

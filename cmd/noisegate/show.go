@@ -19,7 +19,7 @@ func (a *app) showAnswer(answer *api.QueryResponse, confidence float64) error {
 	fmt.Fprintf(a.Out, " %s\n", spendLine(answer))
 	if n := answer.Newer; n != nil && n.Price != nil {
 		short := ""
-		if !n.Affordable {
+		if n.Affordable != nil && !*n.Affordable { // an older gateway does not say
 			short = ", which is more than is left"
 		}
 		fmt.Fprintf(a.Out, " there are rows of %s: --latest asks them, for %s%s\n", n.AsOf.UTC().Format(time.RFC3339),

@@ -292,7 +292,7 @@ func costText(answer *gateway.Answer) string {
 	text += ", spent nothing"
 	if n := answer.Newer; n != nil && n.Price != nil {
 		text += "; rows of " + n.AsOf.Format(time.RFC3339) + " cost " + amount(*n.Price) + " with SET " + setVersion + " = latest"
-		if !n.Affordable {
+		if n.Affordable != nil && !*n.Affordable {
 			text += ", which is more than is left"
 		}
 	} else if n != nil {

@@ -16,8 +16,8 @@ func TestNewerVersionsAreTold(t *testing.T) {
 	const newest = "2026-11-21T06:00:00Z"
 	const buys = "; rows of " + newest + " cost ε 0.5 with SET noisegate.version = latest"
 	priced, dear, refused := replay, replay, replay
-	priced.Newer = &api.Newer{AsOf: day(21), Price: &api.Amounts{Epsilon: "0.5"}, Affordable: true}
-	dear.Newer = &api.Newer{AsOf: day(21), Price: &api.Amounts{Epsilon: "0.5"}}
+	priced.Newer = &api.Newer{AsOf: day(21), Price: &api.Amounts{Epsilon: "0.5"}, Affordable: new(true)}
+	dear.Newer = &api.Newer{AsOf: day(21), Price: &api.Amounts{Epsilon: "0.5"}, Affordable: new(false)}
 	refused.Newer = &api.Newer{AsOf: day(21)}
 	for want, answer := range map[string]gateway.Answer{
 		"exact and free": {},
