@@ -51,6 +51,8 @@ func TestSize(t *testing.T) {
 // The built files load nothing from elsewhere, and need no exception of the policy: no script, style or handler stands in the page, and no
 // code is made of text. (Preact has an innerHTML of its own for dangerouslySetInnerHTML, which no source here names: the policy's trusted
 // types would stop it.)
+//
+// covers: A77
 func TestBuiltFilesStandAlone(t *testing.T) {
 	address := regexp.MustCompile(`(?i)\b(?:https?|wss?)://[^\s"'` + "`" + `)]*`)
 	inline := regexp.MustCompile(`(?is)<script(?:\s[^>]*)?>\s*[^<\s]|<style|\son\w+\s*=|\sstyle\s*=`)

@@ -23,6 +23,8 @@ import (
 )
 
 // TestConsole: the console is read without a token, under its policy, compressed or not, and is not sent again where it did not change.
+//
+// covers: A77
 func TestConsole(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 1)
 	for path, kind := range map[string]string{
