@@ -1,5 +1,6 @@
 // An answer: what it cost, its figure, its notes, and its table.
 
+import { Component, type ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Bounds, Column, QueryRequest, Result, Value } from './api'
 import { Chart } from './chart'
@@ -14,13 +15,22 @@ export function AnswerView({ result, request, headline }: { result: Result; requ
   return <section class="answer" aria-label="Answer">
     <p class="headline" role="status">{headline}</p>
     <pre class="asked"><bdi>{request.sql}</bdi></pre>
-    {single ? <Cards result={result} /> : <Chart result={result} />}
+    <Guard result={result}>{single ? <Cards result={result} /> : <Chart result={result} />}</Guard>
     {result.notes.length > 0 && <ul class="notes">
       {result.notes.map(n => <li key={n.code + n.text}><bdi>{n.text}</bdi></li>)}
     </ul>}
     <Rows result={result} />
     <Actions result={result} request={request} />
   </section>
+}
+
+// Guard keeps the table and the CSV of an answer when its figure cannot be drawn.
+class Guard extends Component<{ result: Result; children: ComponentChildren }, { failed: Result | null }> {
+  state = { failed: null as Result | null }
+  componentDidCatch() { this.setState({ failed: this.props.result }) }
+  render() {
+    return this.state.failed === this.props.result ? <p class="muted">This answer has no figure; the table has all of it.</p> : this.props.children
+  }
 }
 
 // Cards show an answer of one row: each value with its interval.
@@ -91,11 +101,23 @@ function Cell({ value, column }: { value: Value; column: Column }) {
 
 function Actions({ result, request }: { result: Result; request: QueryRequest }) {
   const [said, setSaid] = useState('')
-  const copy = (name: string, text: string) => navigator.clipboard.writeText(text)
-    .then(() => setSaid(`Copied for ${name}.`), () => setSaid('The browser does not let this page copy.'))
-  return <p class="actions">
+  const [byHand, setByHand] = useState('')
+  // A page that came over plain HTTP has no clipboard, and a browser may refuse one: then the text is shown, to be copied by hand.
+  const copy = async (name: string, text: string) => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setByHand('')
+      setSaid(`Copied for ${name}.`)
+    } catch {
+      setByHand(text)
+      setSaid('The browser does not let this page copy: here is the text.')
+    }
+  }
+  return <><p class="actions">
     <button onClick={() => download('answer.csv', csv(result))}>Download CSV</button>
     {snippets.map(s => <button key={s.name} onClick={() => copy(s.name, s.text(request, location.origin))}>Copy as {s.name}</button>)}
     <span role="status" class="muted">{said}</span>
   </p>
+    {byHand && <textarea key={byHand} readOnly rows={4} value={byHand} aria-label="Text to copy" ref={e => e?.select()} />}
+  </>
 }

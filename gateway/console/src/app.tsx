@@ -37,16 +37,29 @@ export function App() {
   const [problem, setProblem] = useState<Problem | null>(null)
   const [coming, setComing] = useState(location.hash.startsWith('#code='))
   useEffect(() => {
-    tokenOfAddress()
-      .then(token => { if (token) logIn(token) })
-      .catch((e: Problem) => { logOut(e) })
+    const enter = () => tokenOfAddress()
+      .then(token => { if (token) logIn(token) }, setProblem) // a wrong code ends no session
       .finally(() => setComing(false))
+    enter()
+    addEventListener('hashchange', enter)
+    return () => removeEventListener('hashchange', enter)
   }, [])
-  const logIn = (token: string) => { saveToken(token); setProblem(null); setToken(token) }
+  const logIn = (token: string) => {
+    if (!/^[\x21-\x7e]+$/.test(token)) {
+      setProblem(new Problem('', 'This is no token.', 'A token has letters, digits and signs of ASCII alone, and no space.'))
+      return
+    }
+    saveToken(token)
+    setProblem(null)
+    setToken(token)
+  }
   const logOut = (why: Problem | null) => { forgetToken(); setProblem(why); setToken(null) }
   if (coming) return <main class="narrow" aria-busy="true" />
   if (!token) return <Login problem={problem} onToken={logIn} />
-  return <Home key={token} token={token} logOut={logOut} />
+  return <>
+    {problem && <aside class="narrow"><ProblemBox problem={problem} /></aside>}
+    <Home key={token} token={token} logOut={logOut} />
+  </>
 }
 
 // Home is what somebody sees who is logged in.

@@ -8,7 +8,8 @@ import { figure, isNoisy } from './format'
 // Mark is one value of the figure. low and high are its interval; null where it has none, or an end has none.
 export interface Mark { key: Value[]; value: number; low: number | null; high: number | null }
 
-const most = 40 // bars that one can look at
+const mostBars = 40 // that one can look at
+const mostPoints = 2000 // that a browser draws at once
 
 export function Chart({ result }: { result: Result }) {
   const values = result.columns.flatMap((c, j) => isNoisy(c) && result.rows.some(row => typeof row[j] === 'number') ? [j] : [])
@@ -21,17 +22,18 @@ export function Chart({ result }: { result: Result }) {
   if (marks.length === 0) return null
   const ordered = keys.length === 1 && position(result.columns[keys[0]])
   const column = result.columns[chosen]
-  const cut = !ordered && marks.length > most
+  const most = ordered ? mostPoints : mostBars
+  const drawn = marks.slice(0, most)
   return <figure ref={box}>
     {values.length > 1 && <div class="choices" role="group" aria-label="Output in the figure">
       {values.map((j, i) => <button key={j} aria-pressed={j === chosen} onClick={() => setWanted(i)}><bdi>{result.columns[j].name}</bdi></button>)}
     </div>}
     {width > 0 && (ordered
-      ? <Points marks={marks} column={column} width={width} at={ordered} />
-      : <Bars marks={marks.slice(0, most)} column={column} width={width} />)}
+      ? <Points marks={drawn} column={column} width={width} axis={ordered} />
+      : <Bars marks={drawn} column={column} width={width} />)}
     <figcaption>
       <bdi>{column.name}</bdi> by {keys.map((j, i) => <>{i > 0 && ', '}<bdi key={j}>{result.columns[j].name}</bdi></>)};
-      lines show where the number without noise lies{cut && `; the first ${most} of ${marks.length.toLocaleString('en')} groups`}
+      lines show where the number without noise lies{marks.length > most && `; the first ${most.toLocaleString('en')} of ${marks.length.toLocaleString('en')} groups`}
     </figcaption>
   </figure>
 }
@@ -46,10 +48,13 @@ function marksOf(result: Result, keys: number[], value: number): Mark[] {
   })
 }
 
-// position gives where a key stands on an axis, for keys that have an order and distances; null for others.
-function position(key: Column): ((v: Value) => number) | null {
-  if (/^(int|bigint|smallint|integer|numeric|double|real)/.test(key.type)) return v => v === null ? NaN : Number(v)
-  if (/^(date|timestamp)/.test(key.type)) return v => v === null ? NaN : Date.parse(String(v))
+// Axis says where a key stands, and whether that is a time. The column's type decides: whole numbers beyond 2^53 come as texts too.
+interface Axis { at: (v: Value) => number; time: boolean }
+
+// position gives the axis of keys that have an order and distances; null for others.
+function position(key: Column): Axis | null {
+  if (/^(int|bigint|smallint|integer|numeric|double|real)/.test(key.type)) return { at: v => v === null ? NaN : Number(v), time: false }
+  if (/^(date|timestamp)/.test(key.type)) return { at: v => v === null ? NaN : Date.parse(String(v)), time: true }
   return null
 }
 
@@ -70,7 +75,8 @@ function scale(marks: Mark[], from: number, to: number, zero: boolean, count: nu
   const all = marks.flatMap(m => [m.value, m.low ?? m.value, m.high ?? m.value])
   if (zero) all.push(0)
   let [low, high] = [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))]
-  if (low === high) [low, high] = [low - 1, high + 1]
+  const apart = Math.max(1, Math.abs(low) * 1e-6) // large enough to change a large number
+  if (low === high) [low, high] = [low - apart, high + apart]
   const rough = (high - low) / count
   const power = 10 ** Math.floor(Math.log10(rough))
   const step = power * ([1, 2, 5].find(n => n * power >= rough) ?? 10)
@@ -122,14 +128,14 @@ function Bars({ marks, column, width }: { marks: Mark[]; column: Column; width: 
   </Plot>
 }
 
-function Points({ marks, column, width, at }: { marks: Mark[]; column: Column; width: number; at: (v: Value) => number }) {
-  const placed = marks.map(m => ({ ...m, x: at(m.key[0]) })).filter(m => Number.isFinite(m.x)).sort((a, b) => a.x - b.x)
+function Points({ marks, column, width, axis }: { marks: Mark[]; column: Column; width: number; axis: Axis }) {
+  const placed = marks.map(m => ({ ...m, x: axis.at(m.key[0]) })).filter(m => Number.isFinite(m.x)).sort((a, b) => a.x - b.x)
   if (placed.length === 0) return null
   const height = 300
   const [left, right, bottom] = [56, width - 16, height - 28]
   const y = scale(placed, bottom, 10, true, 5)
   const x = scale(placed.map(m => ({ ...m, value: m.x, low: null, high: null })), left + 10, right - 10, false, Math.max(2, Math.floor(width / 120)))
-  const isTime = /^(date|timestamp)/.test(typeof marks[0].key[0] === 'string' ? 'date' : '')
+  const tick = (t: number) => axis.time ? new Date(t).toISOString().slice(0, 10) : Math.abs(t) < 1e6 ? figure(t) : compact.format(t)
   const path = placed.map((m, i) => `${i ? 'L' : 'M'}${x.at(m.x).toFixed(1)} ${y.at(m.value).toFixed(1)}`).join('')
   return <Plot width={width} height={height} name={`Points: ${isolated(column.name)} at ${placed.length} places. The table below has the numbers.`}>
     {y.ticks.map(t => <g key={t} class="axis">
@@ -137,7 +143,7 @@ function Points({ marks, column, width, at }: { marks: Mark[]; column: Column; w
       <text x={left - 8} y={y.at(t) + 4} text-anchor="end">{compact.format(t)}</text>
     </g>)}
     {x.ticks.map(t => <g key={t} class="axis">
-      <text x={x.at(t)} y={height - 6} text-anchor="middle">{isTime ? new Date(t).toISOString().slice(0, 10) : figure(t)}</text>
+      <text x={x.at(t)} y={height - 6} text-anchor="middle">{tick(t)}</text>
     </g>)}
     <path class="line" d={path} />
     {placed.map((m, i) => <g key={i}>

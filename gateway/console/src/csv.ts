@@ -19,7 +19,7 @@ export const lines = (all: Value[][]) => all.map(line => line.map(field).join(',
 function field(v: Value): string {
   if (v === null) return ''
   if (typeof v !== 'string') return String(v)
-  const text = /^[=+\-@\t\r]/.test(v) && isNaN(Number(v)) ? `'${v}` : v
+  const text = /^[=+\-@\t\r\n＝＋－＠]/.test(v) && isNaN(Number(v)) ? `'${v}` : v
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 

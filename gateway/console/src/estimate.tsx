@@ -17,6 +17,7 @@ export function EstimateView({ known, onSQL, onEpsilon }: {
         : isFree(e.price) ? <>Free <span class="muted">it reads no private row</span></>
           : <>{price(e.price)} <span class="muted">{e.affordable ? left(e.remaining, e.price) : `only ${price(e.remaining)} left`}</span></>}
     </p>
+    {!e.affordable && !e.replayed && e.price.epsilon !== null && Number(e.remaining.epsilon) > 0 && <AskAt epsilon={e.remaining.epsilon!} onEpsilon={onEpsilon} />}
     {e.outputs.length > 0 && <table class="outputs">
       <thead><tr><th scope="col">output</th><th scope="col">± at {Math.round(e.confidence * 1000) / 10}&nbsp;%</th><th scope="col">noise</th></tr></thead>
       <tbody>{e.outputs.map((o, i) => <tr key={i}>
@@ -52,6 +53,11 @@ function Refused({ problem, onSQL, onEpsilon }: { problem: Problem; onSQL: (sql:
       <pre class="suggestion"><bdi>{suggestion}</bdi></pre>
       <p><button onClick={() => onSQL(suggestion)}>Use this question</button></p>
     </>}
-    {affordable && Number(affordable) > 0 && <p><button onClick={() => onEpsilon(affordable)}>Ask at ε {amount(affordable)}</button></p>}
+    {affordable && Number(affordable) > 0 && <AskAt epsilon={affordable} onEpsilon={onEpsilon} />}
   </ProblemBox>
+}
+
+// AskAt asks the same question at the price that is left.
+function AskAt({ epsilon, onEpsilon }: { epsilon: string; onEpsilon: (epsilon: string) => void }) {
+  return <p><button onClick={() => onEpsilon(epsilon)}>Ask at ε {amount(epsilon)}</button></p>
 }

@@ -11,8 +11,8 @@ export const forgetToken = () => sessionStorage.removeItem(name)
 // tokenOfAddress exchanges the one-time code of the address that noisegate demo prints, and takes it out of the address and the history
 // first. It gives null where the address has none.
 export async function tokenOfAddress(): Promise<string | null> {
-  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1]
-  if (!code) return null
+  const code = /^#code=(.*)$/.exec(location.hash)?.[1]
+  if (code === undefined) return null
   history.replaceState(null, '', location.pathname)
   return login(code)
 }

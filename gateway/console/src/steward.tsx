@@ -64,7 +64,7 @@ function Promised({ account }: { account: Account | undefined }) {
     <h2>What is promised</h2>
     {epsilon === null ? <p>No finite ε is known for this dataset's limit.</p> : <>
       <p class="price">ε {amount(epsilon)}{delta !== null && Number(delta) > 0 && `, δ ${amount(delta)}`}</p>
-      <p>Whatever is ever asked: somebody who has no idea whether one person is in the data guesses right with a chance of at
+      <p>Whatever is asked, as long as nobody raises the limit: somebody who has no idea whether one person is in the data guesses right with a chance of at
         most {chance(Number(epsilon))} %{delta !== null && Number(delta) > 0 && ', but for δ'}. A coin has 50 %.</p>
     </>}
   </section>

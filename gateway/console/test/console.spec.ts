@@ -1,7 +1,7 @@
 // Journeys through the console, in a browser, against a real gateway.
 
-import { expect } from '@playwright/test'
-import { accessible, logIn, startDemo, test, type } from './demo'
+import { expect, type Page } from '@playwright/test'
+import { accessible, logIn, startDemo, test, type, type Demo } from './demo'
 
 const run = { name: /^Run/ }
 const bySex = 'SELECT sex, count(*) AS n FROM people GROUP BY sex'
@@ -191,18 +191,46 @@ test('hostile keys, names and refusals are text', async ({ page, demo, request }
   await expect(page.getByRole('region', { name: 'Estimate' })).toContainText('<img src=x onerror=alert(4)>')
 })
 
-test('a hundred thousand groups are shown', async ({ page, demo }) => {
+// answered runs a question that gets the rows [key, number] with keys of a type.
+async function answered(page: Page, demo: Demo, type: string, rows: (string | number)[][]) {
   await page.route('**/v1/query', route => route.fulfill({ json: {
     release_id: 'x', dataset: 'census', replayed: false, spent: { epsilon: '0.1', rho: '0.005', delta: '0' },
     remaining: { epsilon: '2.9', rho: null, delta: null }, notes: [],
-    columns: [{ name: 'k', type: 'text', kind: 'key', half_width: null }, { name: 'n', type: 'bigint', kind: 'aggregate', half_width: 30, digits: 0 }],
-    rows: Array.from({ length: 100_000 }, (_, i) => [`key ${i}`, i]),
-    intervals: Array.from({ length: 100_000 }, (_, i) => [null, [i - 30, i + 30]]),
+    columns: [{ name: 'k', type, kind: 'key', half_width: null }, { name: 'n', type: 'bigint', kind: 'aggregate', half_width: 30, digits: 0 }],
+    rows, intervals: rows.map(([, n]) => [null, [Number(n) - 30, Number(n) + 30]]),
   } }))
-  await logIn(page, demo, demo.token('many'))
+  await logIn(page, demo, demo.token(`answered ${type}`))
   await page.getByRole('button', { name: /^Run for/ }).click()
-  await expect(page.getByText('200 of 100,000 rows')).toBeVisible()
-  await expect(page.getByText('the first 40 of 100,000 groups')).toBeVisible()
+}
+
+for (const [type, cut] of [['text', '40'], ['bigint', '2,000']]) {
+  test(`a hundred thousand groups are shown: ${type}`, async ({ page, demo }) => {
+    await answered(page, demo, type, Array.from({ length: 100_000 }, (_, i) => [type === 'text' ? `key ${i}` : i, i]))
+    await expect(page.getByText('200 of 100,000 rows')).toBeVisible()
+    await expect(page.getByText(`the first ${cut} of 100,000 groups`)).toBeVisible()
+  })
+}
+
+test('keys beyond 2^53 are numbers, and no figure takes the table away', async ({ page, demo }) => {
+  await answered(page, demo, 'bigint', [['153122387330596881', 40], ['9007199254740993', 50]])
+  const answer = page.getByRole('region', { name: 'Answer', exact: true })
+  await expect(answer.locator('svg .point')).toHaveCount(2)
+  await expect(answer.getByRole('cell', { name: '9007199254740993' })).toBeVisible()
+  await expect(answer.getByRole('button', { name: 'Download CSV' })).toBeVisible()
+})
+
+test('a code in an open tab leaves the address, and a wrong one ends no session', async ({ page, demo }) => {
+  await logIn(page, demo, demo.token('open'))
+  await page.evaluate(() => { location.hash = '#code=wrong' })
+  await expect(page.getByRole('alert').first()).toContainText('the code is not valid')
+  expect(page.url()).toBe(demo.http + '/')
+  await expect(page.getByRole('heading', { name: 'Ask', exact: true })).toBeVisible()
+})
+
+test('what cannot be a token is refused and not kept', async ({ page, demo }) => {
+  await logIn(page, demo, 'tökén')
+  await expect(page.getByRole('alert')).toContainText('This is no token.')
+  expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
 })
 
 test('a steward sees what is promised, spent, asked and refused, and every text of others as text', async ({ page, demo, request }) => {
