@@ -186,7 +186,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	}
 	g.closers = append(g.closers, g.Ensembles.Close)
 	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
-	g.Policies.Refresh(ctx)
+	_ = g.Policies.Refresh(ctx) // what cannot be read is logged, and questions about it are refused
 	parts := gateway.Config{
 		Ledger: g.Ledger, Shares: g.Ledger, Values: g.Ledger,
 		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Copies: data,

@@ -285,7 +285,9 @@ func TestReady(t *testing.T) {
 		t.Errorf("%d %s", response.StatusCode, text)
 	}
 	f.Protected.Exec(t, "ALTER TABLE people ALTER age TYPE bigint")
-	f.Policies.Refresh(t.Context())
+	if err := f.Policies.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	f.CheckReady(t.Context())
 	response, text = f.do(t, call{method: "GET", path: "/readyz"})
 	if response.StatusCode != 503 || text != `{"status":"unavailable","checks":{"datasets":"unavailable","ledger":"ok"}}` {

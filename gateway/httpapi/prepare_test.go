@@ -71,7 +71,9 @@ func TestPrepareOverHTTP(t *testing.T) {
 		job.Tables[0].Version != 1 || job.Tables[1].State != "failed" || !strings.Contains(job.Tables[1].Problem, "lacks a right") {
 		t.Errorf("%+v", job)
 	}
-	f.Policies.Refresh(t.Context())
+	if err := f.Policies.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	answer, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "5",
 		SQL: "SELECT count(*) FROM calls"}, "")
 	if err != nil || answer.AsOf == nil || !answer.AsOf.Equal(*job.Tables[0].AsOf) {
@@ -129,7 +131,9 @@ func TestPrepareOverHTTPMeets(t *testing.T) {
 		t.Errorf("%+v", of)
 	}
 	f.Protected.Exec(t, "ALTER TABLE calls ALTER person TYPE int")
-	f.Policies.Refresh(t.Context())
+	if err := f.Policies.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if answer, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "5",
 		SQL: "SELECT count(*) FROM calls"}, ""); err != nil || !strings.HasPrefix(answer.DataVersion, "calls prepared 1 as of ") {
 		t.Errorf("%+v, %v", answer, err)

@@ -364,7 +364,9 @@ func TestStalePolicyIsFree(t *testing.T) {
 		if _, err := ana.Query(t.Context(), request, ""); codeOfError(err) != fault.CodePolicyStale {
 			t.Errorf("%v", err)
 		}
-		f.Policies.Refresh(t.Context())
+		if err := f.Policies.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	sam := f.client("sam:steward")
 	text, version, err := sam.Policy(t.Context(), "census")
