@@ -82,7 +82,7 @@ func (s *Service) PrepareTables(ctx context.Context, who auth.Principal, dataset
 		return nil, err
 	}
 	s.log.InfoContext(ctx, "tables are prepared", "dataset", dataset, "job", told.JobID, "subject", who.Subject)
-	go s.prepareTables(ctx, on, tables, job)
+	go s.prepareTables(ctx, dataset, job)
 	return told, nil
 }
 
@@ -123,17 +123,18 @@ func (s *Service) KeepPreparing(ctx context.Context) {
 
 // prepareTables makes the versions of a run. One table's failure is its own. Questions find a version when the gateway looks the next time,
 // as one that was made elsewhere: when exactly a run came to its end would tell how long it took, and so of rows.
-func (s *Service) prepareTables(ctx context.Context, on *catalog.Snapshot, tables []*catalog.Table, job *prepareJob) {
+func (s *Service) prepareTables(ctx context.Context, dataset string, job *prepareJob) {
 	defer s.preparing.runs.Done()
 	defer job.cancel()
-	for i, t := range tables {
+	for i := range job.told.Tables {
 		tell := func(change func(*api.PrepareTable)) {
 			s.preparing.tell(func() { change(&job.told.Tables[i]) })
 		}
 		tell(func(of *api.PrepareTable) { of.State = prepareRunning })
-		version, err := s.prepareTable(ctx, on, t, func(step string) { tell(func(of *api.PrepareTable) { of.Step = step }) })
+		name := job.told.Tables[i].Table
+		version, err := s.prepareTable(ctx, dataset, name, func(step string) { tell(func(of *api.PrepareTable) { of.Step = step }) })
 		if err != nil {
-			s.log.WarnContext(ctx, "preparing a table failed", "dataset", on.Dataset, "job", job.told.JobID, "table", job.told.Tables[i].Table,
+			s.log.WarnContext(ctx, "preparing a table failed", "dataset", dataset, "job", job.told.JobID, "table", name,
 				slog.String("code", string(fault.CodeOf(err))), slog.String("cause", fault.Cause(err)))
 		}
 		tell(func(of *api.PrepareTable) { became(of, version, err, ctx.Err() != nil) })
@@ -144,9 +145,9 @@ func (s *Service) prepareTables(ctx context.Context, on *catalog.Snapshot, table
 	})
 }
 
-// prepareTable makes one version. A panic ends it, and not the gateway.
-func (s *Service) prepareTable(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (
-	version *catalog.Version, err error) {
+// prepareTable makes one version, by the policy that is in force when it begins: a version of an earlier one would serve nobody, and stand
+// before a good one. A panic ends it, and not the gateway.
+func (s *Service) prepareTable(ctx context.Context, dataset, name string, begins func(step string)) (version *catalog.Version, err error) {
 	defer func() {
 		if recover() != nil { // whose text may be a function of data
 			err = fault.Internal(errPreparePanic)
@@ -155,7 +156,15 @@ func (s *Service) prepareTable(ctx context.Context, on *catalog.Snapshot, t *cat
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return s.datasets[on.Dataset].Preparer.Prepare(ctx, on, t, begins)
+	on, err := s.Snapshot(dataset)
+	if err != nil {
+		return nil, err
+	}
+	tables := on.Prepared(name)
+	if len(tables) == 0 {
+		return nil, fault.NothingToPrepare(name)
+	}
+	return s.datasets[dataset].Preparer.Prepare(ctx, on, tables[0], begins)
 }
 
 // became tells what became of a table.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,40 @@ func (r *rig) reached(t *testing.T, id, what string, is func(*api.PrepareJob) bo
 func (r *rig) ended(t *testing.T, id string) *api.PrepareJob {
 	t.Helper()
 	return r.reached(t, id, "at its end", func(job *api.PrepareJob) bool { return job.State != prepareRunning })
+}
+
+// Each table of a run is prepared by the policy that is in force when its turn comes, and not where that does not ask for it any more.
+func TestPrepareByThePolicyInForce(t *testing.T) {
+	for _, prepares := range []int64{2, 0} {
+		var r *rig
+		var by []int64
+		r, _ = preparingRig(t, fakePreparer(func(_ context.Context, on *catalog.Snapshot, _ *catalog.Table, _ func(string)) (
+			*catalog.Version, error) {
+			by = append(by, on.Version)
+			next := *r.policies.snapshot
+			next.Version++
+			next.Tables = nil
+			for _, t := range on.Tables {
+				changed := *t
+				changed.Prepare = prepares
+				next.Tables = append(next.Tables, &changed)
+			}
+			r.policies.snapshot = &next
+			return &catalog.Version{Number: 1}, nil
+		}))
+		r.policies.snapshot.Tables[0].Prepare = 1
+		first := r.policies.snapshot.Version
+		tables := r.ended(t, r.begun(t).JobID).Tables
+		if len(tables) != 2 || tables[0].State != prepareDone {
+			t.Fatalf("%+v", tables)
+		}
+		if prepares > 0 && !slices.Equal(by, []int64{first, first + 1}) {
+			t.Errorf("prepared by policies %v", by)
+		}
+		if prepares == 0 && (len(by) != 1 || tables[1].State != prepareFailed || !strings.Contains(tables[1].Problem, "prepare for no table")) {
+			t.Errorf("prepared by policies %v, %+v", by, tables)
+		}
+	}
 }
 
 // A run goes on after its request, tells its steps, and questions find its version when the gateway looks again, not before.
