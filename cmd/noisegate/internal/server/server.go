@@ -405,7 +405,8 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 		group.Go(func() error { return g.wire.Serve(ctx, on.Wire) })
 	}
 	if on.Admin != nil {
-		handler := httpapi.Admin(g.service, g.metrics.Handler())
+		host, _, _ := net.SplitHostPort(g.config.Admin.Listen) // which the configuration's check has split before
+		handler := httpapi.Admin(g.service, g.metrics.Handler(), host)
 		group.Go(func() error { return httpapi.ServeAdmin(ctx, on.Admin, handler, g.log) })
 		group.Go(func() error { return g.keepMeasuring(ctx) })
 	}
