@@ -9,7 +9,9 @@ import (
 
 	"noisegate/catalog"
 	"noisegate/cmd/noisegate/internal/server"
+	"noisegate/gateway"
 	"noisegate/gateway/pgexec"
+	"noisegate/internal/fault"
 )
 
 // prepareCommand makes copies of tables, as the policy in force asks for them.
@@ -43,24 +45,32 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer control.Close()
-	revision, err := catalog.NewStore(control).Load(ctx, c.Dataset)
+	inForce := func() (*catalog.Snapshot, error) {
+		revision, err := catalog.NewStore(control).Load(ctx, c.Dataset)
+		if err != nil {
+			return nil, err
+		}
+		return revision.Snapshot, nil
+	}
+	on, err := inForce()
 	if err != nil {
 		return err
 	}
 	switch {
 	case c.Check:
-		return c.check(ctx, a, role, revision.Snapshot)
+		return c.check(ctx, a, role, on)
 	case c.Status:
-		return c.status(ctx, a, role, revision.Snapshot)
+		return c.status(ctx, a, role, on)
 	case c.Drop:
-		return c.drop(ctx, a, role, revision.Snapshot)
+		return c.drop(ctx, a, role, on)
 	default:
-		return c.prepare(ctx, a, role, revision.Snapshot)
+		return c.prepare(ctx, a, role, on, inForce)
 	}
 }
 
-// prepare makes a version of each table.
-func (c *prepareCommand) prepare(ctx context.Context, a *app, role pgexec.PrepareConfig, on *catalog.Snapshot) error {
+// prepare makes a version of each table that a policy asks for, by the policy that is in force when its turn comes.
+func (c *prepareCommand) prepare(ctx context.Context, a *app, role gateway.Preparer, on *catalog.Snapshot,
+	inForce func() (*catalog.Snapshot, error)) error {
 	tables, err := c.wanted(on)
 	if err != nil {
 		return err
@@ -70,17 +80,32 @@ func (c *prepareCommand) prepare(ctx context.Context, a *app, role pgexec.Prepar
 		if ctx.Err() != nil {
 			return errors.Join(failed, ctx.Err())
 		}
+		name := catalog.TableName{Schema: t.Schema, Name: t.Name}
 		begun := a.now()
-		version, err := role.Prepare(ctx, on, t, nil)
+		version, err := prepareNow(ctx, role, name, inForce)
 		if version != nil {
 			fmt.Fprintf(a.Out, "%s: version %d as of %s serves, made in %s\n", version.Table, version.Number,
 				version.AsOf.UTC().Format(time.RFC3339), a.now().Sub(begun).Round(time.Second))
 		}
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", catalog.TableName{Schema: t.Schema, Name: t.Name}, err))
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return failed
+}
+
+// prepareNow makes one version by the policy in force: one of an earlier policy would serve nobody, and stand before a good one.
+func prepareNow(ctx context.Context, role gateway.Preparer, name catalog.TableName, inForce func() (*catalog.Snapshot, error)) (
+	*catalog.Version, error) {
+	on, err := inForce()
+	if err != nil {
+		return nil, err
+	}
+	tables := on.Prepared(name.String())
+	if len(tables) == 0 {
+		return nil, fault.NothingToPrepare(name.String())
+	}
+	return role.Prepare(ctx, on, tables[0], nil)
 }
 
 // states are those of the tables that the command line names, of all where it names none.
