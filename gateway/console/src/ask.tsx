@@ -1,8 +1,8 @@
 // The page on which analysts ask: a question, what it would cost, its answer, and what was asked before.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { AnswerView } from './answer'
-import type { Answer, Dataset, Problem, QueryRequest, ReleaseSummary, Result } from './api'
+import type { Answer, Dataset, Estimate, Problem, QueryRequest, ReleaseSummary, Result } from './api'
 import type { PageProps } from './app'
 import { Editor } from './editor'
 import { EstimateView } from './estimate'
@@ -20,11 +20,13 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
   const [history, setHistory] = useState<ReleaseSummary[]>([])
   const [dataset, setDataset] = useState('')
   const [sql, setSQL] = useState('')
+  const typed = useRef('') // the same, for what comes later than it was rendered
   const [put, setPut] = useState({ text: '' })
   const [settings, setSettings] = useState<Settings>({})
   const [problem, setProblem] = useState<Problem | null>(null) // of what was done last
   const [shown, setShown] = useState<Shown | null>(null)
   const [running, setRunning] = useState(false)
+  const [changed, setChanged] = useState(false) // the price, since it was shown
 
   const described = datasets?.find(d => d.name === dataset)
   const request: QueryRequest | null = dataset && sql.trim() ? { dataset, sql, ...settings } : null
@@ -35,7 +37,9 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
     setProblem(null)
     gateway.datasets().then(list => {
       setDatasets(list.datasets)
-      if (!dataset && list.datasets.length > 0) { setDataset(list.datasets[0].name); setPut({ text: example(list.datasets[0]) }) }
+      if (dataset || list.datasets.length === 0) return
+      setDataset(list.datasets[0].name)
+      if (!typed.current) setPut({ text: example(list.datasets[0]) })
     }, setProblem)
   }
   const loadHistory = () => { gateway.releases().then(list => setHistory(list.releases.filter(r => r.request.sql)), setProblem) }
@@ -43,13 +47,17 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
   useEffect(() => { if (isShown) loadHistory() }, [gateway, isShown])
 
   const estimate = known?.estimate
-  const free = !!estimate && (estimate.replayed || isFree(estimate.price))
+  const free = !!estimate && isPaid(estimate)
+  const label = estimate ? labelOf(estimate) : 'Run'
   const ready = !!estimate && (free || estimate.affordable) && !running
   const run = async () => {
-    if (!ready || !request) return
+    if (!ready || !request || running) return
     setRunning(true)
     setProblem(null)
+    setChanged(false)
     try {
+      // The price may be another since it was shown: policies and copies change.
+      if (label !== labelOf(await gateway.estimate(request, new AbortController().signal))) return setChanged(true)
       const answer = await pay(request)
       if (answer) setShown({ result: answer, request, headline: headlineOf(answer) })
       loadHistory()
@@ -73,7 +81,6 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
       setProblem(e as Problem)
     }
   }
-  const label = !estimate ? 'Run' : free ? 'Run, free' : `Run for ${price(estimate.price)}`
 
   if (datasets?.length === 0) return <p>There is no dataset that you may ask about yet.</p>
   return <div class="ask">
@@ -86,10 +93,11 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
           </select></label>
           <SettingsForm settings={settings} onChange={setSettings} />
         </div>
-        <Editor put={put} dataset={described} error={known?.problem?.position} onChange={setSQL} onRun={run} />
+        <Editor put={put} dataset={described} error={known?.problem?.position} onChange={text => { typed.current = text; setSQL(text); setChanged(false) }} onRun={run} />
         <p class="row run">
           <button class="primary" disabled={!ready} onClick={run} title="Ctrl+Enter">{running ? 'Running …' : label}</button>
-          <span class="muted" role="status">{statusOf(request, known !== null, estimate && !free && !estimate.affordable)}</span>
+          <span class="muted" role="status">{changed ? 'The price has changed, and nothing was spent: look at it again.' :
+            statusOf(request, known !== null, estimate && !free && !estimate.affordable)}</span>
         </p>
         {problem && <ProblemBox problem={problem}>
           {!datasets && <button onClick={load}>Try again</button>}
@@ -121,6 +129,12 @@ function statusOf(request: QueryRequest | null, isKnown: boolean, tooMuch?: bool
   if (!isKnown) return 'Estimating …'
   return tooMuch ? 'More than what is left of your budget.' : ''
 }
+
+// isPaid reports whether an answer costs nothing: it was paid before, or reads no private row.
+function isPaid(e: Estimate): boolean { return e.replayed || isFree(e.price) }
+
+// labelOf names the price on the button.
+function labelOf(e: Estimate): string { return isPaid(e) ? 'Run, free' : `Run for ${price(e.price)}` }
 
 function headlineOf(a: Answer): string {
   if (a.replayed) return `Free: you asked this before${a.released_at ? ` (released ${time(a.released_at)})` : ''}.`

@@ -70,6 +70,25 @@ test('no click pays a price that belongs to another text', async ({ page, demo }
   await expect(button).toBeEnabled()
 })
 
+test('a price that changed since it was shown is not paid', async ({ page, demo }) => {
+  await logIn(page, demo, demo.token('overnight'))
+  await type(page, bySex)
+  const button = page.getByRole('button', run)
+  await expect(button).toHaveText('Run for ε 0.1')
+  let asked = 0
+  await page.route('**/v1/query', route => { asked++; return route.continue() })
+  await page.route('**/v1/query/estimate', async route => { // as if the policy had another default now
+    const answer = await route.fetch()
+    const estimate = await answer.json()
+    estimate.price.epsilon = '1'
+    await route.fulfill({ response: answer, json: estimate })
+  })
+  await button.click()
+  await expect(page.getByRole('status').filter({ hasText: 'The price has changed' })).toBeVisible()
+  await expect(button).toHaveText('Run for ε 1')
+  expect(asked).toBe(0)
+})
+
 test('who breaks off pays once', async ({ page, demo }) => {
   await logIn(page, demo, demo.token('broken'))
   await type(page, bySex)

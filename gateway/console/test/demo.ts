@@ -82,7 +82,9 @@ export async function logIn(page: Page, demo: Demo, token: string) {
 
 // type puts a question into the editor, as somebody who types it.
 export async function type(page: Page, sql: string) {
-  await page.getByRole('textbox', { name: 'Question in SQL' }).press('Control+A')
+  const editor = page.getByRole('textbox', { name: 'Question in SQL' })
+  await expect(editor).toHaveText(/SELECT/) // the example, which comes with the datasets, or what was typed before
+  await editor.press('Control+A')
   await page.keyboard.insertText(sql)
   await page.keyboard.press('Escape') // what the editor offers to complete
 }
