@@ -25,27 +25,33 @@ export function useEstimate<Q, E>(ask: (q: Q, signal: AbortSignal) => Promise<E>
   return { known: said && said.of === of ? said : null, again: () => setTimes(n => n + 1) }
 }
 
-// usePayment asks for an answer, once at a time, under a key that stays until there is an answer: whoever clicks twice, or again after the
-// connection broke, pays once. It gives null where something is running already.
+// usePayment asks for an answer, once at a time, under a key of the request that stays until there is an answer, or a refusal that charged
+// nothing: whoever clicks twice, or again after the connection broke, pays once. It gives null where something is running already.
 export function usePayment<Q, A>(ask: (q: Q, key: string) => Promise<A>): (q: Q) => Promise<A | null> {
-  const open = useRef<{ of: string; key: string } | null>(null)
+  const open = useRef(new Map<string, string>()) // keys by request
   const busy = useRef(false)
   return async q => {
     if (busy.current) return null
     busy.current = true
     const of = JSON.stringify(q)
-    if (open.current?.of !== of) open.current = { of, key: randomKey() }
+    const key = open.current.get(of) ?? randomKey()
+    open.current.set(of, key)
     try {
-      const answer = await ask(q, open.current.key)
-      open.current = null
+      const answer = await ask(q, key)
+      open.current.delete(of)
       return answer
     } catch (e) {
-      if (e instanceof Problem && e.code) open.current = null // the gateway answered: there is nothing to be found under the key
+      if (e instanceof Problem && !mayBeCharged(e.code)) open.current.delete(of)
       throw e
     } finally {
       busy.current = false
     }
   }
+}
+
+// mayBeCharged reports whether a request that ended so may have been charged, or still may be (docs/errors.md): no code is no answer at all.
+function mayBeCharged(code: string): boolean {
+  return code === '' || code === 'request/in-flight' || /^(data|internal)(\/|$)/.test(code)
 }
 
 function randomKey(): string {

@@ -110,6 +110,28 @@ test('who breaks off pays once', async ({ page, demo }) => {
   expect(keys[0]).toBe(keys[1])
 })
 
+for (const [status, code] of [[503, 'data/unavailable'], [409, 'request/in-flight'], [500, 'internal'], [422, 'sql/unsupported']] as const) {
+  test(`who was told ${code} asks again under ${status === 422 ? 'another' : 'the same'} key`, async ({ page, demo }) => {
+    await logIn(page, demo, demo.token('failed' + status))
+    const keys: string[] = []
+    await page.route('**/v1/query', async route => {
+      keys.push(route.request().headers()['idempotency-key'])
+      if (keys.length > 1) return route.continue()
+      await route.fulfill({ status, contentType: 'application/problem+json', json: { status, code, detail: 'as it was told' } })
+    })
+    await type(page, bySex)
+    const button = page.getByRole('button', run)
+    await expect(button).toHaveText('Run for ε 0.1')
+    await button.click()
+    await expect(page.getByRole('alert')).toContainText('as it was told')
+    await expect(button).toHaveText('Run for ε 0.1')
+    await button.click()
+    await expect(page.getByRole('region', { name: 'Answer', exact: true })).toContainText('Spent')
+    expect(keys.length).toBe(2)
+    expect(keys[0] === keys[1]).toBe(status !== 422)
+  })
+}
+
 test('an empty budget says so before anything is asked', async ({ page, demo, request }) => {
   const token = demo.token('poor')
   for (const sql of ['SELECT count(*) FROM people', 'SELECT sum(age) FROM people', 'SELECT avg(age) FROM people']) {
