@@ -70,10 +70,10 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
   }
   const recall = async (r: ReleaseSummary) => {
     setProblem(null)
-    const { dataset, sql, ...others } = r.request
+    const { dataset, sql, epsilon, delta, mechanism, confidence } = r.request
     setDataset(dataset)
     setPut({ text: sql })
-    setSettings(others)
+    setSettings({ epsilon, delta, mechanism, confidence }) // those that the form shows: another one, such as a plan, would stay unseen
     try {
       const release = await gateway.release(r.release_id)
       setShown({ result: release, request: r.request, headline: `From your history, free: released ${time(r.at)} for ${price(r.cost)}.` })
