@@ -145,8 +145,7 @@ func (s *Service) prepareTables(ctx context.Context, dataset string, job *prepar
 	})
 }
 
-// prepareTable makes one version, by the policy that is in force when it begins: a version of an earlier one would serve nobody, and stand
-// before a good one. A panic ends it, and not the gateway.
+// prepareTable makes one version. A panic ends it, and not the gateway.
 func (s *Service) prepareTable(ctx context.Context, dataset, name string, begins func(step string)) (version *catalog.Version, err error) {
 	defer func() {
 		if recover() != nil { // whose text may be a function of data
@@ -156,15 +155,22 @@ func (s *Service) prepareTable(ctx context.Context, dataset, name string, begins
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	on, err := s.Snapshot(dataset)
+	return PrepareInForce(ctx, s.datasets[dataset].Preparer, name, func() (*catalog.Snapshot, error) { return s.Snapshot(dataset) }, begins)
+}
+
+// PrepareInForce makes a version of a table's copy by the policy that is in force now: one of an earlier policy would serve nobody, and
+// stand before a good one. Its errors are those of inForce and of p, and policy/cannot-prepare where the policy asks for no copy.
+func PrepareInForce(ctx context.Context, p Preparer, table string, inForce func() (*catalog.Snapshot, error), begins func(step string)) (
+	*catalog.Version, error) {
+	on, err := inForce()
 	if err != nil {
 		return nil, err
 	}
-	tables := on.Prepared(name)
+	tables := on.Prepared(table)
 	if len(tables) == 0 {
-		return nil, fault.NothingToPrepare(name)
+		return nil, fault.NothingToPrepare(table)
 	}
-	return s.datasets[dataset].Preparer.Prepare(ctx, on, tables[0], begins)
+	return p.Prepare(ctx, on, tables[0], begins)
 }
 
 // became tells what became of a table.

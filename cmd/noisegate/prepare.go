@@ -11,7 +11,6 @@ import (
 	"noisegate/cmd/noisegate/internal/server"
 	"noisegate/gateway"
 	"noisegate/gateway/pgexec"
-	"noisegate/internal/fault"
 )
 
 // prepareCommand makes copies of tables, as the policy in force asks for them.
@@ -82,7 +81,7 @@ func (c *prepareCommand) prepare(ctx context.Context, a *app, role gateway.Prepa
 		}
 		name := catalog.TableName{Schema: t.Schema, Name: t.Name}
 		begun := a.now()
-		version, err := prepareNow(ctx, role, name, inForce)
+		version, err := gateway.PrepareInForce(ctx, role, name.String(), inForce, nil)
 		if version != nil {
 			fmt.Fprintf(a.Out, "%s: version %d as of %s serves, made in %s\n", version.Table, version.Number,
 				version.AsOf.UTC().Format(time.RFC3339), a.now().Sub(begun).Round(time.Second))
@@ -92,20 +91,6 @@ func (c *prepareCommand) prepare(ctx context.Context, a *app, role gateway.Prepa
 		}
 	}
 	return failed
-}
-
-// prepareNow makes one version by the policy in force: one of an earlier policy would serve nobody, and stand before a good one.
-func prepareNow(ctx context.Context, role gateway.Preparer, name catalog.TableName, inForce func() (*catalog.Snapshot, error)) (
-	*catalog.Version, error) {
-	on, err := inForce()
-	if err != nil {
-		return nil, err
-	}
-	tables := on.Prepared(name.String())
-	if len(tables) == 0 {
-		return nil, fault.NothingToPrepare(name.String())
-	}
-	return role.Prepare(ctx, on, tables[0], nil)
 }
 
 // states are those of the tables that the command line names, of all where it names none.
