@@ -17,7 +17,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration clients console console-test golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers reproducible static sbom
+.PHONY: help demo build check test integration clients console console-test golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,16 @@ reproducible: ## two builds of the last commit have one hash (minutes)
 		mkdir -p $$dir/$${copy%/*} && git clone -q --no-hardlinks . $$dir/$$copy && \
 		GOCACHE=$$dir/$${copy%/*}/cache $(MAKE) -s -C $$dir/$$copy build && sha256sum $$dir/$$copy/bin/noisegate || exit 1; \
 	done && cmp $$dir/one/a/bin/noisegate $$dir/two/longer/bin/noisegate
+
+# Out of a proxy in front of the real one: a folder that has the last commit as a version, in a proxy's shape.
+installable: ## "go install" takes the last commit as it takes a released module
+	@module=$$($(GO) list -m) && version=$$(TZ=UTC git log -1 --abbrev=12 --date=format-local:%Y%m%d%H%M%S --format=v0.0.0-%cd-%h) && \
+	dir=$$(mktemp -d) && extracted=$$($(GO) env GOMODCACHE)/$$module@$$version && \
+	trap 'chmod -Rf u+w "$$extracted"; rm -rf "$$dir" "$$extracted"' EXIT && mkdir -p $$dir/$$module/@v && cd $$dir/$$module/@v && \
+	git -C $(CURDIR) archive --format=zip --prefix=$$module@$$version/ -o $$PWD/$$version.zip HEAD && \
+	git -C $(CURDIR) show HEAD:go.mod >$$version.mod && echo "{\"Version\": \"$$version\"}" >$$version.info && cd $$dir && \
+	GOPROXY=file://$$dir,$$($(GO) env GOPROXY) GONOSUMDB=$$module GOBIN=$$dir/bin $(GO) install $$module/cmd/noisegate@$$version && \
+	bin/noisegate version | tee /dev/stderr | grep -q $$version
 
 check: ## formatting, vet, architecture, linters when installed, module checksums
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \

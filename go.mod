@@ -1,4 +1,4 @@
-module noisegate
+module noisegate.example
 
 go 1.26
 

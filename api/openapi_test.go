@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // wire lists what goes over the wire at the top level; everything else is reached from here.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // A menu item is a mechanism with two neighbours' laws of its answer, and the loss that it is charged with.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"time"
 
-	"noisegate/budget/accounting"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Admits reports whether an account with this limit, of which used is spent or reserved, may take the charge. It is the

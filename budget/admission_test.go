@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 func anyLoss(t *rapid.T, name string, most int64) mechanisms.Loss {

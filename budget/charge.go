@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/budget/accounting"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Check refuses charges that only a defect of the caller can produce, and callers without any account.

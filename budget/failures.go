@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // FailurePeriod is how long a failure counts.

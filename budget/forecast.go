@@ -3,7 +3,7 @@ package budget
 import (
 	"time"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Forecast is how long an account lasts if it goes on being spent at the same pace.

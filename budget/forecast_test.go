@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/mechanisms"
 )
 
 // What is released later is spent later: a forecast stops at closed tranches and goes on when they open.

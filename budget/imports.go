@@ -3,7 +3,7 @@ package budget
 import (
 	"errors"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Import says that votes are read from somewhere into a version of an ensemble. Whoever imports learns whether what was

@@ -27,7 +27,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Scope is whose account it is. The order of the constants is the order in which a charge locks accounts.

@@ -3,8 +3,8 @@ package budget
 import (
 	"time"
 
-	"noisegate/budget/accounting"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/mechanisms"
 )
 
 // Lifetime is the most that the account loses in all time: what its cap promises, refills included, and never less than

@@ -4,10 +4,10 @@ import (
 	"math/big"
 	"time"
 
-	"noisegate/budget/accounting"
-	"noisegate/internal/exact"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/exact"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // LimitSpec is a budget as people write it: in the policy file, or in a steward's request.

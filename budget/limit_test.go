@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget/accounting"
-	"noisegate/internal/exact"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/exact"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 func TestNewLimit(t *testing.T) {

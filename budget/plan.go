@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/budget/accounting"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Plan is a registered plan: an ordered list of noises, paid for at once when it was registered, whose slots later queries draw in

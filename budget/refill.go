@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Refill raises a cap by an amount. It raises what the account may lose in a lifetime, also when the data are the same: the journal's entry

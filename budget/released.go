@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Released is what a charge released: groups and noisy values, from which other questions about the same release are answered without

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/budget/accounting"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Bounds of what people may write.

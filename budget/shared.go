@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Shared is what was released of one question, for those who ask it at another price. It is an answer in another form: noisy, paid for,

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"math/bits"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Rule names a clause of a [Limit], by what it adds up.

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // An account is used up exactly when it admits no charge of either kind, however small; usage grows with what is used; and

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // What a policy's author should know and what is no mistake by itself: domains and bounds against the constraints of the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/pgtest"
 )
 
 // Each policy is accepted; a warning says what its author should know, at its place, and the line beside it without the slip has none.

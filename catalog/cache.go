@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Cache is the snapshot cache: it keeps the policies in force in memory, one per dataset, for readers that must not wait.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 func revision(dataset string, version int64) *Revision {

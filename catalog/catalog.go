@@ -12,8 +12,8 @@ import (
 	"math/big"
 	"time"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Snapshot is one version of one dataset's policy, checked against the live schema. It is immutable and safe for

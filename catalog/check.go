@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Check holds a policy against a schema. It is pure: the schema brings everything that it needs, the values of domains that

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Limits of budgets, compiled in: a policy beyond them is a slip or an attack, never a promise worth making.

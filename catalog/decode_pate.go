@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // PatePolicy is what the policy fixes for the ensembles of teachers that were trained on the dataset. Nil fixes nothing.

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"time"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Timing puts the time that an answer takes into the guarantee: answers are delayed at random, and charged for that.

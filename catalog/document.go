@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Policy is a policy file: what the steward wrote, before it is held against a schema. Numbers and keys are still text,

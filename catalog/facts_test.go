@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/pgtest"
 )
 
 // CHECK constraints are read as PostgreSQL prints them: what is understood is what they say, and the rest says nothing.

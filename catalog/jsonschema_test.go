@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 func policyValidator(t *testing.T) *jsonschema.Schema {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Units have a kind: customers are not members of staff, though both have numbers. Only rows of units of one kind are

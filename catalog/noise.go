@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/big"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // shownKeys is for how many groups the noise of a table is shown.

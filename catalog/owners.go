@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/naming"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/naming"
 )
 
 // strangers refuses budgets of a group or an analyst whose name looks like another, unless the policy in force (nil: none) has them: to

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 func policyOf(t *testing.T, document string) *Policy {

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Limits of a policy file. They are far above honest files and keep a hostile one from taking the process's memory.

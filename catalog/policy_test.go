@@ -9,7 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // TestPolicyFiles holds the files of testdata/policy: each case is a policy file and everything that is wrong with it, with

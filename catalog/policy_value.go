@@ -1,7 +1,7 @@
 package catalog
 
 import (
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Value is a value of a YAML file that is no policy, such as another system's metadata. It is one of: a scalar, null, a

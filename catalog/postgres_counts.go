@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // This file counts public tables: how many rows each has, and how many of them share one value of a column. The work that one person's row

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // relationsSQL lists the relations that a policy could name, or those of them that are called $1.$2. Sizes and

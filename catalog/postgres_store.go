@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Store keeps policies in the control database: every version that was ever in force. It is safe for concurrent use.

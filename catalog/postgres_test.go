@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
 )
 
 // shared is where the real data is; it belongs to the project's machines, not to its repository.

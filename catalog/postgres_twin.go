@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // TwinRole is the role that reads catalog twins. It owns nothing, is a member of nothing, and holds REFERENCES on the tables, not SELECT:

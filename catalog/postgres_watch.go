@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Watch holds revisions against the live schema of one protected database, again and again, and does little while

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Schema is what was read of a protected database's tables: metadata, and the values of public tables that are domains.

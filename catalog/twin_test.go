@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/pgtest"
 )
 
 // twinSource is a schema with what a twin must not show: hidden columns and tables, comments, defaults, checks, labels of an enum.

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // maxDomain is how many keys a public domain may have: every one appears in every answer that groups by it.

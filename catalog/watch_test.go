@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
 )
 
 // statementCount counts the statements of a pool.

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/deploy"
-	"noisegate/internal/pgtest"
+	"noisegate.example/deploy"
+	"noisegate.example/internal/pgtest"
 )
 
 const people = "CREATE TABLE people (id int PRIMARY KEY); INSERT INTO people VALUES (1); CREATE TABLE secret (id int)"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/pgtest"
 )
 
 // TestServiceUnit: systemd reads every line of the unit and misses nothing in it, and finds it as closed as it can be said to be: an

@@ -22,7 +22,7 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 
-	"noisegate/api/python"
+	"noisegate.example/api/python"
 )
 
 //go:embed *.md *.svg *.png *.css sql/*.md decisions/*.md

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"sync"
 
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Accounts is what a caller's queries on one dataset are charged to: all its accounts together, or none.

@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // TestAccountsOfACaller says which accounts a caller's queries are charged to.

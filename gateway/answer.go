@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // encode gives an answer its wire form; none for none. How a value is written depends on its column's type alone.

@@ -4,8 +4,8 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite"
 )
 
 // A column's digits leave two significant digits of its narrowest interval, and none where nothing is known of it.

@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // entriesPerPage is the length of a page of the journal.

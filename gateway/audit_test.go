@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // The journal that stewards read is enough to check the chain by: every field that a hash covers is in it.

@@ -3,7 +3,7 @@ package gateway
 import (
 	"testing"
 
-	"noisegate/gateway/auth"
+	"noisegate.example/gateway/auth"
 )
 
 // estimatedFree is what an estimate says of whether the caller paid before. It leaves the ledger as it is.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // asked names a running question, as its analyst does.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // latest is a source of randomness whose words are all 1: no boundary is moved.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
 )
 
 // TestMaxErrorOfGroupsAndSums: the bound holds for each group, and for what is added up from aggregates, where the noises of the parts

@@ -3,10 +3,10 @@ package gateway
 import (
 	"context"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/sqlrewrite"
 )
 
 // Columns gives the columns of a question's answer without asking it: names, types and kinds. It costs nothing, needs no

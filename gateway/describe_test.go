@@ -3,9 +3,9 @@ package gateway
 import (
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // TestColumnsNeedNoPrice: columns are told without a price and for nothing, and what would be refused is refused.

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/budgettest"
-	"noisegate/budget/journal"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/budget"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/budget/journal"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // breaking makes the data fail as told, or answer for nil.

@@ -3,9 +3,9 @@ package gateway
 import (
 	"math/big"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // floor is the least that a release of protected rows costs. Noise covers what is released; status, time and load it

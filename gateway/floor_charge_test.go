@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/accounting"
-	"noisegate/budget/budgettest"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // covers: W.6

@@ -4,11 +4,11 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // TestQuestionsCostTheFloor: whatever reads protected rows costs at least the floor, however its price is given; below

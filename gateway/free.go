@@ -3,10 +3,10 @@ package gateway
 import (
 	"context"
 
-	"noisegate/api"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // A question that reads nothing private has no price: it is answered without the ledger, each time anew. What it runs is a

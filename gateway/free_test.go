@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
 )
 
 // What reads nothing private is answered without a price in the request, without a statement on private tables and without a line in the

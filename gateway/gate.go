@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Fairness says how analysts share what a gateway can do at a time. The zero value of a field stands for its default.

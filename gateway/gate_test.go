@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // gateDeadline is how long a test waits for what must happen at once.

@@ -3,7 +3,7 @@ package gateway
 import (
 	"testing"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // unlikely are names of groups that no new line of a policy may have, and that older lines and tokens do have.

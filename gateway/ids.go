@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"noisegate/budget"
+	"noisegate.example/budget"
 )
 
 // crockford is the alphabet of ULIDs: no I, L, O, U.

@@ -3,10 +3,10 @@ package gateway
 import (
 	"testing"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/mechanisms"
 )
 
 // A cap that is lowered below what is spent takes nothing back: what an account loses in its lifetime is at least what it lost.

@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // ledgerPatience bounds each exchange with the ledger.

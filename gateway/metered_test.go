@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/budgettest"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 func testTime() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // world is a service in which noise and names depend on nothing but who asks for them, and for the how manieth time.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // BoundText is the text of a request with its parameters in their places, as constants: the question is the one that they make, whatever

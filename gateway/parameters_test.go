@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
 )
 
 func withParams(sql string, params ...string) Request {

@@ -6,15 +6,15 @@ import (
 	"encoding/json"
 	"math/big"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/accounting"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // PlanRequest is one plan as a client wants it registered.

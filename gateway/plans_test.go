@@ -8,13 +8,13 @@ import (
 	"sync"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 func laplaceLine(epsilon api.Decimal, count int64) api.PlanMechanism {

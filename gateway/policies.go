@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 )
 
 // Schemas reads the schema of one protected database.

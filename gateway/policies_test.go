@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // policyShelf is a [PolicyStore] of one policy, and its [Schemas], that counts what it is asked for.

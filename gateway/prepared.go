@@ -6,10 +6,10 @@ import (
 	"slices"
 	"sync"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
 )
 
 // Copies tells which prepared copies of a dataset's tables there are.

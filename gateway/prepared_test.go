@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // fakeCopies are versions as they were looked at last, and as they are.

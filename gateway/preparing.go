@@ -7,10 +7,10 @@ import (
 	"slices"
 	"sync"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // Preparer makes prepared copies of a dataset's tables, as a role that is for nothing else.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // fakePreparer does what it is told.

@@ -3,11 +3,11 @@ package gateway
 import (
 	"context"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
 )
 
 // Purchase is a charge that is made out.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
 )
 
 // checkedLedger answers [budget.Ledger.Check] as a test says.

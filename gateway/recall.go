@@ -10,11 +10,11 @@ import (
 	"slices"
 	"sync"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // What a question releases is known by less than its text: its outer layers are computed from released values, and so is its answer where

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // maxRefused is of how many analysts of a dataset refusals are counted by name; those of others are counted together, under no name.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
 )
 
 // Stewards see who was refused what. A refusal is one before the charge: it reads no row, writes nothing to the ledger, and what came of

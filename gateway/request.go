@@ -3,13 +3,13 @@ package gateway
 import (
 	"math/big"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/accounting"
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 const (

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 )
 
 // ReviewPolicy says what applying a policy file would change, loosen and renew, and warns as applying it does.

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/budgettest"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 func ten() *big.Rat { return big.NewRat(10, 1) }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Clock is time: to read it, to let it pass, and to be called when it has.

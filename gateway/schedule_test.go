@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/internal/randomtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 const testQuantum = 50 * time.Millisecond

@@ -14,15 +14,15 @@ import (
 	"log/slog"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // Data runs the statements of a plan, in one transaction, on one protected database. Its errors are [fault.Untouched]

@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // sharing is what a question has to do with the same question at other prices, where the policy shares releases.

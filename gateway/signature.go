@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
 )
 
 // Sign makes the receipt of an answer that is about to leave; nil without a key, for what has nothing to do with the

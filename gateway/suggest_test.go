@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
 )
 
 // A refused text comes with the query that would be accepted, with or without a price, and nothing is charged for looking.

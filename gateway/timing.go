@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Where a policy puts time into the guarantee ([catalog.Timing]), whatever reads protected rows or votes is delayed at

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/sqlrewrite"
 )
 
 // A refresh of a prepared copy spends nothing: a question that was answered from an earlier version gets that answer again, until it asks

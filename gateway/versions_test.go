@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 )
 
 // refreshed makes a version the only one of the copy of visits, as the policy in force asks for it.

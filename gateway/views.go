@@ -11,13 +11,13 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Datasets lists what analysts may ask about: datasets that have a policy in force.

@@ -3,10 +3,10 @@ package gateway
 import (
 	"testing"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 func weighted(weights map[string]api.Decimal) Request {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 var probeWith = flag.String("probe-with", "",

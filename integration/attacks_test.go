@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // TestFunctionsByName names every function of PostgreSQL once. Only those that the gateway knows itself may be priced:

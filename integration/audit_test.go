@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/internal/stattest"
+	"noisegate.example/api"
+	"noisegate.example/internal/stattest"
 )
 
 // auditKeys is how many groups one request asks about: each is a draw of its own.

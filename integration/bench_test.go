@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 var benchRows = flag.Int("rows", 100_000, "rows of the table that BenchmarkAgainstPlainSQL asks about")

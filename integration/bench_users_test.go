@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 var benchUsers = flag.Int("users", 10_000, "people that BenchmarkUserLevel spreads -rows visits over, with a heavy tail")

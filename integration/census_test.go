@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // confidence of the intervals that these tests ask for. Every non-null interval of every answer must contain what

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // TestOldEditsAreFoundAfterAFastStart: a gateway starts from what it had verified, so that an edit of an old entry lets

@@ -15,9 +15,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
 )
 
 // cluster is a coordinator and two workers of Citus. They reach each other over their sockets.

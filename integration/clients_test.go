@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/pgtest"
 )
 
 // clientsPeople is how many people there are, and visits. Scripts check counts of visits to within 4,000, and those beside a mean to within

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/integration/invariants"
+	"noisegate.example/api"
+	"noisegate.example/integration/invariants"
 )
 
 // question i, at a price of 0.1. Different questions, so that none is a replay of another.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/internal/pgserver"
+	"noisegate.example/api"
+	"noisegate.example/internal/pgserver"
 )
 
 // TestDraftedPoliciesKeepTheCorpus: what `policy init` drafts of the databases of the corpus, and `policy import` of PUMS' metadata for

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // aimed is a dataset with 50 people, and on request with one more, whose values are the ones that the tests below aim at.

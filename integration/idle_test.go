@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/internal/pgserver"
+	"noisegate.example/internal/pgserver"
 )
 
 // idleTime is how long a gateway is watched that nobody asks: five times as long as it waits between two looks at policies.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // TestJourneys asks the questions of people's first day as they typed them. One with the verdict "answer" is answered. One with the verdict

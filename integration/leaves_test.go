@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // padded has people with texts that are equal and can be told apart: each has 'ab' with and without blanks at its end,

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/internal/pgtest"
 )
 
 // watchedBudget is spent by one question of ε 0.9, so that the next one is refused.

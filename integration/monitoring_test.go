@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/internal/pgtest"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/internal/pgtest"
 )
 
 // demo is a running "noisegate demo", and a folder in which "noisegate" is the binary under test.

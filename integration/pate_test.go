@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // pateDataset has budgets for stewards of ensembles and buyers of labels; its one table is never asked.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/internal/pgserver"
+	"noisegate.example/api"
+	"noisegate.example/internal/pgserver"
 )
 
 var (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // clinic is a table of rows visits of users people, to be prepared with 46 rows of each, and what the role that prepares needs.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/pgtest"
 )
 
 // pythonOfTheHowTo finds a Python that has what docs/pate-howto.md asks for; see [pgtest.Need].

@@ -21,7 +21,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // proven is a dataset whose schema proves all that its policy says, and in which everything is that could stand beside

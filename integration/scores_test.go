@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // TestScoresOfPublicCentres asks the queries of docs/scores.md, as they stand there, of the Adult data at ε 1: over 20 runs the simplified

@@ -27,9 +27,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
 )
 
 // binary is the program under test, built once.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // as runs a command of the binary with somebody's token, and gives what it printed and its exit code.

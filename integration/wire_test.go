@@ -27,9 +27,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/api"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
 )
 
 // wireStack is a gateway that speaks PostgreSQL's protocol in clear and over TLS, with a catalog twin on a server of its own.

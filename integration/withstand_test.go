@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // people is a small generated dataset: 1,000 rows, one per person, and one value of each column that occurs only once.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // Share is one release's claim on a common price. Both members are public.

@@ -3,7 +3,7 @@ package mechanisms
 import (
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // This file encloses exponentials of rationals between two fixed-point numbers, to any precision. Charges are rounded up

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // This file turns exact parameters into charges: rounded up, whatever the size of the numbers.

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // slotsOf builds slots from counts and gaps.

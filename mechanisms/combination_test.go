@@ -5,8 +5,8 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/exact"
-	"noisegate/internal/stattest"
+	"noisegate.example/internal/exact"
+	"noisegate.example/internal/stattest"
 )
 
 // combinationReach is how far the laws of the tests below are enumerated: beyond it is less than 1e-20.

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // DelayParameters are the parameters of a random delay. Times are whole numbers of steps of some clock.

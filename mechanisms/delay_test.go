@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // lawOfDelay is the probability of each delay from 0 to 2s, in floating point.

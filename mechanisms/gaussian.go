@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // GaussianParameters are the parameters of discrete Gaussian noise.

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // GaussianThresholdParameters are the parameters of [GaussianThreshold].

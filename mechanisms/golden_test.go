@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // vector is one record of testdata/golden.json.

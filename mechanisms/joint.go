@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // JointGaussianParameters are the parameters of discrete Gaussian noise on a vector whose coordinates have units of their own.

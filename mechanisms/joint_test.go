@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // The noise of each coordinate has the variance that its scale and the price say, and ρ is that of the whole vector.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // LaplaceParameters are the parameters of discrete Laplace noise.

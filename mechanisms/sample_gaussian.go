@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"math/bits"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // gaussianLaw samples the discrete Gaussian law P(X=x) ∝ e^(-x²/2σ²) for any rational σ² > 0, exactly: Algorithm 3 of

@@ -5,8 +5,8 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/exact"
-	"noisegate/internal/stattest"
+	"noisegate.example/internal/exact"
+	"noisegate.example/internal/stattest"
 )
 
 // TestGaussianErrorBound holds the proof of errorBound against the exact probability: on random variances over the whole fast

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"math/bits"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // laplaceLaw samples the discrete Laplace law P(X=x) ∝ e^(-|x|/b) for any rational scale b > 0, exactly.

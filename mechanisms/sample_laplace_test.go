@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // TestCompareBytes tries every pair of bytes in every lane, among neighbours that would spoil a borrow.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"noisegate/internal/exact"
-	"noisegate/internal/randomtest"
-	"noisegate/internal/stattest"
+	"noisegate.example/internal/exact"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/internal/stattest"
 )
 
 // tape plays back words, then fails: a sampler that asks for more than a test foresaw is a finding.

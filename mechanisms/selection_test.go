@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // scoresOf seals scores.

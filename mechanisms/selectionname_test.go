@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/stattest"
+	"noisegate.example/internal/stattest"
 )
 
 func selectors() []Name { return []Name{ExponentialMechanism, PermuteAndFlipMechanism, ReportNoisyMax} }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // This file bounds how much worse than the best a chosen candidate can be. The bounds depend on no score: they hold for all data.

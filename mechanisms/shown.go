@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // ShownCountParameters are the parameters of [ShownCount].

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // Term is one release in a weighted sum of releases with independent noise.

@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 func laplaceTerm(t *testing.T, scale, weight float64) Term {

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // Sums finds half-widths of many weighted sums of the same noises, in less time than [SumHalfWidth] of each. It is not safe for concurrent

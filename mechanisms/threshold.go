@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // GroupSelectionParameters are the parameters of private selection of groups.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // TestSelectionRecurrence walks the definition of π in 50-digit steps and compares the closed forms with it: within float

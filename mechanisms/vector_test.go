@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // given is a mechanism that draws a list of noises, for tests of what is done with them.

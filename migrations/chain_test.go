@@ -3,7 +3,7 @@ package migrations_test
 import (
 	"testing"
 
-	"noisegate/migrations"
+	"noisegate.example/migrations"
 )
 
 // A ledger from before the chain keeps what it says: its open charges are what is reserved, and each question's charges

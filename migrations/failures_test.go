@@ -3,7 +3,7 @@ package migrations_test
 import (
 	"testing"
 
-	"noisegate/migrations"
+	"noisegate.example/migrations"
 )
 
 // A journal from before failures were counted stays as it is, takes failures and resets, and still refuses what it refused.

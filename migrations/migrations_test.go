@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/internal/pgtest"
-	"noisegate/migrations"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/migrations"
 )
 
 func files(pairs ...string) fstest.MapFS {

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Method is a way of accounting for a list of labelled queries.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/budget/accounting"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/mechanisms"
 )
 
 // What integer noise costs, from the law of its privacy losses. The formulas for continuous noise are below it where σ is

@@ -3,7 +3,7 @@ package pate
 import (
 	"math"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // meter adds up what queries cost, by all methods of a mode at once.

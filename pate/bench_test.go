@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // splitmix is the generator of the golden tables' recipes.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Limits of an ensemble: a count fits 16 bits in storage, and is exact in any number type.

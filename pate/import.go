@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Format is how a file of votes is written.

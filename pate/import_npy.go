@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // The NPY format: a magic text, a version, the length of a header, the header (a Python dictionary of three members), the elements.

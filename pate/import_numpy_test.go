@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // TestArraysOfNumPy reads what NumPy itself wrote (testdata/numpy/make.py): every numeric type in both byte orders and both memory orders,

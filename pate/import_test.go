@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // voters are three teachers who choose one of two classes.

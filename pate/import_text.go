@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // maxLine bounds one line of a text file in bytes: 100,000 labels of a teacher fit.

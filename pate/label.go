@@ -4,8 +4,8 @@ import (
 	"errors"
 	"math/big"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Status says what became of a query. It is released, like the label.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/randomtest"
-	"noisegate/internal/stattest"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/internal/stattest"
+	"noisegate.example/mechanisms"
 )
 
 // dictated is noise that a trace dictates.

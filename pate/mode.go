@@ -4,9 +4,9 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/exact"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Mode is a way of labelling queries of one ensemble, with fixed noise. Its losses depend on no vote.

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // TestLossesOfModes: what a query costs, by mode and by teachers per person, in exact numbers.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // ModeName names a mode of labelling.

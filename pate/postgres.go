@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Store keeps ensembles, their votes and what was released of them in the control database. It is safe for concurrent use.

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
 )
 
 // stored is a store with one ensemble, pets, by the three voters.

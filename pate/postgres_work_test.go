@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/pgtest"
 )
 
 // TestLookUpsOfOwnPurchases: what PostgreSQL reads to find what a buyer paid for is the same however much others

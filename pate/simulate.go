@@ -1,8 +1,8 @@
 package pate
 
 import (
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // SimulationParameters say how a mode is tried out on votes at hand.

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // TestSimulationCounts: with little noise a simulation agrees with the plurality, and the check rejects what is below its threshold.

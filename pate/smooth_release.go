@@ -4,9 +4,9 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/exact"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // SanitiserParameters fix how a data-dependent ε is made publishable. They are decimal text, and policy: chosen with the votes in view

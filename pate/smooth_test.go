@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"testing"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 func TestLocalSensitivityOfGNMaxMeetsGoldenVectors(t *testing.T) {

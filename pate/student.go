@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"math/big"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Student is what a student model says about one query: a probability for each class. It is public, since students are trained on private

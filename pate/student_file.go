@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // StudentRow is what a file says of a student about one query.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // TestReadStudents reads the same student in every text format; NumPy's arrays are read in TestArraysOfNumPy.

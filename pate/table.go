@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"strconv"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Table is the votes of many queries, for analysis, sealed: it cannot be printed, logged or encoded, and gives out nothing but sealed

@@ -3,9 +3,9 @@ package sqlrewrite
 import (
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // algebraMutants each lack one defence of a bound query or of its contribution bounds. The plan's claims are those of before; its

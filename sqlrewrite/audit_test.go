@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/internal/randomtest"
-	"noisegate/internal/stattest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/internal/stattest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // auditDraws are made of each query on either side.

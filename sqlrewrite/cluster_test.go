@@ -14,9 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // clusterData are rows to be grouped, in clear and in a table whose policy bounds them.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 var measureCosts = flag.Bool("measure-costs", false, "measure what builtins cost, and hold the table of costs against it; make timing does")

@@ -10,10 +10,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // costlyArguments are, for every function and operator that may stand below the aggregates, the arguments on which it takes longest: the

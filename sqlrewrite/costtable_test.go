@@ -6,8 +6,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // costKeys lists the names in the table of costs that a plan's expressions have.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // plannedModel plans a model as gateway/fit does.

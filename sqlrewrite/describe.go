@@ -1,12 +1,12 @@
 package sqlrewrite
 
 import (
-	"noisegate/catalog"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/answer"
-	"noisegate/sqlrewrite/internal/explain"
-	"noisegate/sqlrewrite/internal/free"
-	"noisegate/sqlrewrite/internal/suggest"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/suggest"
 )
 
 // Open is [Read] for a query that has no price yet; nil when it needs one. Of the options only dialect and clock count.

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // Every statement of the golden files that computes has a dry run, which names no table and which PostgreSQL runs without an error: none of

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // factorRows are a logistic fit's rows as its statement computes them: the factors, and the target, -1 or 1, in the last place.

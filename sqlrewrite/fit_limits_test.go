@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 const (

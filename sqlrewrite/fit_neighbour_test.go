@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // fitsOfWorld are relations of a [world], and features over their rows, by what they are.

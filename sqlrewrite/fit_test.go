@@ -15,10 +15,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/budget/accounting"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 const (

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // visitsByWard are rows of one person each, in 12 groups.

@@ -1,8 +1,8 @@
 package sqlrewrite
 
 import (
-	"noisegate/sqlrewrite/internal/answer"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // Form is a plan as what was released of its question may be stored.

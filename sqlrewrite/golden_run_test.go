@@ -10,12 +10,12 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/catalog"
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/pgtest"
-	"noisegate/internal/randomtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // TestGoldenStatementsRun runs every statement of the golden files, and the post-processing queries above them, as the gateway would: on

@@ -14,11 +14,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // The golden files, one per clause, read as a specification: the tables and the policy at the top, then queries with the plan and

@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/answer"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // intervalExpressions are outputs whose intervals come from interval arithmetic.

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 )
 
 // The tables of the journeys, as far as their questions read them.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/parsetest"
 )
 
 // One question in both dialects is one plan: what is sent, what it claims and what it costs. An output is named by its text in MySQL.

@@ -1,14 +1,14 @@
 package sqlrewrite
 
 import (
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/answer"
-	"noisegate/sqlrewrite/internal/explain"
-	"noisegate/sqlrewrite/internal/free"
-	"noisegate/sqlrewrite/internal/parse"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // The names that other packages know, of types that rooms have.

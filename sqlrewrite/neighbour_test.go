@@ -15,15 +15,15 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // neighbours runs random queries over random databases and their neighbours, and stops at the first broken claim.

@@ -3,7 +3,7 @@ package sqlrewrite
 import (
 	"testing"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Columns that may be NULL make one release of each statistic over each different condition: of two such columns the moments of rows that

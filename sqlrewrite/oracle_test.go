@@ -11,12 +11,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/catalog"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 const (

@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"testing"
 
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // Partitions add up to what the unpartitioned statement gives, wherever the ranges end: the ends come from statistics of the data, and

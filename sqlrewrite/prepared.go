@@ -3,8 +3,8 @@ package sqlrewrite
 import (
 	"fmt"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // Build is what makes a prepared copy of a table.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/parsetest"
 )
 
 // Queries that read nothing private: what runs, and what the answer's columns are. "private" says that a query does need a price.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 var ranksNote = regexp.MustCompile(`\{ranks n: of (\d+) groups noise alone reaches about ± ([0-9.]+): `)

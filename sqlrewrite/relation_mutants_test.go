@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // relationMutants each lack one defence of joins, paths, subqueries or semi-joins.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
 )
 
 const pinTables = `

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/internal/randomtest"
-	"noisegate/internal/stattest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/internal/stattest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // sharp are options under which counts of row units are exact: the chance of any noise at all is below 10^-4000.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/parsetest"
 )
 
 // doubled is a query in FROM that names each column of the one below it twice.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 const reportPolicy = `

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // atRho are options under which everything additive is Gaussian.

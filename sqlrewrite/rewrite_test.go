@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/parsetest"
 )
 
 // goldenQueries are the queries of all golden files.

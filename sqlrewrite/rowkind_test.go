@@ -7,12 +7,12 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/bind"
-	"noisegate/sqlrewrite/internal/parse"
-	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // What the rows of a query are is derived from its leaves, and agrees with what binding found: a release block reads rows of units, each

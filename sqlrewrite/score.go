@@ -1,8 +1,8 @@
 package sqlrewrite
 
 import (
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/fit"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/fit"
 )
 
 // Scoring are scores of a grouping, ready to be paid for and run. It is immutable and safe for concurrent use.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // scoring are scores of a grouping of the data at a price.

@@ -4,10 +4,10 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/internal/stattest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/stattest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 const shownSQL = "SELECT country, count(*) AS n, round(count(*) / 10.0, 1) AS tens, sum(age) AS s FROM people GROUP BY country"

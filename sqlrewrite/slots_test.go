@@ -3,8 +3,8 @@ package sqlrewrite
 import (
 	"testing"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Slots decide the noise and nothing else: statement, post-processing query and identity stay what they were.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 const steadyPolicy = `version: 1

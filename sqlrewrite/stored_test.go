@@ -9,8 +9,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
 )
 
 // The files of testdata/stored hold questions with the fingerprints under which 7c2e952 stored their answers: every query of its golden

@@ -6,8 +6,8 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/plan"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // Tape is randomness that a test decides: a [mechanisms.Sampler] over it draws the noise and makes the choices that were recorded. It

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/bind"
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 // What the clock says is a constant of its day: the question is that of the literal.

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/gateway/httpapi"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/httpapi"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
 )
 
 // twoKinds shows the rewriter a catalog by which people and visits are of two kinds of units, which it does not look at where it

@@ -16,11 +16,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/internal/randomtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/verify"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/verify"
 )
 
 // proposed is a statement with what its plan claims of it.

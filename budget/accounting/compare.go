@@ -3,7 +3,7 @@ package accounting
 import (
 	"math"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Accountant is a way to add up losses.

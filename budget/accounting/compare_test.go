@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 func TestCompare(t *testing.T) {

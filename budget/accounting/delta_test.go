@@ -3,7 +3,7 @@ package accounting
 import (
 	"math"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // δ at ε: the same curves as those of ε at δ, which is what the product reports, read the other way.

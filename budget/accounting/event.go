@@ -6,8 +6,8 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/exact"
+	"noisegate.example/mechanisms"
 )
 
 // Event is one release as the accountants of fixed lists see it: the law of its privacy loss, at the worst pair of neighbours.

@@ -5,8 +5,8 @@ import (
 	"math/big"
 	"testing"
 
-	"noisegate/internal/exact"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/exact"
+	"noisegate.example/mechanisms"
 )
 
 // Why PLD is no filter. An analyst asks k counts with Laplace noise and may then choose between two releases, Gaussian noise or a

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/big"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // MaxSlots bounds a plan.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 func laplaceSlots(n int, milli int64) []mechanisms.Slot {

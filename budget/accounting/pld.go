@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/dsp/fourier"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // PLD prices a fixed list of releases almost exactly: the law of the sum of their privacy losses is the convolution of their laws

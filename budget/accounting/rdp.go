@@ -3,7 +3,7 @@ package accounting
 import (
 	"math"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Rényi accounting of a fixed list of releases: at each order the divergences add up (Mironov 2017, arXiv 1702.07476), and the

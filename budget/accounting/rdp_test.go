@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"noisegate/internal/exact"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/exact"
+	"noisegate.example/mechanisms"
 )
 
 func TestRenyiCurvesMeetGoldenVectors(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"strings"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // This file holds releases that Noisegate does not make, or does not compose: published figures are about them, so that the

@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/exact"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/exact"
+	"noisegate.example/mechanisms"
 )
 
 // The conversion between ρ-zCDP and (ε, δ)-DP is that of Canonne, Kamath and Steinke 2020 (arXiv 2004.00010, Proposition 12 and

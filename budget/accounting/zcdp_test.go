@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"noisegate/internal/exact"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/exact"
+	"noisegate.example/mechanisms"
 )
 
 // golden is a record of testdata/conversion.json: 25 digits, found by minimising with 40 digits over all real α.

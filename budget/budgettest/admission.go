@@ -4,9 +4,9 @@ import (
 	"math"
 	"strings"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 func testExactExhaustion(f *fixture) {

@@ -3,9 +3,9 @@ package budgettest
 import (
 	"time"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // testFailures: a charge that failed counts as spent and as a failure of its analyst on its dataset, for a while or

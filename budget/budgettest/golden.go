@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 //go:embed ledger_scenario.json

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 func testLifecycle(f *fixture) {

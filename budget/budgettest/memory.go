@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Memory is a [budget.Ledger] that forgets: for tests, and as the reference that the PostgreSQL ledger is compared with. It gives

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/budgettest"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 func TestMemory(t *testing.T) {

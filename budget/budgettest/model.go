@@ -6,10 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"noisegate/budget"
-	"noisegate/budget/accounting"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // model is a ledger told in the plainest way: all charges ever, added up anew in big integers for each decision.

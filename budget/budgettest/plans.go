@@ -5,10 +5,10 @@ import (
 	"slices"
 	"sync"
 
-	"noisegate/budget"
-	"noisegate/budget/accounting"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // slots are n slots of which no two are alike.

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // clients is how many goroutines race.

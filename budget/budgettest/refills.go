@@ -6,10 +6,10 @@ import (
 	"encoding/pem"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // signer is a steward's key.

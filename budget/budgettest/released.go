@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"noisegate/budget"
+	"noisegate.example/budget"
 )
 
 // Released values are given once their charge counts for good: settled, or expired as that of a gateway that died after it had stored

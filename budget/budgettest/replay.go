@@ -5,8 +5,8 @@ import (
 	"crypto/sha256"
 	"slices"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
 )
 
 // sameQuestion is a new request for what c asked.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Timed is a ledger whose time a test moves.

@@ -3,7 +3,7 @@ package budgettest
 import (
 	"bytes"
 
-	"noisegate/budget"
+	"noisegate.example/budget"
 )
 
 // A vector is given to others once its charge counts for good: settled, or expired as that of a gateway that died after it had stored

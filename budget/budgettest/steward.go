@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"math/big"
 
-	"noisegate/budget"
-	"noisegate/budget/accounting"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // A frozen account takes no charge, whatever its limit says next; what was asked before is still answered.

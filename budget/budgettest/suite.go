@@ -17,9 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Run runs the suite. Open gives an empty ledger, once per test.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/budget"
+	"noisegate.example/budget"
 )
 
 // Anchor is a small file outside the control database that remembers the newest head of each chain that the gateway has

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
 )
 
 // An anchor gives back what was written last; a damaged file is an error, never no file.

@@ -3,9 +3,9 @@ package journal
 import (
 	"encoding/json"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/mechanisms"
 )
 
 // Auditor replays a dataset's entries. Where [Chain] says that nothing was changed afterwards, it says that what was

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/mechanisms"
 )
 
 // Journals that no gateway writes, whatever their hashes. The same entries without the last are fine.

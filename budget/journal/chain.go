@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/mechanisms"
 )
 
 // HashAfter is an entry's link in its dataset's chain: SHA-256 over the hash of the entry before (32 zero bytes for the first) and

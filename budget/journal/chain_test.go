@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/mechanisms"
 )
 
 // What entries are hashed as never changes: the hashes were computed by other means (Python's hashlib and struct) from

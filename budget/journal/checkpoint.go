@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"noisegate/budget"
+	"noisegate.example/budget"
 )
 
 // Checkpoint is how far a gateway has verified a dataset's ledger, and where its accounts stood there. A start goes on

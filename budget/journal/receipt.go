@@ -13,7 +13,7 @@ import (
 	"errors"
 	"time"
 
-	"noisegate/budget"
+	"noisegate.example/budget"
 )
 
 // Receipt proves to whoever holds an answer that it was charged, and to whoever audits the ledger that nothing before

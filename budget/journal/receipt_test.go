@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
 )
 
 func keyText(t *testing.T, key any) []byte {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/mechanisms"
 )
 
 // Replayed is the state of a dataset's accounts, open charges and plans after an entry, by its entries alone. It adds up

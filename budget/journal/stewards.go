@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
 )
 
 // StewardKeys are the public keys of those who may raise caps.

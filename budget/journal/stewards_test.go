@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // What a steward signs is what a steward can read.

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
-	"noisegate/migrations"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/migrations"
 )
 
 // A ledger from before the chain verifies after its migration, replays what it answered, ends what is open, and goes on

@@ -14,10 +14,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/budget"
-	"noisegate/budget/budgettest"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // BenchmarkLedger measures a charge's whole way, reserve and settle, on a dataset's and an analyst's account that all

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
 )
 
 // cache is the state that the last batch of a dataset left: the next one is decided from it without a look at the

@@ -4,10 +4,10 @@ import (
 	"crypto/rand"
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // A gateway that decides from memory decides as one that looks: whatever happened through another gateway, on another dataset, or to the

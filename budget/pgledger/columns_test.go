@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/budget/pgledger"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // notFound are the tables and columns of the control database whose edits the ledger does not find, and why it need

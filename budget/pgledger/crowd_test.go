@@ -7,12 +7,12 @@ import (
 	"sync"
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/budget/pgledger"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // Everything that may happen to a ledger happens at once, on two datasets and through three gateways, which know

@@ -5,9 +5,9 @@ import (
 	_ "embed"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/internal/fault"
 )
 
 //go:embed sql/failures.sql

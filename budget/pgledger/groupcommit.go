@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
 )
 
 // operation is one change of one dataset's ledger, on its way to the state machine.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"noisegate/budget/internal/machine"
+	"noisegate.example/budget/internal/machine"
 )
 
 // batches is an outlet that runs operations on a state machine of its own. A test may let batches go behind each other, and hold them back.

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/migrations"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/migrations"
 )
 
 // Ledger is the [budget.Ledger] in a PostgreSQL database. Every reservation is durably committed before Reserve returns: it keeps

@@ -15,13 +15,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/budget"
-	"noisegate/budget/budgettest"
-	"noisegate/budget/pgledger"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // durableServer starts a server that keeps what it commits, as the ledger demands. Its default of synchronous_commit is not

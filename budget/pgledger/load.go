@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/mechanisms"
 )
 
 // load locks the dataset and loads what the batch may look at. It reports false when the dataset has no ledger yet.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // A crash takes back the numbers that transactions had drawn which it took back as well, and whoever comes first

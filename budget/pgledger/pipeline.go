@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/budget/internal/machine"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
 )
 
 // pipeline sends one dataset's batches without waiting for each commit. As long as no other gateway writes to the

@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/budget/pgledger"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // Batches that go behind each other, each on the assumption that the one before it is committed. There are so many

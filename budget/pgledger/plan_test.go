@@ -3,9 +3,9 @@ package pgledger_test
 import (
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // What a plan paid for never changes and its slots only go: for a defective gateway, and for owners too.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
 )
 
 var (

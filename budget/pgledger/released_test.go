@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // What was released never changes: for a defective gateway, and for owners too.

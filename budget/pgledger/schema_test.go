@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // Two ledgers on one database, one of which is written for another schema: it reads, and writes nothing, however it

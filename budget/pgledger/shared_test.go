@@ -3,9 +3,9 @@ package pgledger_test
 import (
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // What is kept for others never changes: for a defective gateway, and for owners too.

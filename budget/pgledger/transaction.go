@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
 )
 
 // transactionPatience bounds how long a batch may take to be answered, to find out what became of it, and to be done again,

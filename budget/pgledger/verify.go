@@ -10,9 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
 )
 
 // heads are the newest ends of chains that this process knows to be committed, and the datasets whose ledger is known to be broken.

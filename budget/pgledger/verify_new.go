@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/budget"
-	"noisegate/budget/internal/machine"
-	"noisegate/budget/journal"
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/budget/journal"
 )
 
 // readTables reads what lies beside the entries, as far as a replayed state names it.

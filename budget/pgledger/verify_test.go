@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/budget/pgledger"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 // pastOf is a ledger in which everything has happened, several times.

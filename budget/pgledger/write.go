@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/budget/internal/machine"
-	"noisegate/budget/journal"
-	"noisegate/mechanisms"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/budget/journal"
+	"noisegate.example/mechanisms"
 )
 
 // writeDown writes what changed in the state machine, and commits.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 )
 
 // System is another system whose metadata can be imported.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/internal/pgtest"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/pgtest"
 )
 
 // everySetting has one of everything that metadata of SmartNoise SQL can say.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/internal/pgtest"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/pgtest"
 )
 
 const shared = "../../../shared"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // FromSchema drafts a policy for a dataset whose privacy unit is told by u, from keys, foreign keys, enums, CHECK

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // Unit names the column that tells one privacy unit.

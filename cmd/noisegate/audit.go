@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"noisegate/api"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/internal/stattest"
+	"noisegate.example/api"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/internal/stattest"
 )
 
 // Hard limits of an audit. More draws could use up the budget of its dataset; a smaller ε needs larger tables and more draws

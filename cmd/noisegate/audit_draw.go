@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"noisegate/api"
-	"noisegate/internal/stattest"
+	"noisegate.example/api"
+	"noisegate.example/internal/stattest"
 )
 
 // auditKeys is how many groups of identical contents the tables have: each is a draw of its own in every answer.

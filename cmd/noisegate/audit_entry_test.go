@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/mechanisms"
 )
 
 // An entry that counts as less for shared accounts is read with both losses, so that its hash is that of the ledger.

@@ -16,7 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // ledgerExport is the entries of a ledger, oldest first, and where its chains end.

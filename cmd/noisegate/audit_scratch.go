@@ -14,10 +14,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/cmd/noisegate/internal/server"
-	"noisegate/gateway/auth"
+	"noisegate.example/api"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/server"
+	"noisegate.example/gateway/auth"
 )
 
 // The two tables, which differ by one unit in each group.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/mechanisms"
 )
 
 // brokenGateway answers the questions of an audit with noise that is too small by a factor, and charges what was asked.

@@ -12,10 +12,10 @@ import (
 	"os"
 	"slices"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/mechanisms"
 )
 
 type auditVerifyCommand struct {

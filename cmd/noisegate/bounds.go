@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/mechanisms"
 )
 
 // boundsCommand buys what a policy's bounds would keep: histograms of units, in which each unit counts once. They are ordinary questions,

@@ -8,8 +8,8 @@ import (
 	"math/big"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
 )
 
 type budgetCommands struct {

@@ -7,10 +7,10 @@ import (
 	"math/big"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/catalog"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
 )
 
 type budgetForecastCommand struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // A forecast walks over the tranches that open: with a cap of 3, of which 1 more is released every 30 days, and 0.05 spent a day.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // movement is one entry of an account's history.

@@ -8,10 +8,10 @@ import (
 	"os"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/mechanisms"
 )
 
 type budgetRefillCommand struct {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
 )
 
 type budgetSetCommand struct {

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/budget/accounting"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/mechanisms"
 )
 
 // calcCommands compute with noise and budgets. They need no gateway and touch no data.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"noisegate/api"
-	"noisegate/budget/journal"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/budget/journal"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/internal/fault"
 )
 
 // Exit codes. Scripts rely on them.

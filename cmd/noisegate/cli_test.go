@@ -16,8 +16,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"noisegate/api"
-	"noisegate/cmd/noisegate/internal/config"
+	"noisegate.example/api"
+	"noisegate.example/cmd/noisegate/internal/config"
 )
 
 // TestCommandLine runs testdata/cli/*. "answer" prepares what a gateway says to one route; "run" gives a command line, one

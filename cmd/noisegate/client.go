@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // gatewayFlags say which gateway a client command talks to, and as whom. The token itself is never a flag: other users

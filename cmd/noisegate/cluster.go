@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 type clusterCommand struct {

@@ -12,9 +12,9 @@ import (
 	"os"
 	"strconv"
 
-	"noisegate/api"
-	"noisegate/budget/journal"
-	"noisegate/gateway/collect"
+	"noisegate.example/api"
+	"noisegate.example/budget/journal"
+	"noisegate.example/gateway/collect"
 )
 
 // collectCommands are local differential privacy: devices randomise, the gateway estimates.

@@ -8,9 +8,9 @@ import (
 	"os"
 	"slices"
 
-	"noisegate/api"
-	"noisegate/mechanisms"
-	"noisegate/mechanisms/local"
+	"noisegate.example/api"
+	"noisegate.example/mechanisms"
+	"noisegate.example/mechanisms/local"
 )
 
 type collectRandomizeCommand struct {

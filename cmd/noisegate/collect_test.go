@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/budget/journal"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/gateway/collect"
-	"noisegate/mechanisms"
-	"noisegate/mechanisms/local"
+	"noisegate.example/api"
+	"noisegate.example/budget/journal"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/gateway/collect"
+	"noisegate.example/mechanisms"
+	"noisegate.example/mechanisms/local"
 )
 
 // specOf is what a gateway tells devices about a question.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"noisegate/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/config"
 )
 
 // secretSettings are the variables that a secret holds in a container.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/catalog"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
 )
 
 type datasetsCommand struct {

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/api"
-	"noisegate/cmd/noisegate/demodata"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/cmd/noisegate/internal/server"
-	"noisegate/gateway/auth"
+	"noisegate.example/api"
+	"noisegate.example/cmd/noisegate/demodata"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/server"
+	"noisegate.example/gateway/auth"
 )
 
 //go:embed demo_policy.yaml

@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"noisegate/catalog"
-	"noisegate/cmd/noisegate/demodata"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/deploy"
-	"noisegate/internal/pgserver"
+	"noisegate.example/catalog"
+	"noisegate.example/cmd/noisegate/demodata"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/deploy"
+	"noisegate.example/internal/pgserver"
 )
 
 //go:embed demo_schema.sql

@@ -13,9 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/cmd/noisegate/demodata"
-	"noisegate/gateway/auth"
+	"noisegate.example/api"
+	"noisegate.example/cmd/noisegate/demodata"
+	"noisegate.example/gateway/auth"
 )
 
 // maxTourRows is how many rows of an answer the tour prints.

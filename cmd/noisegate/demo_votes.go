@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/deploy/examples/pate/digits"
-	"noisegate/gateway/auth"
+	"noisegate.example/api"
+	"noisegate.example/deploy/examples/pate/digits"
+	"noisegate.example/gateway/auth"
 )
 
 // The demo's ensemble: teachers who each learned from 40 generated digits of their own, and what they say of 400 others.

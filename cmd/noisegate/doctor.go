@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"noisegate/cmd/noisegate/internal/doctor"
+	"noisegate.example/cmd/noisegate/internal/doctor"
 )
 
 // doctorCommand looks at an installation. It changes nothing.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/cmd/noisegate/internal/doctor"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/doctor"
 )
 
 // TestDoctor spoils an installation in many ways, and wants the one finding that says so, with what to do. What is well

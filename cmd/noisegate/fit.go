@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 type fitCommand struct {

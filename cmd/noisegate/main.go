@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"noisegate/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/config"
 )
 
 func main() {

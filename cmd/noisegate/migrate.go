@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/migrations"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/migrations"
 )
 
 // configFlag is the configuration file of the commands that need one.

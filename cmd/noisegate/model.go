@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 // modelFlags are those of commands that buy a model of rows: a fit, clusters, scores.

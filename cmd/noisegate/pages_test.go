@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // TestTableOfChoosing computes the table of docs/choosing.md: half-widths of counts, by Laplace noise of a price and by Gaussian noise of

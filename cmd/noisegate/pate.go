@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/api"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/pate"
 )
 
 // pateCommands are about ensembles of teachers.

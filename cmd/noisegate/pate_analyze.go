@@ -8,9 +8,9 @@ import (
 	"os"
 	"strconv"
 
-	"noisegate/budget/accounting"
-	"noisegate/mechanisms"
-	"noisegate/pate"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/mechanisms"
+	"noisegate.example/pate"
 )
 
 // voteFileFlags name a file of votes and who cast them. Nothing of it leaves the machine.

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/pate"
 )
 
 // mechanismFlags say how labels are chosen.

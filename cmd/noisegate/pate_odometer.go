@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"noisegate/api"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/pate"
 )
 
 // runFlags name a run: queries that were labelled under one mode.

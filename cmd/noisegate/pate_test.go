@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 func TestClassNames(t *testing.T) {

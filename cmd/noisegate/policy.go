@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/cmd/noisegate/internal/server"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/cmd/noisegate/internal/server"
+	"noisegate.example/internal/fault"
 )
 
 type policyCommands struct {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"noisegate/catalog/draft"
+	"noisegate.example/catalog/draft"
 )
 
 type policyImportCommand struct {

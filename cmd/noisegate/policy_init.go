@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/catalog"
-	"noisegate/catalog/draft"
+	"noisegate.example/catalog"
+	"noisegate.example/catalog/draft"
 )
 
 type policyInitCommand struct {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/internal/pgtest"
+	"noisegate.example/catalog"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/internal/pgtest"
 )
 
 // runText runs a command line without a gateway.

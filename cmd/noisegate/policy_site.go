@@ -7,12 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/cmd/noisegate/internal/server"
-	"noisegate/gateway"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/server"
+	"noisegate.example/gateway"
+	"noisegate.example/internal/fault"
 )
 
 // comparison is what a policy file is compared with.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/cmd/noisegate/internal/server"
-	"noisegate/gateway"
-	"noisegate/gateway/pgexec"
+	"noisegate.example/catalog"
+	"noisegate.example/cmd/noisegate/internal/server"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/pgexec"
 )
 
 // prepareCommand makes copies of tables, as the policy in force asks for them.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // preparer makes versions of a test.

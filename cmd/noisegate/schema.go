@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"noisegate/catalog"
-	"noisegate/cmd/noisegate/internal/config"
+	"noisegate.example/catalog"
+	"noisegate.example/cmd/noisegate/internal/config"
 )
 
 type schemaCommands struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"noisegate/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/config"
 )
 
 // printedSchema compiles what a command prints.

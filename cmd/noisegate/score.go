@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/api"
+	"noisegate.example/api"
 )
 
 type scoreCommand struct {

@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"noisegate/cmd/noisegate/internal/server"
+	"noisegate.example/cmd/noisegate/internal/server"
 )
 
 type serveCommand struct {

@@ -22,11 +22,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/cmd/noisegate/demodata"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/cmd/noisegate/demodata"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
 )
 
 // site is an installation as an operator would make it: databases and roles, a configuration file, a key, a policy.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/api"
-	"noisegate/internal/exact"
+	"noisegate.example/api"
+	"noisegate.example/internal/exact"
 )
 
 // showAnswer prints an answer for people: each value with its uncertainty, what it cost and what is left.

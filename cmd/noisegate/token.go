@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"noisegate/gateway/auth"
+	"noisegate.example/gateway/auth"
 )
 
 // maxTokenLifetime bounds tokens for development: what is forgotten somewhere should stop working.

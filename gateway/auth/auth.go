@@ -8,7 +8,7 @@ package auth
 import (
 	"slices"
 
-	"noisegate/internal/naming"
+	"noisegate.example/internal/naming"
 )
 
 // Role is what a principal may do. The zero Role is none.

@@ -28,8 +28,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 const (

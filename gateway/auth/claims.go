@@ -7,7 +7,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"noisegate/internal/strictjson"
+	"noisegate.example/internal/strictjson"
 )
 
 // find looks a claim up by its name, or by a path of names with dots when there is none of that name.

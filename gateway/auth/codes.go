@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Codes are one-time codes in the place of tokens, which are too long to be typed and too lasting to stand in an address: each is exchanged

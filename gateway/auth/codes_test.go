@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // A code is exchanged once, within its time, and for its own token.

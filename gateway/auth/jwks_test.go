@@ -18,7 +18,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // provider is an identity provider with one key at a time, whose address answers without a network.

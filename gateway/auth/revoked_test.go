@@ -16,8 +16,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // reloaded is a verifier whose files a test rewrites.

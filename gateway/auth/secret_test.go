@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/gateway/auth"
+	"noisegate.example/gateway/auth"
 )
 
 // Random keys are taken, whichever way they are written down, and are what whoever signs takes from the same file; binary ones whose last

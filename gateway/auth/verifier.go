@@ -13,7 +13,7 @@ import (
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // Config is what tokens are checked against.

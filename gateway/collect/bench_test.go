@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/internal/randomtest"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
 )
 
 // BenchmarkBatch reads, checks and counts a batch of 5,000 reports, all that is done of it outside of the database. OLH over 10,000 values

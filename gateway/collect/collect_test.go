@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
 )
 
 // keys are a steward's, the same in each run.

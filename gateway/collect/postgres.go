@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms/local"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms/local"
 )
 
 // Store keeps collections in the control database. It is safe for concurrent use. Its errors are collect/* faults, and

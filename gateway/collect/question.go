@@ -9,11 +9,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"noisegate/api"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/mechanisms/local"
+	"noisegate.example/api"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/mechanisms/local"
 )
 
 // Limits of a definition.

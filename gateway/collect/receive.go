@@ -7,11 +7,11 @@ import (
 	"errors"
 	"slices"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/internal/strictjson"
-	"noisegate/mechanisms/local"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/strictjson"
+	"noisegate.example/mechanisms/local"
 )
 
 // MaxLines bounds the reports of one batch.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"strconv"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/mechanisms/local"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/mechanisms/local"
 )
 
 // Gate admits requests that cost work, a few of each caller at a time.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strconv"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/sqlrewrite"
 )
 
 // storedModel is a model as the ledger holds it. Its table is what the history of releases shows: a row for each coefficient.

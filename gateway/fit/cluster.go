@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // Cluster finds centres of rows, or gives again those that the caller paid for. Its errors are those of [Service.Fit].

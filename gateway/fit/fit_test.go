@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/fit"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgserver"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/fit"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/sqlrewrite"
 )
 
 // durable is the server of all ledgers here.

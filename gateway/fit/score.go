@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // Score scores centres, or gives again what the caller paid for. Its errors are those of [Service.Fit].

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // Questions answers what doors are asked in SQL. A statement that asks for a model is the same order as a request to [Service.Fit] or

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgserver"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgserver"
 )
 
 // Main runs the tests of a package, whose control databases are all on one server of [Server], and gives the exit code.

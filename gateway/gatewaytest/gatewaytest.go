@@ -16,19 +16,19 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/budget"
-	"noisegate/budget/pgledger"
-	"noisegate/catalog"
-	"noisegate/gateway"
-	"noisegate/gateway/collect"
-	"noisegate/gateway/fit"
-	"noisegate/gateway/labels"
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
-	"noisegate/internal/randomtest"
-	"noisegate/mechanisms"
-	"noisegate/pate"
+	"noisegate.example/budget"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/collect"
+	"noisegate.example/gateway/fit"
+	"noisegate.example/gateway/labels"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/pate"
 )
 
 // Dataset is the name of the one dataset.

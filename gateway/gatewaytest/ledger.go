@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/mechanisms"
 )
 
 // Audit makes sure that the ledger verifies, and that the books, which are kept by its entries alone, admit each of

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
 )
 
 // Receipt is what an answer carries.

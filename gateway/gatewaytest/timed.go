@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/gateway"
-	"noisegate/mechanisms"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway"
+	"noisegate.example/mechanisms"
 )
 
 // timedPolicies put time into the guarantee of every dataset.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 // budgets puts these lines of budgets in the place of the policy's.

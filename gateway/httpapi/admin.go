@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"noisegate/gateway"
+	"noisegate.example/gateway"
 )
 
 // adminConnections is how many connections whoever watches a gateway may have.

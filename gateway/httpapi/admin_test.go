@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // A page whose name was made to resolve to the admin listener's address reads nothing there: it is asked by an address, by localhost, or by

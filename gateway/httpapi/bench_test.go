@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // BenchmarkQuery asks distinct counts over HTTP, so that none is a replay; the ledger commits with fsync. All clients share one

@@ -10,10 +10,10 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 // TestEveryRouteHasARole walks what the router really has: each route is a line of the table, and each line that is not

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"noisegate/gateway/internal/connlimit"
-	"noisegate/internal/fault"
+	"noisegate.example/gateway/internal/connlimit"
+	"noisegate.example/internal/fault"
 )
 
 // Bounded takes at most n connections of a listener at a time. Who comes when there are so many takes the place of one that waits for

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // waitPatience bounds what these tests wait for.

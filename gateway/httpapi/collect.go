@@ -3,8 +3,8 @@ package httpapi
 import (
 	"net/http"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
 )
 
 const (

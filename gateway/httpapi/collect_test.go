@@ -15,13 +15,13 @@ import (
 	"sync"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/collect"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
-	"noisegate/internal/randomtest"
-	"noisegate/mechanisms"
-	"noisegate/mechanisms/local"
+	"noisegate.example/api"
+	"noisegate.example/gateway/collect"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/mechanisms/local"
 )
 
 // steward is who enrols devices, with the same key in each run.

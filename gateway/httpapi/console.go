@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/console"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/console"
+	"noisegate.example/internal/fault"
 )
 
 // loginPattern is the route of one-time codes, which is there only where there are codes.

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/console"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/console"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 // TestConsole: the console is read without a token, under its policy, compressed or not, and is not sent again where it did not change.

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/internal/fault"
-	"noisegate/internal/strictjson"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/strictjson"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"path"
 	"time"
 
-	"noisegate/docs"
-	"noisegate/internal/fault"
+	"noisegate.example/docs"
+	"noisegate.example/internal/fault"
 )
 
 // docsRoutes serve the documentation, which holds nothing secret: people read it before they have a token.

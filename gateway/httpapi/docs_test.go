@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 // TestDocs: the documentation is read without a token, loads nothing from elsewhere, and is not sent again where it did not change.

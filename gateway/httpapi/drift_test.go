@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
 )
 
 // TestOpenAPIHasEveryRoute holds the checked-in document against the table of routes, both ways.

@@ -13,9 +13,9 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/internal/fault"
 )
 
 // writeTimeout bounds how long a client may take to read its answer.

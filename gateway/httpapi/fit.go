@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"noisegate/api"
-	"noisegate/gateway/fit"
+	"noisegate.example/api"
+	"noisegate.example/gateway/fit"
 )
 
 // order reads a request for a model of rows, and the name that its client gave it.

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/randomtest"
-	"noisegate/internal/stattest"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/internal/stattest"
 )
 
 const (

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 // Where the guarantee covers time, a fit by many passes is refused: one unit changes the time of each, and the delay is made for one.

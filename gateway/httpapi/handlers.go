@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/internal/fault"
 )
 
 func (s *server) postQuery(x *exchange) error {

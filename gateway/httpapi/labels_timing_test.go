@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // skippingClock lets no time pass where somebody sleeps, but says that it did.

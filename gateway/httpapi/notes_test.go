@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // TestNotesOfFlatAnswers: CSV and NDJSON have no place for notes, so that a header has them; JSON has its own.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // handler answers one request.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/labels"
-	"noisegate/internal/fault"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/labels"
+	"noisegate.example/internal/fault"
+	"noisegate.example/pate"
 )
 
 const (

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/pate"
 )
 
 // buyOf asks for labels at σ 10: ρ 0.01 each.

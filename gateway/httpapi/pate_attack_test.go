@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
-	"noisegate/internal/stattest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/stattest"
 )
 
 // TestConsensusDoesNotShow: what an answer costs, how it looks and when it leaves does not depend on how much the teachers agree, but

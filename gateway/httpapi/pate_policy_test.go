@@ -3,9 +3,9 @@ package httpapi
 import (
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 // TestPolicyFixesSanitisedEpsilon: what the policy says of a sanitised ε goes into every definition; a definition

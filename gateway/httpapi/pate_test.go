@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
-	"noisegate/internal/stattest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/stattest"
 )
 
 // digits are the classes of most tests.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // world is an ensemble, and who buys from it. Several worlds live in one gateway: their ensembles have the same votes

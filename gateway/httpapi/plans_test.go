@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 func TestPlansOverHTTP(t *testing.T) {

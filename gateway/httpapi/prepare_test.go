@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 const callsPolicy = `version: 1

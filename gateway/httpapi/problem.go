@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
 )
 
 // problemType is what the type of every problem begins with; the code follows.

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // signing is a gateway whose answers carry receipts.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // Stewards alone see who was refused what.

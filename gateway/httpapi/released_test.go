@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // tile is a view of a dashboard: what of its block is read, and what is computed from it. Edits replace what is computed.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 // A steward sees over HTTP what applying a file would change, loosen and renew; nothing changes by looking. All that is wrong with a file

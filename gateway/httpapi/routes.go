@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/gateway/auth"
+	"noisegate.example/api"
+	"noisegate.example/gateway/auth"
 )
 
 // route is one line of the table of routes. A route that is not public names the roles that may use it; one without

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
-	"noisegate/internal/randomtest"
-	"noisegate/internal/stattest"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/internal/stattest"
 )
 
 // selectionGroups is how many groups of identical contents the table has: two rows of a, two of b and one of c, at 0, 1 and 2.

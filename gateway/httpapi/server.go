@@ -19,13 +19,13 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/collect"
-	"noisegate/gateway/fit"
-	"noisegate/gateway/labels"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/collect"
+	"noisegate.example/gateway/fit"
+	"noisegate.example/gateway/labels"
+	"noisegate.example/internal/fault"
 )
 
 // Verifier says who the bearer of a token is; its errors are auth/*.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 // Where one shared account or rule refuses whatever is asked, refusals do not compare the amount with what another one has

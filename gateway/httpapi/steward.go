@@ -3,9 +3,9 @@ package httpapi
 import (
 	"net/url"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/internal/fault"
 )
 
 // accountPath is an account in a route's path.

@@ -11,14 +11,14 @@ import (
 	"slices"
 	"strconv"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/pate"
 )
 
 // maxExact bounds the queries whose exact divergence one request may ask for: it takes milliseconds a query.

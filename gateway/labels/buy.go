@@ -11,14 +11,14 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/pate"
 )
 
 // Request is one request for labels as a client put it.

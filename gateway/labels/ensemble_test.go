@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget/budgettest"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/mechanisms"
-	"noisegate/pate"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/mechanisms"
+	"noisegate.example/pate"
 )
 
 // TestEnsemblesAreLists: an analyst all of whose places among the lists are taken waits for a look at an ensemble as for

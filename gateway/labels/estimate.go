@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strconv"
 
-	"noisegate/api"
-	"noisegate/budget/accounting"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/amounts"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/budget/accounting"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/pate"
 )
 
 // labelDelta is the δ at which the ρ of labels is shown as an ε when the request names none: what the papers on PATE use for MNIST.

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"math/big"
 
-	"noisegate/api"
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/pate"
+	"noisegate.example/api"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/pate"
 )
 
 // sanitiseOf are the parameters of the sanitised ε that a definition gets; nil for none. What the policy fixes is

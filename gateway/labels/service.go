@@ -11,10 +11,10 @@ import (
 	"iter"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/gateway"
-	"noisegate/mechanisms"
-	"noisegate/pate"
+	"noisegate.example/budget"
+	"noisegate.example/gateway"
+	"noisegate.example/mechanisms"
+	"noisegate.example/pate"
 )
 
 // Ledger is what is asked of a ledger besides charges, which only [gateway.Buy] makes.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite"
 )
 
 // A foreign table that becomes a partition between the pins and the plan of a statement, which its locks do not hold

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/pgtest"
-	"noisegate/pate"
-	"noisegate/sqlrewrite"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/pate"
+	"noisegate.example/sqlrewrite"
 )
 
 // BenchmarkRun is what a statement costs beside its own work: transaction, locks, pins, COMMIT.

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // A statement that failed after it began counts as a failure of whoever asked, because its failing may depend on a row:

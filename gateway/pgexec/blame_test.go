@@ -8,11 +8,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite"
 )
 
 // blameDeadline is how long these tests wait for a server or a statement.

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
 )
 
 // dryTimeout ends a dry run. One that takes longer has shown no error.

@@ -3,8 +3,8 @@ package pgexec
 import (
 	"context"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
 )
 
 // ComputeText is Compute for a text that no plan prints.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite"
 )
 
 // TestStatementsOfAPlan: the statements run one after another on one snapshot; a row says which of them gave it.

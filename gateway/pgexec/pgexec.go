@@ -23,7 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/internal/pgversion"
+	"noisegate.example/internal/pgversion"
 )
 
 // Config is how to reach a database.

@@ -16,14 +16,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"noisegate/catalog"
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/internal/pgversion"
-	"noisegate/internal/randomtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/pgversion"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 const ddl = `CREATE TABLE people (id int PRIMARY KEY, region text, age int, score float8);

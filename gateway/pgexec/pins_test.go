@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite"
 )
 
 const provenDDL = `CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgrole"
-	"noisegate/internal/pgversion"
-	"noisegate/sqlrewrite"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgrole"
+	"noisegate.example/internal/pgversion"
+	"noisegate.example/sqlrewrite"
 )
 
 // Prepared copies are made in one transaction: the lock of the list of versions, a snapshot of the source, the copy with its constraints,

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite"
 )
 
 // What the role that prepares can say of copies, and how it removes them. Nothing here reads a row of a source or of a copy.

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/internal/randomtest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 const preparedDDL = `CREATE TABLE visits (id bigint PRIMARY KEY, person int, ward int, minutes int, fee numeric, weight float8, kind text,

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"noisegate/internal/fault"
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite"
 )
 
 // script is a series of given statements.

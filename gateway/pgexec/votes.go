@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/internal/fault"
-	"noisegate/pate"
+	"noisegate.example/internal/fault"
+	"noisegate.example/pate"
 )
 
 // relationText finds the wanted columns of a relation that the role may read, under exactly these names, and whether a column's type is one

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/pgtest"
-	"noisegate/pate"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/pate"
 )
 
 // TestVotesAreText: whatever the type of a column, a vote is what ::text makes of it, also where no cast is written.

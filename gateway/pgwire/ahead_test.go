@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // asking counts the sessions whose questions run or wait for a place.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // Catalog answers statements about names and types, on databases that have no row. Its errors are faults, and errors of the database with

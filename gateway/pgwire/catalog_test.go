@@ -17,10 +17,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"noisegate/gateway/gatewaytest"
-	"noisegate/gateway/pgwire"
-	"noisegate/gateway/twin"
-	"noisegate/internal/pgtest"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/pgwire"
+	"noisegate.example/gateway/twin"
+	"noisegate.example/internal/pgtest"
 )
 
 // withTwin opens a door whose dataset has a catalog twin.

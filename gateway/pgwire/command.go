@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/api"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/api"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // done is a result without rows.

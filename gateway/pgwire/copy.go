@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // copyOut answers COPY (query) TO STDOUT.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"noisegate/gateway/gatewaytest"
-	"noisegate/gateway/pgwire"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/pgwire"
 )
 
 // corpusPolicy and corpusTables have the tables that the messages of the corpus name.

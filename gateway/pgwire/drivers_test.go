@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/pgtest"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/pgtest"
 )
 
 // TestErrorsAreNotHeldBack: an error of the extended protocol is sent at once, though the Flush behind it is skipped: asyncpg sends its

@@ -15,8 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/pgtest"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/pgtest"
 )
 
 // logged counts the sessions.

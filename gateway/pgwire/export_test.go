@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/pgtest"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/pgtest"
 )
 
 // Door is a door with a catalog, for tests that know how catalogs are made.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // TestLoopsAreRefused: a statement that executes itself, or a cursor that fetches from itself, is refused, alone and in a ring. A stack

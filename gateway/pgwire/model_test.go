@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // A statement that asks for a model is charged once, by whichever protocol and at whichever door; its answer is one column of type json.

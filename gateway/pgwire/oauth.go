@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
 )
 
 // authSetting, among the options of a start-up packet, says how a client shows its token: as a password, or by OAUTHBEARER (RFC 7628), with

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/fault"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/fault"
 )
 
 const testIssuer = "https://issuer.test/"

@@ -19,11 +19,11 @@ import (
 	"sync"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/internal/connlimit"
-	"noisegate/internal/fault"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/connlimit"
+	"noisegate.example/internal/fault"
 )
 
 // Verifier says who the bearer of a token is; its errors are auth/*.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // slowCatalog is a catalog whose answers take until their context ends.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // prepared is a statement with a name, by Parse or by PREPARE.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // intervalColumns is noisegate.intervals for tools whose SQL cannot be edited: the ends of intervals are columns.

@@ -18,10 +18,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/gateway/httpapi"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/httpapi"
+	"noisegate.example/internal/pgtest"
 )
 
 // overHTTP is the other door of the same gateway.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // refusal is an error as the protocol has it. What the service refuses becomes one in refusalOf; all others are made here, so

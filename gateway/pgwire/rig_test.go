@@ -24,10 +24,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
 )
 
 // durable is the server of all control databases of this package's tests.

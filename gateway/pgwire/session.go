@@ -13,9 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/auth"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // The limits of one session.

@@ -3,7 +3,7 @@ package pgwire
 import (
 	"context"
 
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // simple answers a Query: its statements one after the other, up to the first that is refused.

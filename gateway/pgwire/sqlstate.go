@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // SQLSTATEs (PostgreSQL's documentation, Appendix A).

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // What a client may use up before anybody knows who it is.

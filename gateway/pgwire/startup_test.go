@@ -19,9 +19,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"noisegate/gateway/gatewaytest"
-	"noisegate/gateway/internal/connlimit"
-	"noisegate/internal/fault"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/internal/connlimit"
+	"noisegate.example/internal/fault"
 )
 
 // packet is a start-up packet of a code and what follows it.

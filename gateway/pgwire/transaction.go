@@ -3,8 +3,8 @@ package pgwire
 import (
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // transaction has PostgreSQL's states, and does nothing else than settings and cursors need: a release cannot be taken back,

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
 )
 
 // Whoever is given the answer of an earlier version of a prepared copy is told what the newest one costs, and how it is asked.

@@ -18,10 +18,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
-	"noisegate/catalog"
-	"noisegate/gateway/pgwire"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/statement"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/pgwire"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/statement"
 )
 
 // Policies give the revision in force of a dataset; its errors are policy/*.

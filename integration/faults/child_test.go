@@ -18,10 +18,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/gateway/httpapi"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/httpapi"
 )
 
 // childCommand makes the test binary a gateway: a process that can be killed.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // TestClockSteps turns the gateway's clock. What may be spent does not depend on it.

@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/gateway/httpapi"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/httpapi"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
 )
 
 // breakable is a protected database whose statements fail, while it is broken, after they began.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/gateway"
-	"noisegate/mechanisms"
+	"noisegate.example/api"
+	"noisegate.example/gateway"
+	"noisegate.example/mechanisms"
 )
 
 // TestPanicAtEveryPoint lets the gateway panic at each of its steps: an opaque error, the charge stands if there was one, and the

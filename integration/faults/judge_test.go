@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/integration/invariants"
+	"noisegate.example/api"
+	"noisegate.example/integration/invariants"
 )
 
 // TestJudgeFindsWhatIsWrong makes each kind of damage that no fault may make, as a superuser who switches triggers off, and wants the

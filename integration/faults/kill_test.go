@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/integration/invariants"
+	"noisegate.example/integration/invariants"
 )
 
 // readyWithin is how soon a gateway must be ready after it was killed.

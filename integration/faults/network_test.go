@@ -14,7 +14,7 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // toxics are what the network does to a connection: toxiproxy's description of each, and "" for one that is refused.
@@ -152,7 +152,7 @@ func ours() (count int) {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(stack, "noisegate/gateway.") || strings.Contains(stack, "noisegate/budget.") {
+		if strings.Contains(stack, "noisegate.example/gateway.") || strings.Contains(stack, "noisegate.example/budget.") {
 			count++
 		}
 	}

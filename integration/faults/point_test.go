@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"noisegate/budget"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite"
+	"noisegate.example/budget"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // point is a place on the way of a query, as security.md names them: before and after it reserves, commits, executes, draws noise,

@@ -19,8 +19,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // widen adds a table with so many long keys, of ten people each, and lets ana0 ask for them.

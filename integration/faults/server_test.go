@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/api"
-	"noisegate/integration/invariants"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/integration/invariants"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
 )
 
 // healsWithin is how soon there must be an answer again after a database is back.

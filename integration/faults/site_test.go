@@ -15,15 +15,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/api"
-	"noisegate/budget"
-	"noisegate/budget/pgledger"
-	"noisegate/gateway"
-	"noisegate/gateway/gatewaytest"
-	"noisegate/gateway/httpapi"
-	"noisegate/integration/invariants"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgtest"
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/httpapi"
+	"noisegate.example/integration/invariants"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
 )
 
 // How long the campaign is. The defaults are for make test; make faults-short and make faults give their own.

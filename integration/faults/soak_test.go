@@ -13,8 +13,8 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 
-	"noisegate/api"
-	"noisegate/gateway/gatewaytest"
+	"noisegate.example/api"
+	"noisegate.example/gateway/gatewaytest"
 )
 
 // make soak gives more.

@@ -67,15 +67,15 @@ func breaches() map[string][]breach {
 	return map[string][]breach{
 		"imports": {
 			{files("mechanisms/a.go", `package mechanisms; import _ "github.com/jackc/pgx/v5"`), "may not use this library"},
-			{files("mechanisms/a.go", `package mechanisms; import _ "noisegate/budget"`), "mechanisms may not know budget"},
+			{files("mechanisms/a.go", `package mechanisms; import _ "noisegate.example/budget"`), "mechanisms may not know budget"},
 			{files("mechanisms/laplace.go", `package mechanisms; import _ "crypto/rand"`), "mechanisms is pure"},
 			{files("sqlrewrite/bind.go", `package sqlrewrite; import _ "net/http"`), "sqlrewrite is pure"},
 			{files("sqlrewrite/internal/parse/guard.go", `package parse; import _ "github.com/pganalyze/pg_query_go/v6"`), "only in parse_postgres*.go"},
-			{files("sqlrewrite/internal/algebra/expr.go", `package algebra; import _ "noisegate/sqlrewrite/internal/sqlprint"`), "may not know sqlrewrite/internal/sqlprint"},
+			{files("sqlrewrite/internal/algebra/expr.go", `package algebra; import _ "noisegate.example/sqlrewrite/internal/sqlprint"`), "may not know sqlrewrite/internal/sqlprint"},
 			{files("catalog/policy.go", `package catalog; import _ "github.com/jackc/pgx/v5/pgxpool"`), "only in postgres*.go"},
-			{files("gateway/service.go", `package gateway; import _ "noisegate/gateway/httpapi"`), "gateway may not know gateway/httpapi"},
-			{files("integration/a_test.go", `package integration; import _ "noisegate/gateway"`), "integration may not know gateway"},
-			{files("integration/a_test.go", `package integration; import _ "noisegate/mechanisms"`), "integration may not know mechanisms"},
+			{files("gateway/service.go", `package gateway; import _ "noisegate.example/gateway/httpapi"`), "gateway may not know gateway/httpapi"},
+			{files("integration/a_test.go", `package integration; import _ "noisegate.example/gateway"`), "integration may not know gateway"},
+			{files("integration/a_test.go", `package integration; import _ "noisegate.example/mechanisms"`), "integration may not know mechanisms"},
 			{files("util/a.go", `package util`), "no line in the import table"},
 		},
 		"package-comment": {
@@ -115,7 +115,7 @@ func breaches() map[string][]breach {
 			{files("mechanisms/a.go", "package mechanisms; func (e ExactVector) At(i int) int64 { return 0 }"), "exported method At"},
 			{files("pate/a.go", "package pate; func (t *Table) Row(i int) []uint32 { return nil }"), "exported method Row"},
 			{files("gateway/a.go", `package gateway; import _ "unsafe"`), "unsafe"},
-			{files("gateway/a.go", "package gateway\n//go:linkname open noisegate/mechanisms.Exact.open\nfunc open()"), "linkname"},
+			{files("gateway/a.go", "package gateway\n//go:linkname open noisegate.example/mechanisms.Exact.open\nfunc open()"), "linkname"},
 		},
 		"pay-first":       {{files("gateway/service.go", "package gateway; func f() { ledger.Reserve() }"), "Reserve"}},
 		"simple-protocol": {{files("gateway/pgexec/a.go", "package pgexec; var _ = pgx.QueryExecModeSimpleProtocol"), "SimpleProtocol"}},
@@ -176,7 +176,7 @@ func breaches() map[string][]breach {
 			{files("api/a_test.go", `package api; func TestX(t *testing.T) { t.SkipNow() }`), "skips"},
 			{files("api/a_test.go", `package api; func TestX(t *testing.T) { t.Skip("-short: long") }`), "skips"},
 		},
-		"module-file": {{files("go.mod", "module noisegate\nreplace a => b\n"), "replace"}},
+		"module-file": {{files("go.mod", "module noisegate.example\nreplace a => b\n"), "replace"}},
 		"hosts":       {{files("Makefile", "export GOPROXY=https://mirror.example\n"), "GOPROXY"}},
 	}
 }
@@ -251,11 +251,11 @@ func TestRulesAccept(t *testing.T) {
 		"sqlrewrite/where.go":                         `package sqlrewrite; import "time"; var _ = time.Parse`,
 		"sqlrewrite/internal/parse/parse_postgres.go": `package parse; import _ "github.com/pganalyze/pg_query_go/v6"`,
 		"budget/pgledger/ledger.go":                   `package pgledger; import _ "github.com/jackc/pgx/v5/pgxpool"`,
-		"budget/pgledger/ledger_test.go":              `package pgledger; import _ "noisegate/internal/pgtest"`,
+		"budget/pgledger/ledger_test.go":              `package pgledger; import _ "noisegate.example/internal/pgtest"`,
 		"api/names.go":                                `package api; var names = []string{"a"}; func f() []string { names := names; names = nil; return names }`,
 		"gateway/metered.go":                          `package gateway; func f() { ledger.Reserve() }`,
 		"mechanisms/bench_test.go":                    `package mechanisms; var _ = NewSampler()`,
-		"integration/census_test.go":                  `package integration; import _ "noisegate/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
+		"integration/census_test.go":                  `package integration; import _ "noisegate.example/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
 		"api/long_test.go":                            `package api; func TestX(t *testing.T) { if testing.Short() { t.Skip("-short: long") } }`,
 		"docs/sql/a.md": "# A\n\n## One unit's rows, `IN`\n\nRule: `sqlrewrite/internal/parse/parse_postgres.go`; " +
 			"tested by `TestX`.\n\n" +
@@ -264,7 +264,7 @@ func TestRulesAccept(t *testing.T) {
 		"docs/decisions/README.md":        "[one](0001-one.md), [elsewhere](https://example.org/a.md)",
 		"docs/decisions/0001-one.md":      "x",
 		"docs/glossary.md":                "| term | meaning | see |\n|---|---|---|\n| name | a word | `api` |\n",
-		"cmd/noisegate/main.go":           `package main; import _ "noisegate/gateway/httpapi"`,
+		"cmd/noisegate/main.go":           `package main; import _ "noisegate.example/gateway/httpapi"`,
 		"mechanisms/testdata/broken.go":   `this is not parsed`,
 		"gateway/httpapi/testdata/x/a.go": `this is not parsed`,
 		"api/raw.go":                      "package api\nvar s = `\n" + strings.Repeat("x", 150) + "`",

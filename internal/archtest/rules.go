@@ -378,9 +378,10 @@ func checkModuleFile(t *Tree) []Finding {
 	return nil
 }
 
-// checkHosts finds addresses of module proxies and mirrors: they belong to a machine, not to the repository.
+// checkHosts finds addresses of module proxies and mirrors: they belong to a machine, not to the repository. What is made of variables
+// or files is none.
 func checkHosts(t *Tree) []Finding {
-	host := regexp.MustCompile(`(?i)\bGO(PROXY|NOSUMDB|SUMDB|NOSUMCHECK|FLAGS)\s*[:?]?=\s*\S|proxy\.golang\.org|goproxy\.\w+|\.pkg\.dev\b|jfrog\.io|\bnexus\.`)
+	host := regexp.MustCompile(`(?i)\bGO(PROXY|NOSUMDB|SUMDB|NOSUMCHECK|FLAGS)\s*[:?]?=\s*([^\s$f]|f[^i])|proxy\.golang\.org|goproxy\.\w+|\.pkg\.dev\b|jfrog\.io|\bnexus\.`)
 	var found []Finding
 	for name, text := range t.Texts {
 		if m := host.FindString(text); m != "" {

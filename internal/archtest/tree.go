@@ -18,7 +18,7 @@ import (
 )
 
 // Module is the module path of this repository.
-const Module = "noisegate"
+const Module = "noisegate.example"
 
 // Tree is the parsed source of a repository.
 type Tree struct {

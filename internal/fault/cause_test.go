@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // raised is an error of PostgreSQL.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/pgrole"
-	"noisegate/internal/pgtest"
+	"noisegate.example/internal/pgrole"
+	"noisegate.example/internal/pgtest"
 )
 
 // check makes a role of the given name, lets the test spoil it, and checks it. The role and what it owns go with the test.

@@ -18,7 +18,7 @@ import (
 
 	embedded "github.com/fergusstrange/embedded-postgres"
 
-	"noisegate/internal/pgversion"
+	"noisegate.example/internal/pgversion"
 )
 
 // archive is one release of PostgreSQL as io.zonky.test.postgres packs it: initdb, pg_ctl and postgres with their

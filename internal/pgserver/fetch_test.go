@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/internal/pgversion"
+	"noisegate.example/internal/pgversion"
 )
 
 // mavenRepository serves one packed release (testdata/programs.txz: shell scripts that play PostgreSQL 17.99) whatever

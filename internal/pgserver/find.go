@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/internal/pgversion"
+	"noisegate.example/internal/pgversion"
 )
 
 // Programs is where the server programs of one PostgreSQL version are.

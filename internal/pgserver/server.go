@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"noisegate/internal/pgversion"
+	"noisegate.example/internal/pgversion"
 )
 
 // Superuser is the name of the server's superuser.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/internal/pgserver"
+	"noisegate.example/internal/pgserver"
 )
 
 // CitusSource is the pattern of the packed sources of Citus in the folder of engines that belongs to no checkout. The

@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"noisegate/internal/pgserver"
+	"noisegate.example/internal/pgserver"
 )
 
 // patience limits each step of preparing a database.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/deploy"
-	"noisegate/internal/pgserver"
-	"noisegate/internal/pgversion"
+	"noisegate.example/deploy"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgversion"
 )
 
 // DSNEnv names the environment variable with the URL of a superuser's connection to a server that tests may use.

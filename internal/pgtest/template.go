@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/deploy"
-	"noisegate/internal/pgserver"
-	"noisegate/migrations"
+	"noisegate.example/deploy"
+	"noisegate.example/internal/pgserver"
+	"noisegate.example/migrations"
 )
 
 // stage is how far a database is prepared. Each stage contains the one before.

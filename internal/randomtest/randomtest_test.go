@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"noisegate/internal/randomtest"
+	"noisegate.example/internal/randomtest"
 )
 
 func read(t *testing.T, names ...string) []byte {

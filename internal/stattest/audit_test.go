@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"noisegate/internal/stattest"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/stattest"
+	"noisegate.example/mechanisms"
 )
 
 // draws asks a mechanism n times on either dataset.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"noisegate/internal/stattest"
+	"noisegate.example/internal/stattest"
 )
 
 // TestEvidenceMeetsGoldenVectors holds the family audit_lower_bound of golden/accounting.json, copied to testdata.

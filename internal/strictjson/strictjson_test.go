@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/strictjson"
+	"noisegate.example/internal/strictjson"
 )
 
 func TestCheck(t *testing.T) {

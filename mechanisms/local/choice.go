@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // support is with which probability a report speaks for a value: if it is the device's, and if it is not.

@@ -3,7 +3,7 @@ package local
 import (
 	"math/big"
 
-	"noisegate/internal/exact"
+	"noisegate.example/internal/exact"
 )
 
 // window answers one of several classes: with a chance of uniform/2⁵³ any of them, else one of the window of so many that begins at the

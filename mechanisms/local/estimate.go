@@ -3,7 +3,7 @@ package local
 import (
 	"math"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // moment is an estimate without bias, and its variance.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"math/big"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Example is a test vector for authors of clients: with these draws, in this order, this truth is reported so. A draw of an integer

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // vector is one record of testdata/golden.json.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // ErrRange says that the ends of a range are not two decimal numbers, the smaller one first.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"noisegate/internal/exact"
-	"noisegate/internal/randomtest"
-	"noisegate/internal/stattest"
-	"noisegate/mechanisms"
+	"noisegate.example/internal/exact"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/internal/stattest"
+	"noisegate.example/mechanisms"
 )
 
 // everyProtocol is one of each mechanism, for an ε.

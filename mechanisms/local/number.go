@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // A number is a step i of [Grid]; its estimates and their variances are parts of the range, i/Grid.

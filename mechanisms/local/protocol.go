@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/mechanisms"
+	"noisegate.example/mechanisms"
 )
 
 // Kind is what a device reports.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 const stateBadText = "22P02"
@@ -258,7 +258,7 @@ func decimalConstant(text string) *pg.Node {
 }
 
 // ParameterTypes infers the types of a query's parameters from what they are compared with: PostgreSQL's names without schema, "" where
-// nothing says it. Columns are the types (as [noisegate/catalog.Type]) that columns of a name have in the exposed tables.
+// nothing says it. Columns are the types (as [noisegate.example/catalog.Type]) that columns of a name have in the exposed tables.
 func ParameterTypes(query string, columns map[string][]string) ([]string, error) {
 	tree, err := parse.Tree(query, parse.Limits{Bytes: MaxBytes, Tokens: maxTokens})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 // The limits of a printed statement: relations of the session's own make it longer than the client's. Its depth is bounded by the

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 const stateAmbiguous = "42702"

@@ -6,8 +6,8 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 // Model is a statement that asks for a model of rows: SELECT linregr(y, ARRAY[1, x]) FROM t WHERE c. Target, Expressions, From and Where

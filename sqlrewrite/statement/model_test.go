@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 func TestModelOf(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 // The SQLSTATEs of refusals.

@@ -7,7 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 // The limits of a message. The parser is C and recurses: its worst shapes of so many tokens need less than the 8 MiB of stack that a

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/parsetest"
 )
 
 // demo are the names of `noisegate demo`.

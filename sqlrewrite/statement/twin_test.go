@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/catalog"
-	"noisegate/internal/pgtest"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/pgtest"
 )
 
 // twinPolicy exposes the tables of `noisegate demo`, as far as the corpus names them.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // The very statements that version 7c2e952 sent for attacks on one bit about one person (testdata/attacks.json) are refused: by what is wrong

@@ -6,8 +6,8 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/verify/internal/ranges"
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // What rows add up to (Lemma 2). Inside a group an aggregate is a tally: with k rows that meet certain conditions (FILTER, and that the argument is not

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // proposed is a statement with a claim.

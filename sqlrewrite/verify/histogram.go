@@ -5,7 +5,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
 // Histograms. **Lemma 5.** Let a partition of rows, all of one unit, have rows with different x, each with a whole number n >= 0; let total be

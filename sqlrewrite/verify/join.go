@@ -5,7 +5,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // FROM. A row of a join is a tuple of rows (Lemma 0):

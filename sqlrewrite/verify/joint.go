@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
 // Sums of products under one noise (**Lemma 2c**). Columns that each add up, over the same rows, a product of two factors: what one unit

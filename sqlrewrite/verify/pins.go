@@ -3,7 +3,7 @@ package verify
 import (
 	"slices"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // Pins. A proof uses what the catalog says of a table only as far as a pin says that it will still hold in the transaction that runs the

@@ -7,10 +7,10 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/verify/internal/copying"
-	"noisegate/sqlrewrite/verify/internal/ranges"
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify/internal/copying"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Prepared tables. A copy of a table has, in the place of the unit's id, a number for each unit, and a rank.

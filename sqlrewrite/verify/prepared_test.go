@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // copied is the snapshot of town with a copy of visits, of 5 rows of each person, and a pin of it and of shops.

@@ -5,7 +5,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // num_nulls(a, b, ...) < 1, and num_nulls(a) <> 1, as a condition of WHERE says that none of these columns is NULL in the rows that are left. A row of l LEFT JOIN r that

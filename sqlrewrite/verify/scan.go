@@ -5,8 +5,8 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // A table. Each row belongs to at most one unit (**Lemma 0**, first case):

@@ -8,7 +8,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // EXISTS and IN inside an expression. Their inner rows must be public:

@@ -4,8 +4,8 @@ import (
 	"math/big"
 	"strconv"
 
-	"noisegate/sqlrewrite/verify/internal/calendar"
-	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/calendar"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
 // Dates and times (Lemma 5a). The session's time zone is UTC.

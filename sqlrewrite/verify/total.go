@@ -6,7 +6,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
 // Totals: what a unit adds to all groups together. **Lemma 2b.** Let a relation have rows with whole numbers c >= 0, let t be the sum of c over the rows

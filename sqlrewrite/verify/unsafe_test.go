@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // town is a snapshot with a table of every kind of unit and a column of every type, and pins for all of it.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
 // kind is PostgreSQL's type of a value, as far as rules tell types apart.

@@ -43,9 +43,9 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/verify/internal/public"
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify/internal/public"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Claim is what a statement's integers are said to move by, at most, when all rows of one privacy unit come or go. Bounds that are nil are

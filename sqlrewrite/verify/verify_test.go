@@ -8,7 +8,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 func BenchmarkStatement(b *testing.B) {

@@ -7,8 +7,8 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/verify/internal/ranges"
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Windows. PARTITION BY has a value that names the unit of each row, so that a partition has rows of one unit. Then a window's value in a row is

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // State is where a charge is; see the picture in the comment of package budget.

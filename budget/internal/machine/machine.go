@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Machine is the state machine of a ledger. It holds accounts, charges and keys, takes operations one after another, and

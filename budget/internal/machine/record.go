@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/mechanisms"
 )
 
 // LimitRecord is a limit as the journal keeps it. Journals outlive programs: fields are added, never renamed.

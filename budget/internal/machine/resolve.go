@@ -3,8 +3,8 @@ package machine
 import (
 	"fmt"
 
-	"noisegate/budget"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
 )
 
 // Past is an earlier charge of the same analyst under the same Idempotency-Key (byKey) or with the same fingerprint.

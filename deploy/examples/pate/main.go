@@ -22,8 +22,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"noisegate/api"
-	"noisegate/deploy/examples/pate/digits"
+	"noisegate.example/api"
+	"noisegate.example/deploy/examples/pate/digits"
 )
 
 func main() {

@@ -3,9 +3,9 @@ package algebra
 import (
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Aggregate is an aggregate, or a function that exists only with OVER.

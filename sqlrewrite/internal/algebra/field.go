@@ -4,8 +4,8 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // Field is a column of a relation of the query: of a table, or one that a subquery computes. Two references mean the same column

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // MaxFollowed caps the groups whose aggregates and windows are followed: each row of an answer then lists the rows that it is computed

@@ -6,8 +6,8 @@ import (
 	"math/big"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // Grid maps the values of a bounded expression to whole numbers of steps: clamp to [lo, hi], divide by the step, round. Every value

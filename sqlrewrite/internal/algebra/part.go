@@ -3,7 +3,7 @@ package algebra
 import (
 	"slices"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // Part says that a block is one count over all groups of another block, from which it is reported what the bounds leave out.

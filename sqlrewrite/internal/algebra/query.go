@@ -4,9 +4,9 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // BoundQuery is a query whose names and types are settled: one release block over one table, and what is computed from it. One that reads

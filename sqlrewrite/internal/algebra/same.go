@@ -3,8 +3,8 @@ package algebra
 import (
 	"slices"
 
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Whether two expressions are one is decided by their structure, never by a text: a column may be called "(age + 1)", and 2 and 2.0 read

@@ -3,9 +3,9 @@ package algebra
 import (
 	"fmt"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Query is a SELECT, or a set operation of two. What its rows are is derived from what it reads ([RowsOf]): below the release block each

@@ -3,7 +3,7 @@ package algebra
 import (
 	"slices"
 
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // A statement may have several release blocks. Each is a release of its own; what is computed from all of them runs after the noise. A row

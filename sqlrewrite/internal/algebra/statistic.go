@@ -4,8 +4,8 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // statisticKind is what a release adds up, or chooses by.

@@ -6,11 +6,11 @@ import (
 	"math/big"
 	"strconv"
 
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/bind"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // Each interval of an answer misses the true value with the probability that the level leaves. Simultaneous ones all hold with the level

@@ -4,9 +4,9 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // Fieller makes intervals of one fraction S/C from its released values, for one level of confidence.

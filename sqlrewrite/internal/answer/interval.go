@@ -4,13 +4,13 @@ import (
 	"math/big"
 	"strconv"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Box turns the noise of releases into confidence intervals of outputs. An output of one release has the interval of its noise; one with a

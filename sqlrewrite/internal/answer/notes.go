@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strconv"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/internal/stability"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Notes are what the numbers do not say: functions of query and policy alone.

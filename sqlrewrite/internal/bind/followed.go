@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // Sums, means and chosen rows of released values have intervals where it is known which released rows each is computed from, and where

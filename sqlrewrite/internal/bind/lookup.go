@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // lookedUp is a query, refused for its many keys, as one with fewer keys that means the same; nil where it knows none. A public table that

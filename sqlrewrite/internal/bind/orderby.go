@@ -3,11 +3,11 @@ package bind
 import (
 	"strconv"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // having binds the filter over groups. It sees noisy values only (A10).

@@ -1,8 +1,8 @@
 package bind
 
 import (
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // RowOutputs binds a query over private rows for its outputs alone. Columns that analysts cannot see are none of them; the id of a privacy

@@ -1,9 +1,9 @@
 package bind
 
 import (
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // call binds a function of the table: its types, which are PostgreSQL's, and below the noise its error-free form.

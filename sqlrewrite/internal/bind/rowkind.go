@@ -3,8 +3,8 @@ package bind
 import (
 	"slices"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // KindOf is what the rows of a query are: those that its FROM reads, unless it releases them. A query in an expression is no row of it:

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/internal/stability"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // exists binds EXISTS. Over rows of people it is taken where a condition makes them the same person's as the row outside: then it is

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math/big"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // AsTopK is the query as a selection, if it asks for the keys of the largest groups and for nothing else of them: SELECT key ... GROUP BY

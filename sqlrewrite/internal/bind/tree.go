@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // aliased is the item of the select list that an item of GROUP BY or ORDER BY means by its position or its alias, or the item itself.

@@ -3,10 +3,10 @@ package bind
 import (
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // windowRows is a query over one person's rows that computes with window functions: what they give and what is read beside them are the

@@ -1,9 +1,9 @@
 package domain
 
 import (
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // Builtins are all functions that Noisegate knows, an entry each. All others do not exist for analysts: PostgreSQL has 3,185 functions that

@@ -4,11 +4,11 @@ import (
 	"math/big"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Coerce gives a constant without a type the type t, and a number beside floats the type float8. Every other expression stays

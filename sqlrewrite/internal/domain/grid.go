@@ -3,8 +3,8 @@ package domain
 import (
 	"math/big"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // DerivedStep is a step from the bounds alone: the digits of a numeric(p,s) column, else the largest power of ten that cuts

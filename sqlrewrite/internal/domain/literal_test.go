@@ -3,9 +3,9 @@ package domain
 import (
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Constants are read as PostgreSQL reads them and spelled in one way; what PostgreSQL would refuse is refused here first.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // PostgreSQL compiles a pattern when it meets the first row, and can fail then, or take long on one text: that would be data. So only a

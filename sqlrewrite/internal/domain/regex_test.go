@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"noisegate/internal/pgtest"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // The subset by example: what is taken, and what is refused though PostgreSQL takes it, because it can fail or take long there, or means

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Templates of to_char, of a date or time. Those that are taken have the same text here and in PostgreSQL, whatever the locale: table 9.27

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"time"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // ClockSteps are steps of time in the unit of a type.

@@ -3,7 +3,7 @@ package fit
 import (
 	"math/big"
 
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // squaredLength bounds that of the released vector of one row.

@@ -3,10 +3,10 @@ package fit
 import (
 	"math/big"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/stability"
-	"noisegate/sqlrewrite/verify"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/verify"
 )
 
 // momentsShare is the part of the price that moments have, measured together with clustering.Reach.

@@ -5,11 +5,11 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms/clustering"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms/clustering"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // place puts the space and the centres among the arguments of a step.

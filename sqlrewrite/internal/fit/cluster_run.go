@@ -4,11 +4,11 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/mechanisms/clustering"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/mechanisms/clustering"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // ClusterRun is a release of a clustering under way: first the moments, then one step of the centres after the other. It serves one

@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // momentSums are how many moments some columns have.

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/bind"
-	"noisegate/sqlrewrite/internal/parse"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Model is what is fitted.

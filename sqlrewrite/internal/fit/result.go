@@ -4,11 +4,11 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/mechanisms/regression"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/mechanisms/regression"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // Coefficient is one number of a model.

@@ -4,11 +4,11 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/mechanisms/regression"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/mechanisms/regression"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // Run is a release of a fit under way: the statement of each pass is made of what was released of the passes before it. It serves one

@@ -3,13 +3,13 @@ package free
 import (
 	"fmt"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/answer"
-	"noisegate/sqlrewrite/internal/bind"
-	"noisegate/sqlrewrite/internal/plan"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // PublicPlan is a query whose answer holds nothing private: it reads public tables alone, or it has no rows whatever the tables hold. It

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // conversion is what the converters of all dialects share: it counts what is limited and remembers the first refusal.

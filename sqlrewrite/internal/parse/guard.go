@@ -6,9 +6,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // The limits on a query's text. They hold before the text reaches a parser, or while its tree is converted, so that no

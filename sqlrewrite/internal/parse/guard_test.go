@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // fullBomb repeats a shape up to the number of tokens that just passes the guard.

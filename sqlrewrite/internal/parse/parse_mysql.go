@@ -8,9 +8,9 @@ import (
 
 	mysql "github.com/xwb1989/sqlparser"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // The limits on a text in MySQL's dialect. Its parser is Go and does not recurse, but it is slow on deep nesting: 4,096

@@ -6,9 +6,9 @@ import (
 
 	mysql "github.com/xwb1989/sqlparser"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // subquery converts a query inside another; nil after a refusal.

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	mysql "github.com/xwb1989/sqlparser"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // everythingMySQL is a query that visits every conversion of MySQL's dialect.

@@ -10,9 +10,9 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/pganalyze/pg_query_go/v6/parser"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // parsePostgres reads text with PostgreSQL's own grammar and converts the outcome into the closed tree. The text has

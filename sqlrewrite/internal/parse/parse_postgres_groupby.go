@@ -7,7 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // maxSets caps the sets of groups of one GROUP BY: CUBE of n keys has 2ⁿ.

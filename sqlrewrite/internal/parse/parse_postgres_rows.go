@@ -6,7 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Rows of values and arrays of constants are written out: (a, b) = (c, d) is a = c AND b = d, x = ANY (array) is x IN (its elements),

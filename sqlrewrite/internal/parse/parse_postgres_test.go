@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // testdata/parse lists what is accepted, with the tree; testdata/unsupported what is refused, as the user sees it. The

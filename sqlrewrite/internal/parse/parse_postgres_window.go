@@ -3,7 +3,7 @@ package parse
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // The bits of pg.WindowDef.FrameOptions, from PostgreSQL's parsenodes.h, which is where the library has its numbers from.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"noisegate/sqlrewrite/internal/parsetest"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // showQuery prints a tree compactly, one clause a line, every operation in parentheses, so that a golden file shows what

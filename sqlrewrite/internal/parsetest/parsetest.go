@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"noisegate/internal/fault"
+	"noisegate.example/internal/fault"
 )
 
 func Indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n" }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // block is the release block of a plan in one certain order: questions that name its keys or its statistics in another order, or show

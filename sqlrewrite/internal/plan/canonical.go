@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // fingerprint hashes everything that decides the answer's distribution and its form: what runs below and above the noise with

@@ -8,11 +8,11 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // kept is what was released of a block, in its order of keys and statistics: the groups that were shown, and their noisy values. Nothing in

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // Cells are the noisy numbers of one release in some released rows, the rows From to To, counted from 1. From and To are 0 for the row that

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // drawLinear is a sum of a few runs, and its weights by release and row.

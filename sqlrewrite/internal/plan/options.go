@@ -4,10 +4,10 @@ import (
 	"math/big"
 	"time"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/parse"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // Options are the choices of one request, already checked for range by the caller.

@@ -3,9 +3,9 @@ package plan
 import (
 	"math/big"
 
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // OutputForm is what a plan knows of an output before any row is read.

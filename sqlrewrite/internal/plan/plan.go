@@ -3,13 +3,13 @@ package plan
 import (
 	"math/big"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/bind"
-	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // Plan is a [sqlrewrite.Plan] without what is said of it.

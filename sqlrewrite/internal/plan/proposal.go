@@ -3,11 +3,11 @@ package plan
 import (
 	"math/big"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/sqlprint"
-	"noisegate/sqlrewrite/verify"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/verify"
 )
 
 // prove claims every statement of a plan, and proves each claim, and that post-processing reads public tables and released values only.

@@ -7,11 +7,11 @@ import (
 	"math/big"
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // Vector is all that was released so far of one question, at whatever accuracy: public, because each part of it is noisy and paid for.

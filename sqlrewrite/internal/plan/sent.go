@@ -3,9 +3,9 @@ package plan
 import (
 	"iter"
 
-	"noisegate/catalog"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // DryRuns are those of the plan's statements.

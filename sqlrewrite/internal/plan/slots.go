@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/sqlprint"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // Slots is how many slots of a registered plan the query needs: one for each release.

@@ -3,10 +3,10 @@ package plan
 import (
 	"math/big"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/mechanisms"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // NewTop makes the selection of groups. A unit moves each score by at most Linf, whatever the number of groups that it is in: nothing

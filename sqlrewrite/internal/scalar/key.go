@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"strings"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // KeyIdentity is equal for equal tuples only: lengths come first.

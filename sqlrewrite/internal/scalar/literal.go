@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // maxExponent bounds the size of numbers in a query's text: PostgreSQL's float8 ends near 10^308.

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 func InUnits(n *big.Int, unit *big.Rat) *big.Rat {

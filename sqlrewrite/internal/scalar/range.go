@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // Range is what is proven of every value of a computed expression that is not NULL. docs/sql/error-free.md proves the rules.

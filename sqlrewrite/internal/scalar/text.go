@@ -4,9 +4,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Position turns a byte offset into line and column, both from 1, columns in characters. Unknown stays unknown.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // IntervalType is the type of differences of times; it exists below the aggregates only.

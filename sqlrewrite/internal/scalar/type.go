@@ -3,7 +3,7 @@ package scalar
 import (
 	"strings"
 
-	"noisegate/catalog"
+	"noisegate.example/catalog"
 )
 
 // TypeOfOutput is PostgreSQL's name of an output's type; an enum does not exist outside the protected database.

@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/verify"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify"
 )
 
 // Build is what makes a prepared copy of a table: SQL for the role that prepares, in one transaction, in this order. What it reads of

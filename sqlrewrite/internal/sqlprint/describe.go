@@ -6,8 +6,8 @@ import (
 	"hash"
 	"strings"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // Identity hashes strings so that no two lists of strings are confused: each is preceded by its length.

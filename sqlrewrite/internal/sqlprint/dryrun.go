@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // DryRun is a statement that names no table: in the place of each it reads made-up rows. It is run before the charge, on the server and

@@ -3,7 +3,7 @@ package sqlprint
 import (
 	"fmt"
 
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // Facts are what a release block rests on of the tables that it reads: which relations and columns they are, and of what types. They have

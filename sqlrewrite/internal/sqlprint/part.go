@@ -3,7 +3,7 @@ package sqlprint
 import (
 	"slices"
 
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // NeverNull reports whether an expression has a value on every row.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // Ranges say which arguments of a [Statement] are the ends of the ranges in which it reads a table. Whoever runs it puts integers there

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // PrintPost prints the post-processing queries over released(k0.., v0.., ordinal); nil when the outputs are keys and values as they are.

@@ -3,9 +3,9 @@ package sqlprint
 import (
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // preconditions are the metadata of the tables that the statement relies on: every column that it names, and every key that a proof used.

@@ -6,9 +6,9 @@ import (
 	"math/big"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 var errNotPreparable = errors.New("sqlprint: a table that cannot be prepared")

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // from prints the relations of the block.

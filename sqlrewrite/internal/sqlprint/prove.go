@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/verify"
-	"noisegate/sqlrewrite/verify/memo"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/verify"
+	"noisegate.example/sqlrewrite/verify/memo"
 )
 
 // Statement is SQL that Noisegate printed, with every literal as a parameter. It returns Keys columns of text (group keys,

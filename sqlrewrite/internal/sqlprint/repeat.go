@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // PostgreSQL writes what a plain query in FROM computes wherever the query around names it, so a column is computed as often as it is

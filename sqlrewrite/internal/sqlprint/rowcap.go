@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // SettleCaps names the caps of a statement, and says which fields they hand on: all that anything else of it reads.

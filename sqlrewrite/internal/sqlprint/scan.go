@@ -5,10 +5,10 @@ import (
 	"math/big"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // This file prints the parts that look at an expression's values one by one: different values, and histograms. docs/sql/selections.md

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/internal/scalar"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // StatementPrinter prints the statement of a layout. docs/sql/contributions.md proves the sensitivity of each form.

@@ -3,9 +3,9 @@ package sqlprint
 import (
 	"math/big"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // sumOfProducts is the sum of the products of two centred numbers of steps, less the middle for each. Products that could leave bigint are

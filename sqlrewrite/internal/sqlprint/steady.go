@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/stability"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // PostgreSQL does not read one side of a join where the other one is empty, and of two sorted sides it reads one no further than the other

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"unicode"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // The structure of expressions as text is for fingerprints alone, which are stored. Whether two expressions of one query are one,

@@ -6,8 +6,8 @@ import (
 	"math/big"
 	"strings"
 
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // Factor is a whole number that each row has: of a grid 2·steps less the ends, which lies in [-(hi-lo), hi-lo]; of an indicator itself, 0

@@ -1,8 +1,8 @@
 package sqlprint
 
 import (
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // over prints the window of an aggregate. The unit's id always comes first, whatever field named it.

@@ -3,7 +3,7 @@ package stability
 import (
 	"strings"
 
-	"noisegate/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/domain"
 )
 
 // named is the price of a builtin; of one that was not measured, more than that of nearly all that were.

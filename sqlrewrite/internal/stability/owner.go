@@ -3,8 +3,8 @@ package stability
 import (
 	"slices"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // ReachOwner is a relation with the tables of its path, up to the one that holds the unit. Each row of the relation meets at most

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"math/big"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // errWhole refuses a count of what is left out where nothing is. Nobody sees it: no such count is planned.

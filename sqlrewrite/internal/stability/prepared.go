@@ -4,9 +4,9 @@ import (
 	"errors"
 	"math/big"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/scalar"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // errLive refuses what only the table itself can answer. Nobody sees it: the question is then asked of the table.

@@ -3,7 +3,7 @@ package stability
 import (
 	"slices"
 
-	"noisegate/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
 // leastKept is how many rows of a unit a cap keeps at least, or as many as one group counts of it: with fewer, better no answer than one of

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/algebra"
-	"noisegate/sqlrewrite/internal/domain"
-	"noisegate/sqlrewrite/syntax"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Bound combines two bounds of the policy; 0, which is none, stays none.

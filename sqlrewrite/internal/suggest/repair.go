@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 // repair changes the text around the token that a refusal points at; empty where it knows nothing to change.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"strings"
 
-	"noisegate/catalog"
-	"noisegate/internal/fault"
-	"noisegate/sqlrewrite/internal/parse"
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/parse"
 )
 
 // AnswerMark stands in the second of two suggested queries for what the first one answers.

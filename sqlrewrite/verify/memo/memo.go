@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"sync"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/verify"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify"
 )
 
 // Memo remembers what was proven: by the text, the arguments but for those that change (verify/constant.go), the claim and the snapshot, hashed

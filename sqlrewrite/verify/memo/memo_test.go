@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"testing"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/verify"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify"
 )
 
 // full is a claim of which no field is empty.

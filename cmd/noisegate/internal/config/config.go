@@ -9,9 +9,9 @@ import (
 	"log/slog"
 	"time"
 
-	"noisegate/gateway"
-	"noisegate/gateway/pgwire"
-	"noisegate/internal/pgversion"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/pgwire"
+	"noisegate.example/internal/pgversion"
 )
 
 // Config is noisegate.yaml. Every key can also be given as an environment variable, which wins: http.listen is

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/internal/pgversion"
+	"noisegate.example/internal/pgversion"
 )
 
 // setting is one key of the configuration. The list of settings is the only place that knows the names: file and

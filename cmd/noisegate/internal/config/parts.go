@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"noisegate/budget/journal"
-	"noisegate/gateway"
+	"noisegate.example/budget/journal"
+	"noisegate.example/gateway"
 )
 
 // An open charge that is older than the longest query can run belongs to a gateway that died.

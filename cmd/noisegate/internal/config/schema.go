@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"noisegate/internal/pgversion"
+	"noisegate.example/internal/pgversion"
 )
 
 // Schema is made of the list of settings, by which the file is read too.

@@ -10,14 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate/budget/pgledger"
-	"noisegate/catalog"
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/cmd/noisegate/internal/server"
-	"noisegate/gateway/pgexec"
-	"noisegate/internal/fault"
-	"noisegate/internal/pgrole"
-	"noisegate/migrations"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/catalog"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/server"
+	"noisegate.example/gateway/pgexec"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgrole"
+	"noisegate.example/migrations"
 )
 
 // control looks at the control database. It reports whether policies can be read from it.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/internal/fault"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/internal/fault"
 )
 
 // Level says how bad a finding is.

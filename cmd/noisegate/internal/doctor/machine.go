@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"noisegate/budget/journal"
-	"noisegate/gateway/auth"
+	"noisegate.example/budget/journal"
+	"noisegate.example/gateway/auth"
 )
 
 // files looks at who may read secrets and change what is believed.

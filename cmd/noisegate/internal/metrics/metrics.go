@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"noisegate/budget"
-	"noisegate/gateway"
+	"noisegate.example/budget"
+	"noisegate.example/gateway"
 )
 
 // Sources are what is looked at when somebody reads the metrics. None of them may wait for a database.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/gateway"
-	"noisegate/mechanisms"
+	"noisegate.example/budget"
+	"noisegate.example/gateway"
+	"noisegate.example/mechanisms"
 )
 
 func show(t *testing.T, m *Metrics) string {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/cmd/noisegate/internal/metrics"
-	"noisegate/gateway/httpapi"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/cmd/noisegate/internal/metrics"
+	"noisegate.example/gateway/httpapi"
+	"noisegate.example/internal/fault"
 )
 
 const (

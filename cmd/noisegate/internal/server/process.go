@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"noisegate/cmd/noisegate/internal/config"
+	"noisegate.example/cmd/noisegate/internal/config"
 )
 
 // clientDescriptors is how many connections clients may have: half of the files that this process may have open. The

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"noisegate/budget"
-	"noisegate/budget/journal"
-	"noisegate/internal/fault"
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
 )
 
 // anchorInterval is how often the newest heads of the ledger are written down outside the control database.

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"noisegate/cmd/noisegate/internal/config"
-	"noisegate/gateway"
-	"noisegate/gateway/auth"
+	"noisegate.example/cmd/noisegate/internal/config"
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
 )
 
 // silentStore is a control database that does not answer, or has no policies.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"noisegate/sqlrewrite/verify/internal/ranges"
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Day is one in microseconds, which timestamps are ranges of.

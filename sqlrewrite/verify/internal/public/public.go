@@ -7,8 +7,8 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate/catalog"
-	"noisegate/sqlrewrite/verify/internal/tree"
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Public queries: outer layers over released values, and free queries. They may compute what they like, and read nothing private: every
