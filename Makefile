@@ -52,7 +52,7 @@ installable: ## "go install" takes the last commit as it takes a released module
 	dir=$$(mktemp -d) && extracted=$$($(GO) env GOMODCACHE)/$$module@$$version && \
 	trap 'chmod -Rf u+w "$$extracted"; rm -rf "$$dir" "$$extracted"' EXIT && mkdir -p $$dir/$$module/@v && cd $$dir/$$module/@v && \
 	git -C $(CURDIR) archive --format=zip --prefix=$$module@$$version/ -o $$PWD/$$version.zip HEAD && \
-	git -C $(CURDIR) show HEAD:go.mod >$$version.mod && echo "{\"Version\": \"$$version\"}" >$$version.info && cd $$dir && \
+	git -C $(CURDIR) show HEAD:go.mod >$$version.mod && echo "{\"Version\": \"$$version\"}" >$$version.info && echo $$version >list && cd $$dir && \
 	GOPROXY=file://$$dir,$$($(GO) env GOPROXY) GONOSUMDB=$$module GOBIN=$$dir/bin $(GO) install $$module/cmd/noisegate@$$version && \
 	bin/noisegate version | tee /dev/stderr | grep -q $$version
 
