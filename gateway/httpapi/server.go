@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -221,6 +222,9 @@ func (s *server) logLine(x *exchange, code int, err error) {
 		slog.String("request_id", x.id), slog.String("method", x.r.Method), slog.String("route", x.route),
 		slog.Int("status", code), slog.String("subject", x.who.Subject),
 	}
+	if trace, span, ok := traceOf(x.r.Header); ok {
+		attrs = append(attrs, slog.String("trace_id", trace), slog.String("parent_id", span))
+	}
 	level := slog.LevelInfo
 	if err != nil {
 		attrs = append(attrs, slog.String("code", string(fault.CodeOf(err))))
@@ -230,6 +234,23 @@ func (s *server) logLine(x *exchange, code int, err error) {
 		}
 	}
 	s.log.LogAttrs(x.r.Context(), level, "request", attrs...)
+}
+
+// parentPattern is traceparent of W3C Trace Context, of its first version or the beginning of a later one.
+var parentPattern = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$`)
+
+// traceOf is the trace that a request belongs to, and its caller's span, by W3C Trace Context; none where the header is missing, there
+// twice, or of another form, which are to be treated alike (section 3.2).
+func traceOf(h http.Header) (trace, span string, ok bool) {
+	values := h.Values("Traceparent")
+	if len(values) != 1 {
+		return "", "", false
+	}
+	m := parentPattern.FindStringSubmatch(values[0])
+	if m == nil || m[1] == "ff" || m[1] == "00" && m[4] != "" || strings.Trim(m[2], "0") == "" || strings.Trim(m[3], "0") == "" {
+		return "", "", false
+	}
+	return m[2], m[3], true
 }
 
 // secure sets the headers that every response carries: answers are not kept, sniffed, framed or read by other origins.
