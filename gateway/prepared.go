@@ -14,8 +14,8 @@ import (
 
 // Copies tells which prepared copies of a dataset's tables there are.
 type Copies interface {
-	// Copies are the newest complete copy of each table, as the database held them when it was last looked at. It asks no database: estimates
-	// and replays are made of text, policy and ledger. A version that is gone by now fails as a table that changed does.
+	// Copies are the complete copies of each table, newest first, as the database held them when it was last looked at. It asks no database:
+	// estimates and replays are made of text, policy and ledger. A version that is gone by now fails as a table that changed does.
 	Copies() []catalog.Version
 	// Look asks the database which there are of a dataset now.
 	Look(ctx context.Context, dataset string) error
@@ -42,7 +42,8 @@ type copied struct {
 	every    *catalog.Snapshot // by which releases of all its versions are known; see [sqlrewrite.EveryVersion]
 }
 
-// of gives the snapshots of the versions that are what a policy asks for.
+// of gives the snapshots of the newest version of each table that is what a policy asks for: one of another policy, which a run that began
+// under that one may make later, stands in the way of none.
 func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,6 +52,9 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 	}
 	now := served{of: on, versions: versions}
 	for _, v := range versions {
+		if slices.ContainsFunc(now.copies, func(c copied) bool { return c.version.Table == v.Table }) {
+			continue
+		}
 		if s := sqlrewrite.Serving(on, v); s != nil {
 			now.copies = append(now.copies, copied{s, v, sqlrewrite.EveryVersion(on, v)})
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,39 @@ func TestVersionsGoneAreReplaced(t *testing.T) {
 			}
 			if spent := r.spentEpsilon(t); spent != paid {
 				t.Errorf("%s spent, want %s", spent, paid)
+			}
+		})
+	}
+}
+
+// Of several versions the newest that is what the policy asks for answers, also where a run that began under another policy made a later
+// one.
+func TestNewestVersionOfThePolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		others []int64 // versions, of 1 to 3, that another policy asked for
+		want   string
+	}{
+		"all fit":              {want: "visits prepared 3"},
+		"the newest does not":  {others: []int64{3}, want: "visits prepared 2"},
+		"only the oldest does": {others: []int64{3, 2}, want: "visits prepared 1"},
+		"none does":            {others: []int64{3, 2, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, copies := preparedRig(t)
+			copies.seen = nil
+			for _, number := range []int64{3, 2, 1} {
+				v := versionOf(t, r.policies.snapshot, number)
+				if slices.Contains(c.others, number) {
+					v.Digest[0]++
+				}
+				copies.seen = append(copies.seen, v)
+			}
+			answer, err := r.Query(t.Context(), principal(t, "ana"), askVisits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(answer.Data, c.want) || answer.AsOf.IsZero() != (c.want == "") {
+				t.Errorf("answered from %q as of %s, want %q", answer.Data, answer.AsOf, c.want)
 			}
 		})
 	}

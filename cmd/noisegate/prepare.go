@@ -134,11 +134,11 @@ func (c *prepareCommand) check(ctx context.Context, a *app, role pgexec.PrepareC
 			failed = errors.Join(failed, fmt.Errorf("%s: a run would fail: %w", name, state.Problem))
 		case len(state.Versions) == 0:
 			failed = errors.Join(failed, fmt.Errorf("%s: there is no copy yet: run noisegate prepare", name))
-		case !state.Serves():
+		case state.Serving() == nil:
 			failed = errors.Join(failed, fmt.Errorf("%s: %s, is not what the policy asks for today: run noisegate prepare", name,
 				versionLine(a, state.Versions[0])))
 		default:
-			fmt.Fprintf(a.Out, "  %s\n", versionLine(a, state.Versions[0]))
+			fmt.Fprintf(a.Out, "  %s\n", versionLine(a, *state.Serving()))
 		}
 	}
 	return failed
@@ -156,10 +156,10 @@ func (c *prepareCommand) status(ctx context.Context, a *app, role pgexec.Prepare
 			fmt.Fprintf(a.Out, "%s: no copy\n", p.Table)
 		case !p.Wanted:
 			fmt.Fprintf(a.Out, "%s: the policy asks for no copy; --drop removes it\n", p.Table)
-		case !p.Serves():
+		case p.Serving() == nil:
 			fmt.Fprintf(a.Out, "%s: the policy asks for another copy: prepare it\n", p.Table)
 		default:
-			fmt.Fprintf(a.Out, "%s: version %d serves\n", p.Table, p.Versions[0].Number)
+			fmt.Fprintf(a.Out, "%s: version %d serves\n", p.Table, p.Serving().Number)
 		}
 		for _, v := range p.Versions {
 			fmt.Fprintf(a.Out, "  %s\n", versionLine(a, v))

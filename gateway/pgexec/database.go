@@ -103,7 +103,7 @@ func (d *Database) Look(ctx context.Context, dataset string) error {
 	return err
 }
 
-// Copies are the newest complete copy of each table, as they were when they were last looked at; see [Database.Look].
+// Copies are the complete copies of each table, newest first, as they were when they were last looked at; see [Database.Look].
 func (d *Database) Copies() []catalog.Version {
 	if seen := d.copies.Load(); seen != nil {
 		return *seen

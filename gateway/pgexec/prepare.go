@@ -364,16 +364,12 @@ func forgetIn(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// versionsText lists the versions of a dataset whose copies are there.
-const (
-	versionsText = "SELECT " + versionsColumns + versionsFrom
-
-	versionsColumns = `v.of_schema, v.of_table, v.number, c.oid, v.digest, v.as_of`
-	versionsFrom    = ` FROM noisegate_prepared.versions v
-		JOIN pg_catalog.pg_class c ON c.relname = v.relation
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
-		WHERE v.dataset = $1`
-)
+// versionsText lists the versions of a dataset whose copies are there, newest first.
+const versionsText = `SELECT v.of_schema, v.of_table, v.number, c.oid, v.digest, v.as_of
+	FROM noisegate_prepared.versions v
+	JOIN pg_catalog.pg_class c ON c.relname = v.relation
+	JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
+	WHERE v.dataset = $1 ORDER BY v.of_schema, v.of_table, v.number DESC`
 
 // versionOf reads a row of [versionsText].
 func versionOf(row pgx.CollectableRow) (v catalog.Version, err error) {
@@ -383,12 +379,12 @@ func versionOf(row pgx.CollectableRow) (v catalog.Version, err error) {
 	return v, err
 }
 
-// Versions are the newest version of each prepared table of a dataset; none where nothing was ever prepared.
+// Versions are the versions of each prepared table of a dataset, newest first: which of them are what a policy asks for, the list cannot
+// say, and a run under an earlier policy may have made the newest. None where nothing was ever prepared.
 func (d *Database) Versions(ctx context.Context, dataset string) ([]catalog.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.acquire)
 	defer cancel()
-	rows, err := d.pool.Query(ctx, "SELECT DISTINCT ON (v.of_schema, v.of_table) "+versionsColumns+versionsFrom+
-		" ORDER BY v.of_schema, v.of_table, v.number DESC", dataset)
+	rows, err := d.pool.Query(ctx, versionsText, dataset)
 	var all []catalog.Version
 	if err == nil {
 		all, err = pgx.CollectRows(rows, versionOf)

@@ -33,8 +33,15 @@ type Prepared struct {
 	Problem error
 }
 
-// Serves reports whether the newest version is what the policy asks for.
-func (p Prepared) Serves() bool { return p.Wanted && len(p.Versions) > 0 && p.Versions[0].Current }
+// Serving is the version that questions are answered from, the newest that is what the policy asks for; nil: there is none.
+func (p Prepared) Serving() *Held {
+	for i, v := range p.Versions {
+		if v.Current {
+			return &p.Versions[i]
+		}
+	}
+	return nil
+}
 
 // State says of each table of a snapshot that the policy wants prepared, and of each of the dataset that there is a copy of, which versions
 // there are, by name.
@@ -126,7 +133,7 @@ func (c PrepareConfig) Drop(ctx context.Context, dataset string, tables ...catal
 
 // listed are the versions of a dataset's tables, newest first, whose copies are there; none where nothing was ever prepared.
 func listed(ctx context.Context, conn *pgx.Conn, dataset string) ([]catalog.Version, error) {
-	rows, err := conn.Query(ctx, versionsText+` ORDER BY v.of_schema, v.of_table, v.number DESC`, dataset)
+	rows, err := conn.Query(ctx, versionsText, dataset)
 	var all []catalog.Version
 	if err == nil { // else it was not even prepared
 		all, err = pgx.CollectRows(rows, versionOf)

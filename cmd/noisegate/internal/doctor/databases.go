@@ -300,10 +300,10 @@ func (d *doctor) copies(ctx context.Context, key string, c *config.Dataset, on *
 		switch {
 		case p.Problem != nil:
 			d.failed(key+".prepare_dsn", errors.Join(p.Problem), "")
-		case p.Wanted && !p.Serves():
+		case p.Wanted && p.Serving() == nil:
 			say(key, "noisegate prepare --dataset "+on.Dataset, "no copy of %s is what the policy asks for", p.Table)
 		case p.Wanted:
-			d.ok(key, "a copy of %s serves, as of %s", p.Table, p.Versions[0].AsOf.UTC().Format(time.DateTime))
+			d.ok(key, "a copy of %s serves, as of %s", p.Table, p.Serving().AsOf.UTC().Format(time.DateTime))
 		}
 	}
 }
