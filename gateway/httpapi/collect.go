@@ -7,17 +7,12 @@ import (
 	"noisegate.example/gateway/auth"
 )
 
-const (
-	maxCollection = 4 << 20 // of a definition, whose domain may have 10,000 names, bytes
-	maxReports    = 1 << 20 // of a batch of reports, bytes
-)
-
 // collectRoutes are the routes of collections.
 func collectRoutes() []route {
 	all := []auth.Role{auth.Analyst, auth.Collector, auth.Steward}
 	return []route{
 		{method: http.MethodPut, pattern: "/v1/collect/{collection}", roles: []auth.Role{auth.Steward},
-			handle: operation(both(part("collection"), object[api.CollectionDefinition](maxCollection)), (*server).defineCollection, asJSON)},
+			handle: operation(both(part("collection"), object[api.CollectionDefinition](maxLarger)), (*server).defineCollection, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/collect/{collection}/client", roles: all,
 			handle: operation(part("collection"), (*server).collectionClient, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/collect/{collection}/reports", roles: []auth.Role{auth.Collector},
@@ -30,7 +25,7 @@ func collectRoutes() []route {
 
 // reportLines reads a batch of reports.
 func reportLines(x *exchange) ([]byte, error) {
-	text, _, err := body(x, maxReports, "application/x-ndjson")
+	text, _, err := body(x, maxLarge, "application/x-ndjson")
 	return text, err
 }
 

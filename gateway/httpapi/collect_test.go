@@ -289,7 +289,7 @@ func TestRefusedReportsNameNoDevice(t *testing.T) {
 		"nothing":       {"/v1/collect/commute/reports", "application/x-ndjson", "", 422, fault.CodeCollectReports},
 		"plain JSON":    {"/v1/collect/commute/reports", "application/json", lines, 415, fault.CodeRequestMediaType},
 		"nobody's":      {"/v1/collect/secret-0/reports", "application/x-ndjson", lines, 404, fault.CodeCollectUnknown},
-		"too large": {"/v1/collect/commute/reports", "application/x-ndjson", strings.Repeat(" ", maxReports) + lines, 413,
+		"too large": {"/v1/collect/commute/reports", "application/x-ndjson", strings.Repeat(" ", maxLarge) + lines, 413,
 			fault.CodeRequestTooLarge},
 	} {
 		response, text := f.do(t, call{method: "POST", path: c.path, token: "cole:collector", kind: c.kind, body: c.body})

@@ -19,7 +19,7 @@ func consoleRoutes() []route {
 		{method: http.MethodGet, pattern: "/v1/principal", roles: []auth.Role{auth.Analyst, auth.Steward, auth.ML, auth.Collector},
 			handle: operation(nothing, (*server).principal, asJSON)},
 		{method: http.MethodPost, pattern: loginPattern, public: true,
-			handle: operation(object[api.LoginRequest](maxBody), (*server).login, asJSON)},
+			handle: operation(object[api.LoginRequest](maxLogin), (*server).login, asJSON)},
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		all = append(all,

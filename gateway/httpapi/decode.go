@@ -3,7 +3,6 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -15,11 +14,6 @@ import (
 	"noisegate.example/gateway"
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/strictjson"
-)
-
-const (
-	maxBody   = 64 << 10 // of a query, bytes
-	maxPolicy = 1 << 20  // of a policy file, bytes
 )
 
 // bearer takes the token out of the one Authorization header.
@@ -60,16 +54,8 @@ func body(x *exchange, limit int64, types ...string) ([]byte, string, error) {
 		x.r.Header.Get("Content-Encoding") != "" {
 		return nil, "", fault.RequestMediaType(types)
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, limit))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, "", fault.RequestTooLarge("the body", limit)
-	case err != nil:
-		return nil, "", fault.RequestBody("broke off").WithCause(err)
-	default:
-		return text, kind, nil
-	}
+	text, err := x.readBody(limit)
+	return text, kind, err
 }
 
 // decode reads a JSON object into a struct: exactly its members, each at most once, names to the letter.

@@ -108,7 +108,7 @@ func policyChange(x *exchange) (gateway.PolicyChange, error) {
 
 // policyText is a policy file as the body.
 func policyText(x *exchange) ([]byte, error) {
-	text, _, err := body(x, maxPolicy, "application/yaml", "application/x-yaml", "text/yaml")
+	text, _, err := body(x, maxLarge, "application/yaml", "application/x-yaml", "text/yaml")
 	return text, err
 }
 

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	maxLabels     = 32 << 20 // of a request for labels, bytes: 100,000 names, or 10,000 with a student's probabilities
-	maxVotes      = 1 << 30  // of a file of votes, bytes
+	maxVotes      = 1 << 30 // of a file of votes, bytes
 	uploadTimeout = 10 * time.Minute
 )
 
@@ -26,25 +25,39 @@ func pateRoutes() []route {
 	steward, ml := []auth.Role{auth.Steward}, []auth.Role{auth.ML}
 	return []route{
 		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}", roles: steward,
-			handle: operation(named[api.EnsembleDefinition](maxPolicy), (*server).defineEnsemble, created)},
+			handle: operation(named[api.EnsembleDefinition](maxLarge), (*server).defineEnsemble, created)},
 		{method: http.MethodGet, pattern: "/v1/pate/{ensemble}", roles: []auth.Role{auth.ML, auth.Steward},
 			handle: operation(part("ensemble"), (*server).ensemble, asJSON)},
 		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}/votes", roles: steward, query: []string{"layout"}, handle: (*server).putVotes},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/seal", roles: steward,
 			handle: operation(part("ensemble"), (*server).sealEnsemble, asJSON)},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, handle: (*server).postLabels},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, handle: sold((*server).postLabels)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml,
-			handle: operation(named[api.LabelEstimateRequest](maxLabels), (*server).estimateLabels, asJSON)},
+			handle: sold(operation(named[api.LabelEstimateRequest](maxLarge), (*server).estimateLabels, asJSON))},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/analysis", roles: steward,
-			handle: operation(named[api.AnalysisRequest](maxLabels), (*server).analyse, asJSON)},
+			handle: sold(operation(named[api.AnalysisRequest](maxLarger), (*server).analyse, asJSON))},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward,
-			handle: operation(named[api.AnalysisRequest](maxLabels), (*server).sanitisedEpsilon, sendEpsilon)},
+			handle: sold(operation(named[api.AnalysisRequest](maxLarger), (*server).sanitisedEpsilon, sendEpsilon))},
 	}
 }
 
 // named reads the name of an ensemble and a JSON body.
 func named[T any](limit int64) reader[pair[string, *T]] {
 	return both(part("ensemble"), object[T](limit))
+}
+
+// sold refuses what is asked of an ensemble that sells no labels before anything is read of the body, which may be long.
+func sold(handle handler) handler {
+	return func(s *server, x *exchange) error {
+		name, err := x.parameter("ensemble")
+		if err != nil {
+			return err
+		}
+		if err := s.labels.CheckSold(x.r.Context(), x.who, name); err != nil {
+			return err
+		}
+		return handle(s, x)
+	}
 }
 
 func (s *server) defineEnsemble(x *exchange, r pair[string, *api.EnsembleDefinition]) (*api.Ensemble, error) {
@@ -116,7 +129,7 @@ func (s *server) postLabels(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	r, err := both(idempotencyKey, named[api.LabelRequest](maxLabels))(x)
+	r, err := both(idempotencyKey, named[api.LabelRequest](maxLarge))(x)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,7 @@ type server struct {
 	newRequestID func() string
 	observe      func(route string, status int, took time.Duration)
 	open         openRequests
+	bodies       bodyBudget
 }
 
 // New returns the handler of all routes.
@@ -138,6 +139,9 @@ type exchange struct {
 	id    string         // of the request
 	route string         // pattern
 	who   auth.Principal // zero on public routes
+	// bodies is what all requests in flight share; taken is what this one has of it.
+	bodies *bodyBudget
+	taken  int64
 }
 
 // status remembers what was sent, for the log.
@@ -162,7 +166,7 @@ func (s *server) endpoint(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		began := time.Now()
 		sent := &status{ResponseWriter: w, code: http.StatusOK}
-		x := &exchange{w: sent, r: request, id: s.newRequestID(), route: r.pattern}
+		x := &exchange{w: sent, r: request, id: s.newRequestID(), route: r.pattern, bodies: &s.bodies}
 		secure(w.Header(), x.id)
 		// The server's own write timeout does not fit: a query may take long before the first byte.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -201,6 +205,7 @@ func (s *server) serve(x *exchange, r route) (err error) {
 		}
 		defer leave()
 	}
+	defer func() { x.bodies.give(x.who.Subject, x.taken) }()
 	busy(x.r.Context())
 	if err := checkQuery(x.r, r.query); err != nil {
 		return err

@@ -196,6 +196,18 @@ func (s *Service) sealedEnsemble(ctx context.Context, name string) (*pate.Versio
 	return s.ensembles.Sealed(ctx, name)
 }
 
+// CheckSold refuses what is asked of an ensemble that sells no labels: pate/unknown-ensemble, pate/not-sealed. It is free and does not wait
+// for questions: a request is refused by it before its body is read.
+func (s *Service) CheckSold(ctx context.Context, who auth.Principal, name string) error {
+	release, err := s.gateway.EnterList(ctx, who)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = s.sealedEnsemble(ctx, name)
+	return err
+}
+
 // sellable refuses to read votes of a version that another one, which was sealed before, contradicts: they are that
 // one's to sell. What was bought stays readable.
 func sellable(v *pate.Version) error {

@@ -19,6 +19,7 @@ const (
 	CodeRequestMethod           Code = "request/method-not-allowed"
 	CodeRequestPrecondition     Code = "request/precondition-required"
 	CodeRequestTooMany          Code = "request/too-many"
+	CodeRequestOverloaded       Code = "request/overloaded"
 	CodeRequestGone             Code = "request/gone"
 	CodeRequestEpsilon          Code = "request/invalid-epsilon"
 	CodeRequestRho              Code = "request/invalid-rho"
@@ -113,6 +114,19 @@ func RequestTooMany(running, waiting int) *Error {
 func RequestTooManyOpen(open int) *Error {
 	return &Error{Code: CodeRequestTooMany, Msg: fmt.Sprintf("%d requests of this caller are open, and no more may be", open),
 		Hint: "send it again when some of them are answered; nothing was charged"}
+}
+
+// RequestBodiesOpen refuses a body while the caller's other bodies take what one caller's may, in bytes.
+func RequestBodiesOpen(limit int64) *Error {
+	return &Error{Code: CodeRequestTooMany,
+		Msg:  fmt.Sprintf("the bodies of this caller's open requests are %d bytes, and no more may be", limit),
+		Hint: "send it again when some of them are answered; nothing was charged"}
+}
+
+// RequestOverloaded refuses a body while the bodies of all callers take what they may, in bytes.
+func RequestOverloaded(limit int64) *Error {
+	return &Error{Code: CodeRequestOverloaded, Msg: fmt.Sprintf("the bodies of all open requests are %d bytes, and no more may be", limit),
+		Hint: "send it again after Retry-After; nothing was charged"}
 }
 
 // RequestNoPlace refuses a request that waited for a place as long as one may.
