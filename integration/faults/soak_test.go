@@ -18,7 +18,17 @@ import (
 )
 
 // make soak gives more.
-var soakFor = flag.Duration("soak", 3*time.Second, "how long TestSoak goes on")
+var (
+	soakFor     = flag.Duration("soak", 3*time.Second, "how long TestSoak goes on")
+	soakClients = flag.Int("soak-clients", 64, "how many clients ask, an eighth of them what analysts and stewards look at")
+)
+
+// mostGrowth is how many MiB an hour the memory of a gateway may grow by, in a soak that is long enough to tell.
+const (
+	mostGrowth = 5
+	longSoak   = 30 * time.Minute
+	warmUp     = 10 * time.Minute // which a gateway is given to fill its caches
+)
 
 // soak is two gateways on one site: one that is killed now and then, and one that must live through everything, whose connections to its
 // databases can be damaged.
@@ -85,19 +95,21 @@ func pick[T any](from []T) T { return from[rand.IntN(len(from))] }
 
 // TestSoak has 64 clients at two gateways ask, ask again and look around, while all kinds of damage come in turn. After
 // each the ledger is judged. The gateway that lives through it all has as many goroutines in the end as at the
-// beginning; how its memory and its answers' times went is told.
+// beginning, and in half an hour or more its memory does not grow; how it went, and its answers' times, is told.
 //
 // covers: F24
 func TestSoak(t *testing.T) {
 	s := newSoak(t)
 	base := s.steady.goroutines(t)
 	s.refill(t, s.mortal.url, 300)
-	loads := []*load{s.load(t, s.n, s.steady.url, 28), s.load(t, s.n, s.mortal.url, 28)}
+	looking := max(1, *soakClients/16)
+	asking := max(1, *soakClients/2-looking)
+	loads := []*load{s.load(t, s.n, s.steady.url, asking), s.load(t, s.n, s.mortal.url, asking)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var around sync.WaitGroup
 	for _, l := range loads {
-		for range 4 {
+		for range looking {
 			around.Go(func() { l.lookAround(ctx) })
 		}
 	}
@@ -127,8 +139,13 @@ func TestSoak(t *testing.T) {
 	s.check(t, "all of it")
 	settled(t, base, func() int { return s.steady.goroutines(t) })
 	asked, answered := s.judge.Told.Counts()
-	t.Logf("%d faults in %v, %d questions, %d answers; memory %s; answers %s", done, time.Since(start).Round(time.Second), asked,
-		answered, slope(memory), drift(loads[0].waits))
+	memory = slices.DeleteFunc(memory, func(s sample) bool { return s.at < min(warmUp, *soakFor/3) })
+	mean, growth := slope(memory)
+	t.Logf("%d faults in %v, %d questions, %d answers; memory of %d looks %.0f MiB in the mean, %+.1f MiB an hour; answers %s", done,
+		time.Since(start).Round(time.Second), asked, answered, len(memory), mean, growth, drift(loads[0].waits))
+	if *soakFor >= longSoak && growth > mostGrowth {
+		t.Errorf("the gateway's memory grew by %.1f MiB an hour, more than %d", growth, mostGrowth)
+	}
 }
 
 func shuffled(kinds map[string]func(*testing.T)) (names []string) {
@@ -174,17 +191,13 @@ func (c *child) resident() (kiB int) {
 	return kiB
 }
 
-// slope describes how memory grew after the first third: the least squares line.
-func slope(samples []sample) string {
-	samples = samples[len(samples)/3:]
-	if len(samples) < 3 {
-		return "was looked at too seldom"
-	}
+// slope is the mean of memory, in MiB, and by how much it grew in an hour: the least squares line. NaN of fewer than two samples.
+func slope(samples []sample) (mean, growth float64) {
 	var n, x, y, xx, xy float64
 	for _, s := range samples {
 		n, x, y, xx, xy = n+1, x+s.at.Hours(), y+float64(s.kiB)/1024, xx+s.at.Hours()*s.at.Hours(), xy+s.at.Hours()*float64(s.kiB)/1024
 	}
-	return fmt.Sprintf("%.0f MiB on average, %+.1f MiB an hour", y/n, (n*xy-x*y)/(n*xx-x*x))
+	return y / n, (n*xy - x*y) / (n*xx - x*x)
 }
 
 // drift describes how long the first and the second half of the answers took.
