@@ -161,7 +161,7 @@ peers: ## the same questions to Noisegate and to other programs, DRAWS (300) ans
 		test -x .cache/peers/$$peer/bin/python || python3 -m venv .cache/peers/$$peer || exit 1; \
 		.cache/peers/$$peer/bin/pip install -q --disable-pip-version-check --require-hashes --no-deps -r integration/testdata/peers/$$peer.txt || exit 1; \
 	done
-	$(GO) test -count=1 -v -timeout 3h -run 'TestPeers$$' ./integration -peers $(DRAWS)
+	$(GO) test -count=1 -v -timeout 3h -run 'TestPeers$$|TestPeersLatency' ./integration -peers $(DRAWS)
 
 bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)

@@ -116,7 +116,7 @@ func BenchmarkThroughput(b *testing.B) {
 // price is an ε that no other question of a benchmark has.
 func price(i int) api.Decimal { return api.Decimal(fmt.Sprintf("0.001%09d", i)) }
 
-func timed(b *testing.B, what func() error) time.Duration {
+func timed(b testing.TB, what func() error) time.Duration {
 	start := time.Now()
 	if err := what(); err != nil {
 		b.Error(err)

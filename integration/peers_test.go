@@ -72,6 +72,7 @@ type peerRecord struct {
 	Date     string                          `json:"date"`
 	Versions map[string]string               `json:"versions"`
 	Errors   map[string]map[string]peerError `json:"errors"` // by question and program
+	Latency  peerLatency                     `json:"latency"`
 }
 
 // answers of one program to one question: numbers by key.
@@ -84,7 +85,7 @@ func TestPeers(t *testing.T) {
 		return // it asks other programs: make peers
 	}
 	needShared(t)
-	questions := peerQuestions(t)
+	questions := peerQuestions(t, "questions.json")
 	s := newStack(t, peerData(t)...)
 	folder := t.TempDir()
 	s.exec(t, "postgres", "CREATE DATABASE peers")
@@ -103,14 +104,7 @@ func TestPeers(t *testing.T) {
 		}
 		record.Errors[q.ID][program] = e
 	}
-	save := func() {
-		text, err := json.MarshalIndent(record, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, peersRecord, string(text)+"\n")
-		write(t, comparison, withTable(t, read(t, comparison), tableOf(questions, record)))
-	}
+	save := func() { record.save(t) }
 	scripts, err := filepath.Glob(peersFolder + "/*_peer.py")
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no script of a peer: %v", err)
@@ -128,7 +122,7 @@ func TestPeers(t *testing.T) {
 		peers.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			version, all, err := s.askPeer(t, script, program, folder, asked)
+			version, all, err := s.askPeer(t, program, "questions.json", folder, asked)
 			if err != nil {
 				t.Errorf("%s: %v", program, err)
 			}
@@ -163,15 +157,33 @@ func TestPeers(t *testing.T) {
 // TestComparisonPage holds docs/comparison.md to the record of the last run: what it shows was measured.
 func TestComparisonPage(t *testing.T) {
 	page := read(t, comparison)
-	if got := withTable(t, page, tableOf(peerQuestions(t), readRecord(t))); got != page {
+	if got := readRecord(t).page(t, page); got != page {
 		t.Error("the tables of docs/comparison.md are not those of " + peersRecord + ": make peers writes both")
 	}
 }
 
-func peerQuestions(t *testing.T) []peerQuestion {
+// save writes the record, and the tables of docs/comparison.md.
+func (r peerRecord) save(t *testing.T) {
+	t.Helper()
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, peersRecord, string(text)+"\n")
+	write(t, comparison, r.page(t, read(t, comparison)))
+}
+
+// page is docs/comparison.md with the record's tables.
+func (r peerRecord) page(t *testing.T, page string) string {
+	t.Helper()
+	page = withTable(t, page, "peers", tableOf(peerQuestions(t, "questions.json"), r))
+	return withTable(t, page, "latency", r.Latency.table(peerQuestions(t, "latency.json")))
+}
+
+func peerQuestions(t *testing.T, file string) []peerQuestion {
 	t.Helper()
 	var questions []peerQuestion
-	if err := json.Unmarshal([]byte(read(t, peersFolder+"/questions.json")), &questions); err != nil {
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(peersFolder, file))), &questions); err != nil {
 		t.Fatal(err)
 	}
 	return questions
@@ -313,9 +325,8 @@ func keyAndValue(t *testing.T, row []string) (string, float64) {
 	return key, value
 }
 
-// askNoisegate draws answers, each as an analyst of its own: the same analyst would be given the first one again.
-func (s *stack) askNoisegate(t *testing.T, q peerQuestion) answers {
-	t.Helper()
+// request is the question at its guarantee and bounds.
+func (q peerQuestion) request() api.QueryRequest {
 	request := api.QueryRequest{Dataset: peerDatabase(q.Data), SQL: q.SQL, Epsilon: api.Decimal(fmt.Sprint(q.Epsilon))}
 	if q.Delta > 0 {
 		request.Delta = api.Decimal(fmt.Sprint(q.Delta))
@@ -329,6 +340,13 @@ func (s *stack) askNoisegate(t *testing.T, q peerQuestion) answers {
 			request.MaxRowsTotal = &q.Total
 		}
 	}
+	return request
+}
+
+// askNoisegate draws answers, each as an analyst of its own: the same analyst would be given the first one again.
+func (s *stack) askNoisegate(t *testing.T, q peerQuestion) answers {
+	t.Helper()
+	request := q.request()
 	draws := *peersDraws
 	if q.Delta > 0 {
 		draws = min(draws, 240) // the dataset's δ is 1e-3 at most
@@ -364,15 +382,16 @@ func (s *stack) peerClient(t *testing.T, i int) *api.Client {
 
 // peerAnswer is a line that a peer's script prints.
 type peerAnswer struct {
-	Version     string  `json:"version"`
-	ID          string  `json:"id"`
-	Answers     answers `json:"answers"`
-	Unsupported string  `json:"unsupported"`
-	Failed      string  `json:"failed"`
+	Version     string    `json:"version"`
+	ID          string    `json:"id"`
+	Answers     answers   `json:"answers"`
+	Seconds     []float64 `json:"seconds"` // that each answer took
+	Unsupported string    `json:"unsupported"`
+	Failed      string    `json:"failed"`
 }
 
 // askPeer runs a peer's script in its own environment.
-func (s *stack) askPeer(t *testing.T, script, program, folder string, asked []peerQuestion) (string, map[string]peerAnswer, error) {
+func (s *stack) askPeer(t *testing.T, program, questions, folder string, asked []peerQuestion) (string, map[string]peerAnswer, error) {
 	t.Helper()
 	here, err := filepath.Abs(peersFolder)
 	if err != nil {
@@ -382,7 +401,7 @@ func (s *stack) askPeer(t *testing.T, script, program, folder string, asked []pe
 	if err != nil {
 		return "", nil, err
 	}
-	args := []string{filepath.Join(here, filepath.Base(script)), filepath.Join(here, "questions.json"), folder,
+	args := []string{filepath.Join(here, program+"_peer.py"), filepath.Join(here, questions), folder,
 		s.server.DSN(pgserver.Superuser, "peers"), fmt.Sprint(*peersDraws), fmt.Sprint(*peersSeconds)}
 	for _, q := range asked {
 		args = append(args, q.ID)
@@ -444,9 +463,9 @@ func errorOf(q peerQuestion, all answers, truth map[string]float64) peerError {
 	return e
 }
 
-func withTable(t *testing.T, page, table string) string {
+func withTable(t *testing.T, page, name, table string) string {
 	t.Helper()
-	const from, to = "<!-- peers: begin -->\n", "<!-- peers: end -->\n"
+	from, to := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->\n"
 	head, rest, ok := strings.Cut(page, from)
 	_, tail, ok2 := strings.Cut(rest, to)
 	if !ok || !ok2 {

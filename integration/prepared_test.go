@@ -279,7 +279,7 @@ func (s *stack) seesVersion(t testing.TB, client *api.Client, dataset, sql strin
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case strings.HasPrefix(estimate.DataVersion, fmt.Sprintf("visits prepared %d as of ", version)):
+		case strings.Contains(estimate.DataVersion, fmt.Sprintf(" prepared %d as of ", version)):
 			return
 		case time.Now().After(deadline):
 			t.Fatalf("version %d does not serve within a minute: %q", version, estimate.DataVersion)

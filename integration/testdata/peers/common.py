@@ -2,7 +2,7 @@
 
 A script is called as SCRIPT QUESTIONS FOLDER DSN DRAWS SECONDS ID... FOLDER has one CSV file for each data set, DSN is
 a PostgreSQL database with the same tables. For each question of these IDs it prints one line of JSON: `answers`, at most
-DRAWS of them and at least 3, for about SECONDS; or `unsupported`, the reason why the peer cannot be asked; or `failed`,
+DRAWS of them and at least 3, for about SECONDS, and `seconds`, how long each took; or `unsupported`, the reason why the peer cannot be asked; or `failed`,
 an error.
 """
 import json
@@ -26,10 +26,13 @@ def main(version, ask):
         line = {"id": q["id"]}
         try:
             draw = ask(q, os.path.join(folder, q["data"] + ".csv"), dsn)
-            answers, end = [], time.monotonic() + float(seconds)
+            answers, took, end = [], [], time.monotonic() + float(seconds)
             while len(answers) < int(draws) and (len(answers) < 3 or time.monotonic() < end):
-                answers.append({str(k): float(v) for k, v in draw().items()})
-            line["answers"] = answers
+                began = time.monotonic()
+                answer = draw()
+                took.append(time.monotonic() - began)
+                answers.append({str(k): float(v) for k, v in answer.items()})
+            line["answers"], line["seconds"] = answers, took
         except Unsupported as e:
             line["unsupported"] = str(e)
         except Exception as e:  # the next question may work
