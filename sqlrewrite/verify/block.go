@@ -95,7 +95,9 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 			r.columns = append(r.columns, s.star(c, t.Name)...)
 			continue
 		}
-		r.columns = append(r.columns, named{"", outputName(t), typed(s.expr(t.Val))})
+		of := *s
+		of.numbers = s.parent == nil && t.Val.GetColumnRef() != nil // an item of FROM may hand it on
+		r.columns = append(r.columns, named{"", outputName(t), typed(of.expr(t.Val))})
 	}
 	for _, c := range r.columns {
 		if of, ok := d.behind(c.v.id); ok {
@@ -229,7 +231,7 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 		v := d.choice("union", []*value{clear(a), clear(b)}, nil)
 		v.id = d.fresh()
 		v.nulls, v.constant, v.opaque = []int{v.id}, false, false
-		v.vague = a.vague || b.vague
+		v.vague, v.numeral = a.vague || b.vague, a.numeral || b.numeral
 		v.strict = a.strict && b.strict
 		if l.solid[a.id] && r.solid[b.id] {
 			both.solid[v.id] = true

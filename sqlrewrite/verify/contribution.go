@@ -30,6 +30,7 @@ type tally struct {
 	each   span  // what one row adds
 	digits int   // after the point; -1: unknown
 	count  bool  // each row adds 1
+	once   bool  // rows of one unit in one group add what one of them does
 	moves  *span // of aggregates over pieces: what one unit adds to a group in all
 	share  *share
 	row    *value // what each row adds; nil: not known

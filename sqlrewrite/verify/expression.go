@@ -33,6 +33,7 @@ type scope struct {
 	ctes    map[string]*pgquery.SelectStmt
 	group   *grouping // the outputs and HAVING of a query that aggregates; nil: rows
 	inside  bool      // the argument of an aggregate: rows again
+	numbers bool      // of units are counted
 	narrow  []narrowed
 	runs    *windows    // the windows of the query; nil: there may be none
 	reads   *[]int      // of a query in an expression: what it reads of the rows around it
@@ -176,6 +177,9 @@ func (s *scope) column(name []string) *value {
 	}
 	if s.rel != nil {
 		if v := s.rel.find(table, column); v != nil {
+			if v.numeral && !s.numbers {
+				refuse("the number of a unit, which neighbours may give otherwise")
+			}
 			if s.group != nil && !s.inside {
 				return s.group.key(v)
 			}

@@ -218,6 +218,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	if len(f.Args) != 1 {
 		refuse("an aggregate of %d arguments", len(f.Args))
 	}
+	in.numbers = name == "count" && f.AggDistinct && g.release && f.Args[0].GetColumnRef() != nil
 	x := in.expr(f.Args[0])
 	if x.moved() {
 		refuse("an aggregate over an aggregate of many units")
@@ -235,7 +236,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 		if f.AggDistinct {
 			v := d.make(int8, d.intern(op, args...))
 			v.whole, v.within = true, ranges.Of(0, 1<<40)
-			v.terms = &tally{of: g, where: where, each: ranges.Between(zero, one)}
+			v.terms = &tally{of: g, where: where, each: ranges.Between(zero, one), once: s.rel.within(d, []int{x.id}, nil)}
 			return v
 		}
 		return d.counted(g, union(where, d.present(x)))

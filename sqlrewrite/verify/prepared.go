@@ -25,8 +25,8 @@ import (
 // of the seed. *Proof.* By Lemma 0 the rows of q are, unit by unit, functions of the unit's rows; the join adds the number to each and, as id
 // is a key of units, makes no row two; as unit is another key of it, no two ids have one number. The ids that have a number are, by the second
 // text, those that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. ∎ Neighbouring
-// databases may give a unit two numbers. So no statement over a copy may name them: the column cannot be read (scan), and what a statement
-// gives is the same whatever they are.
+// databases may give a unit two numbers. So no statement over a copy names them, but in count(DISTINCT number): what a statement gives is the
+// same whatever they are, as long as no two units have one. Of the rows of one unit there is one number: it moves such a count by 1 in a group.
 //
 // A copy is a function of a seed that nobody knows, drawn anew for each; for every seed the copies of neighbours are neighbours.
 

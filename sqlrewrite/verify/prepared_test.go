@@ -30,10 +30,12 @@ func copied() (*catalog.Snapshot, []Pin) {
 // What a unit adds to statements over a copy is what key and check say, and without either it is nothing that is known.
 func TestUnsafeStatementsOverCopies(t *testing.T) {
 	const (
-		count  = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7"`
-		sum    = `SELECT COALESCE(@sum(C4("minutes", 0, 240)), 0)::@text FROM ONLY "noisegate_prepared"."visits_7"`
-		byWard = `SELECT "ward"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" GROUP BY "ward"`
-		joined = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" AS t1 JOIN ONLY "public"."shops" AS t2 ON t1."ward" = t2."shop_id"`
+		count       = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7"`
+		sum         = `SELECT COALESCE(@sum(C4("minutes", 0, 240)), 0)::@text FROM ONLY "noisegate_prepared"."visits_7"`
+		byWard      = `SELECT "ward"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" GROUP BY "ward"`
+		units       = `SELECT @count(DISTINCT "person_id")::@text FROM ONLY "noisegate_prepared"."visits_7"`
+		unitsByWard = `SELECT "ward"::@text, @count(DISTINCT "person_id")::@text FROM ONLY "noisegate_prepared"."visits_7" GROUP BY "ward"`
+		joined      = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" AS t1 JOIN ONLY "public"."shops" AS t2 ON t1."ward" = t2."shop_id"`
 	)
 	unpinned := func(change func(*Pin)) func([]Pin) {
 		return func(pins []Pin) {
@@ -64,13 +66,32 @@ func TestUnsafeStatementsOverCopies(t *testing.T) {
 		"a public table by another key": {sql: strings.Replace(joined, `t2."shop_id"`, `@length(t2."name")`, 1), groups: 1, most: 5, l1: 5, l2: 25},
 		"the number of a unit":          {sql: count + ` WHERE ("person_id" = «7»::bigint)`, groups: 1, most: 5, l1: 5, l2: 25},
 		"the order of numbers":          {sql: strings.Replace(count, `@count(*)`, `@count(@hashint8extended("person_id", 0))`, 1), groups: 1, most: 5, l1: 5, l2: 25},
-		"units by number":               {sql: strings.Replace(count, `@count(*)`, `@count(DISTINCT "person_id")`, 1), groups: 1, most: 5, l1: 5, l2: 25},
-		"no check":                      {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks = nil })},
-		"a check of more":               {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Hi = 6 })},
-		"a check of another column":     {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Column = "ward" })},
-		"no key":                        {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Keys = nil })},
-		"a rank that may be NULL":       {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[1].NotNull = false })},
-		"a unit that may be NULL":       {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[0].NotNull = false })},
+		"units":                         {sql: units, groups: 1, most: 1, l1: 1, l2: 1, proven: true},
+		"units of groups":               {sql: unitsByWard, keys: 1, groups: 5, most: 1, l1: 5, l2: 5, proven: true},
+		"units of groups, fewer":        {sql: unitsByWard, keys: 1, groups: 4, most: 1, l1: 5, l2: 5},
+		"units of groups, less in all":  {sql: unitsByWard, keys: 1, groups: 5, most: 1, l1: 4, l2: 5},
+		"units of some rows":            {sql: strings.Replace(units, `)::`, `) FILTER (WHERE "minutes" > «3»::integer)::`, 1), groups: 1, most: 1, l1: 1, l2: 1, proven: true},
+		"units by what numbers are":     {sql: strings.Replace(units, `"person_id"`, `"person_id" / «9»::bigint`, 1), groups: 1, most: 5, l1: 5, l2: 25},
+		"units of some numbers":         {sql: strings.Replace(units, `)::`, `) FILTER (WHERE "person_id" > «3»::bigint)::`, 1), groups: 1, most: 1, l1: 1, l2: 1},
+		"units of a query":              {sql: strings.Replace(units, `FROM `, `FROM (SELECT "person_id" FROM `, 1) + `) AS q`, groups: 1, most: 1, l1: 1, l2: 1, proven: true},
+		"a number of a query": {sql: strings.Replace(count, `FROM `, `FROM (SELECT "person_id" FROM `, 1) + `) AS q WHERE (q."person_id" = «7»::bigint)`,
+			groups: 1, most: 5, l1: 5, l2: 25},
+		"what a number is, of a query": {sql: strings.Replace(count, `FROM `, `FROM (SELECT "person_id" / «9»::bigint AS p FROM `, 1) + `) AS q WHERE (q.p = «7»::bigint)`,
+			groups: 1, most: 5, l1: 5, l2: 25},
+		"a number of two queries": {sql: strings.Replace(units, `FROM ONLY`, `FROM (SELECT "person_id" FROM ONLY "noisegate_prepared"."visits_7" UNION ALL SELECT "person_id" FROM ONLY`, 1) +
+			`) AS q WHERE (q."person_id" = «7»::bigint)`, groups: 1, most: 1, l1: 1, l2: 1},
+		"a number among others": {sql: strings.Replace(count, `FROM ONLY`, `FROM ONLY "public"."shops" AS s JOIN ONLY`, 1) + ` AS v ON s."shop_id" = v."ward"` +
+			` WHERE (s."shop_id" IN (SELECT x."person_id" FROM ONLY "noisegate_prepared"."visits_7" AS x))`, groups: 1, most: 5, l1: 5, l2: 25},
+		"numbers that are there":    {sql: strings.Replace(units, `DISTINCT `, ``, 1), groups: 1, most: 5, l1: 5, l2: 25},
+		"numbers added up":          {sql: strings.Replace(units, `count(DISTINCT`, `sum(DISTINCT`, 1), groups: 1, most: 1 << 60, l1: 1 << 60, l2: 1 << 60},
+		"different values":          {sql: strings.Replace(units, `person_id`, `minutes`, 1), groups: 1, most: 5, l1: 5, l2: 25, proven: true},
+		"different values, fewer":   {sql: strings.Replace(units, `person_id`, `minutes`, 1), groups: 1, most: 4, l1: 4, l2: 16},
+		"no check":                  {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks = nil })},
+		"a check of more":           {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Hi = 6 })},
+		"a check of another column": {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Column = "ward" })},
+		"no key":                    {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Keys = nil })},
+		"a rank that may be NULL":   {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[1].NotNull = false })},
+		"a unit that may be NULL":   {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[0].NotNull = false })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on, pins := copied()

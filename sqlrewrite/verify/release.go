@@ -16,7 +16,7 @@ import (
 //
 //  1. count and sum move within n·[min(A, 0), max(B, 0)];
 //  2. count(DISTINCT x): the values of one unit's rows of the group are at most n; taking them out of the union of all units' sets takes at
-//     most n values from it (**Lemma 4**).
+//     most n values from it (**Lemma 4**), and one where x follows from the unit.
 //
 // The unit's column must not be NULL on any row: the rows of nobody are left out.
 //
@@ -127,7 +127,9 @@ func (x *released) move(d *derivation, v *value, ids []int) (move, together span
 	if t.moves != nil {
 		return t.moves.WithZero(), span{}
 	}
-	if n := x.rel.rows(d, x.keys, true); n != nil {
+	if n := x.rel.rows(d, x.keys, true); t.once {
+		move = t.each.WithZero()
+	} else if n != nil {
 		move = t.each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
 	if n := x.rel.rows(d, ids, true); n != nil {

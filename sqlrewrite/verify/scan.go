@@ -61,9 +61,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 			p.equal[v.id] = pinned.MostEqual
 		}
 		p.ids = append(p.ids, v.id)
-		if t.Copy != nil && c.Name == t.Unit.Column { // numbers of units differ between neighbours: nothing may name them (Lemma 14)
-			continue
-		}
+		v.numeral = t.Copy != nil && c.Name == t.Unit.Column
 		r.columns = append(r.columns, named{alias, c.Name, v})
 	}
 	for _, key := range pin.Keys {

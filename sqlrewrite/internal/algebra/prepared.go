@@ -19,6 +19,13 @@ func (q *BoundQuery) ReadsCopy() bool {
 	return o != nil && o.Prepared
 }
 
+// CountsEveryUnit reports whether a query asks of a prepared copy how many units there are, and nothing else. A copy has a row of each.
+func (q *BoundQuery) CountsEveryUnit() bool {
+	scan := q.CopyOf()
+	return scan != nil && q.Source.Node == FromItem(scan) && len(q.Keys) == 0 && q.Where == nil && len(q.Statistics) == 1 &&
+		q.Statistics[0].Kind == CountUnits && q.Statistics[0].Filter == nil
+}
+
 func copyIn(n FromItem) (found *Scan, plain bool) {
 	switch n := n.(type) {
 	case *Scan:

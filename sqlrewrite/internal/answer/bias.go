@@ -16,7 +16,7 @@ import (
 // biasOf is the bias of one release.
 func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
 	p = p.Home(r)
-	capped := capsRows(p) || p.Bounding.MostRank > 0 && r.Statistic.Kind != algebra.CountUnits // a copy has a row of every unit
+	capped := capsRows(p) || p.Bounding.MostRank > 0 && !p.Query.CountsEveryUnit()
 	groups, rows := capped || p.Bounding.Kind == stability.KeptKeys, capped || p.Bounding.Kind != stability.Flat
 	switch r.Statistic.Kind {
 	case algebra.CountUnits:

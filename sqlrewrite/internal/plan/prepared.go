@@ -1,9 +1,15 @@
 package plan
 
-import "math/big"
+import (
+	"math"
+	"math/big"
+
+	"noisegate.example/mechanisms"
+)
 
 // ErrsNoMoreThan reports whether every release of p has a half-width of at most that of the same release of another plan of the question.
-// Plans with a selection are not compared.
+// Of selections that choose in one way, the one errs less in which a unit's rows are worth less of its price; of two sets of private
+// keys, the one that shows groups of fewer units, as [shownAt] has it.
 func (p *Plan) ErrsNoMoreThan(other *Plan) bool {
 	if p.Several != nil || other.Several != nil {
 		blocks, others := p.Different(), other.Different()
@@ -14,13 +20,19 @@ func (p *Plan) ErrsNoMoreThan(other *Plan) bool {
 		}
 		return true
 	}
-	if len(p.Releases) != len(other.Releases) || p.PartitionSelection != nil || other.PartitionSelection != nil {
+	if len(p.Releases) != len(other.Releases) || p.Query.Private() && p.shownFrom() > other.shownFrom() {
 		return false
 	}
 	for i, r := range p.Releases {
 		o := other.Releases[i]
-		if r.Selection != nil || o.Selection != nil || r.Statistic.Kind != o.Statistic.Kind {
+		if r.Statistic.Kind != o.Statistic.Kind || (r.Selection != nil) != (o.Selection != nil) {
 			return false
+		}
+		if r.Selection != nil {
+			if !r.choosesNoWorse(o) {
+				return false
+			}
+			continue
 		}
 		mine := new(big.Rat).Mul(new(big.Rat).SetInt(r.HalfWidth(comparedAt)), r.Unit)
 		if mine.Cmp(new(big.Rat).Mul(new(big.Rat).SetInt(o.HalfWidth(comparedAt)), o.Unit)) > 0 {
@@ -28,4 +40,34 @@ func (p *Plan) ErrsNoMoreThan(other *Plan) bool {
 		}
 	}
 	return true
+}
+
+// choosesNoWorse compares two selections of the same statistic: all that candidates beside the best have is the rows of one unit, over ε.
+func (r Release) choosesNoWorse(o Release) bool {
+	if r.Selection.By != o.Selection.By || (r.Selection.Top != nil) != (o.Selection.Top != nil) {
+		return false
+	}
+	mine := new(big.Int).Mul(r.PerGroup, big.NewInt(int64(o.Selection.price())))
+	return mine.Cmp(new(big.Int).Mul(o.PerGroup, big.NewInt(int64(r.Selection.price())))) <= 0
+}
+
+// price is what one candidate is chosen for.
+func (c *Selection) price() mechanisms.PicoEpsilon {
+	if c.Top != nil {
+		return c.Mechanism.Loss().Epsilon
+	}
+	return c.Epsilon
+}
+
+// shownFrom is how many units, or counted rows, a group with private keys needs to be shown.
+func (p *Plan) shownFrom() int64 {
+	if p.PartitionSelection != nil {
+		return p.PartitionSelection.Mechanism.ShownAt(shownAt)
+	}
+	for _, r := range p.Releases {
+		if r.Shown != nil {
+			return r.Shown.ShownAt(shownAt)
+		}
+	}
+	return math.MaxInt64
 }

@@ -240,7 +240,7 @@ func (p *Plan) countsGroups(release int) bool {
 	switch {
 	case m.Filter != nil:
 		return false
-	case m.Kind == algebra.CountRows && p.Bounding.MaxTotal > 0: // a unit's share of a group may be none of its rows
+	case m.Kind == algebra.CountRows && p.Bounding.MaxTotal > 0 && p.Bounding.MostRank == 0: // a unit's share may be none of its rows
 		return false
 	case m.Kind != algebra.CountUnits && m.Kind != algebra.CountRows:
 		return false

@@ -21,12 +21,12 @@ func (p *StatementPrinter) fromWhere(keys []string, late bool) (joins bool) {
 		}
 		return p.domainFilter(keys)
 	}
-	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (owned, groups string) { return p.notNullUnit(), domain() })
+	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (owned, groups string) { return p.owned(), domain() })
 	if !ok && !late {
 		from = p.from()
 	}
 	if !ok {
-		where = joinConditions([]string{p.notNullUnit(), p.RowFilter(), domain()})
+		where = joinConditions([]string{p.owned(), p.RowFilter(), domain()})
 	}
 	if !ok && late {
 		from = p.from()

@@ -94,7 +94,7 @@ func (p *StatementPrinter) flat() {
 		outputs = append(outputs, asTextSQL(p.total(m)))
 	}
 	if p.part.Units {
-		outputs = append(outputs, asTextSQL("pg_catalog.count(*)"))
+		outputs = append(outputs, asTextSQL(p.count(algebra.Statistic{Kind: algebra.CountUnits})))
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
 	domain := func() string {
@@ -103,11 +103,10 @@ func (p *StatementPrinter) flat() {
 		}
 		return ""
 	}
-	owned := func() string { return joinConditions([]string{p.notNullUnit(), p.onlyRanked()}) }
-	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (string, string) { return owned(), domain() })
+	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (string, string) { return p.owned(), domain() })
 	if !ok {
 		from = p.from()
-		where = joinConditions([]string{owned(), p.RowFilter(), domain()})
+		where = joinConditions([]string{p.owned(), p.RowFilter(), domain()})
 	}
 	p.clause("\nFROM ", from)
 	p.clause("\nWHERE ", where)
@@ -299,6 +298,11 @@ func (p *StatementPrinter) unitKey() string {
 	return p.Key(algebra.Column{Of: unit})
 }
 
+// owned leaves the rows that belong to a unit, and of a copy those that count.
+func (p *StatementPrinter) owned() string {
+	return joinConditions([]string{p.notNullUnit(), p.onlyRanked()})
+}
+
 // notNullUnit drops rows without a unit: nobody's privacy would bound them. A NOT NULL of the policy's day proves nothing: it may
 // have been dropped since, and an inheriting table need not have it.
 func (p *StatementPrinter) notNullUnit() string {
@@ -406,8 +410,10 @@ func (p *StatementPrinter) filterClause(m algebra.Statistic) string {
 
 // count is the number of rows of a group that a statistic looks at.
 func (p *StatementPrinter) count(m algebra.Statistic) string {
-	switch m.Kind {
-	case algebra.CountRows, algebra.CountUnits:
+	switch {
+	case m.Kind == algebra.CountUnits && p.bounding.MostRank > 0 && !p.Q.CountsEveryUnit(): // a unit may have several rows
+		return "pg_catalog.count(DISTINCT " + p.field(p.Q.Source.Owner()) + ")" + p.filterClause(m)
+	case m.Kind == algebra.CountRows, m.Kind == algebra.CountUnits:
 		return "pg_catalog.count(*)" + p.filterClause(m)
 	default:
 		return "pg_catalog.count(" + p.operand(m.X) + ")" + p.filterClause(m)

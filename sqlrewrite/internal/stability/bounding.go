@@ -199,6 +199,8 @@ func (s Bounding) BoundsTotal(m algebra.Statistic) bool {
 	switch m.Kind {
 	case algebra.CountRows, algebra.CountValues, algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
 		return s.MaxTotal > 0
+	case algebra.CountDistinct: // of a copy's rows, each of which has one value
+		return s.MostRank > 0
 	default:
 		return false
 	}

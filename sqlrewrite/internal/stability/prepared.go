@@ -16,7 +16,7 @@ var errLive = errors.New("stability: the query has no bound over a prepared copy
 // all. Its errors are internal.
 func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	scan := q.CopyOf()
-	if scan == nil || q.Private() || q.Top > 0 || q.Pairs != nil && q.Pairs.Cmp(big.NewInt(1)) > 0 {
+	if scan == nil || q.Pairs != nil && q.Pairs.Cmp(big.NewInt(1)) > 0 {
 		return Bounding{}, fault.Internal(errLive)
 	}
 	if len(q.Keys) > 0 && (asked.MaxRows > 0 || asked.MaxGroups > 0) { // bounds of each group are asked for
@@ -31,20 +31,14 @@ func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 			m = min(m, bound)
 		}
 	}
-	for _, s := range q.Statistics {
-		switch s.Kind {
-		case algebra.CountRows, algebra.CountValues, algebra.SumSteps, algebra.SumCentred, algebra.SumProducts:
-		case algebra.CountUnits: // every unit has a row of the first rank, and one only
-			if len(q.Statistics) > 1 || len(q.Keys) > 0 || q.Where != nil || s.Filter != nil || q.Source.Node != algebra.FromItem(scan) {
-				return Bounding{}, fault.Internal(errLive)
-			}
-			m = 1
-		default:
-			return Bounding{}, fault.Internal(errLive)
-		}
+	if q.CountsEveryUnit() { // each has a row of the first rank, and one only
+		m = 1
 	}
-	groups := int64(1)
-	if len(q.Keys) > 0 {
+	groups := m
+	switch {
+	case len(q.Keys) == 0:
+		groups = 1
+	case !q.Private():
 		groups = max(min(m, scalar.ClampInt64(q.PublicTuples())), 1)
 	}
 	return Bounding{Kind: Flat, MaxRows: m, MaxGroups: groups, MaxTotal: m, MaxValues: m, MostRank: m}, nil
