@@ -21,6 +21,7 @@ type ClusterRequest struct {
 	// Weights are public: what half of a column's range counts in distances, by the column's text; 1 when absent.
 	Weights map[string]Decimal `json:"weights,omitempty"`
 	MaxRows *int64             `json:"max_rows,omitempty"` // tightens the policy's bound
+	AtMost  *Price             `json:"at_most,omitempty"`  // the most that it may be charged
 }
 
 // ClusterResponse is the answer to POST /v1/cluster.

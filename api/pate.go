@@ -78,6 +78,7 @@ type LabelRequest struct {
 	Student           map[string][]Decimal `json:"student,omitempty"`
 	StudentConfidence Decimal              `json:"student_confidence,omitempty"` // interactive: above it the student's own label stands
 	Return            string               `json:"return,omitempty"`             // label (default) or histogram
+	AtMost            *Price               `json:"at_most,omitempty"`            // the most that the worst case may be charged
 }
 
 // LabelResponse is the answer to POST /v1/pate/{ensemble}/labels.

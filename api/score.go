@@ -23,6 +23,7 @@ type ScoreRequest struct {
 	Weights    map[string]Decimal `json:"weights,omitempty"`
 	Confidence *float64           `json:"confidence,omitempty"` // level of the intervals; 0.95 when absent
 	MaxRows    *int64             `json:"max_rows,omitempty"`   // tightens the policy's bound
+	AtMost     *Price             `json:"at_most,omitempty"`    // the most that it may be charged
 }
 
 // ScoreResponse is the answer to POST /v1/cluster/score.

@@ -49,6 +49,16 @@ type QueryRequest struct {
 	Version string `json:"version,omitempty"`
 	// Plan is a registered plan whose next slots pay for the query, one for each release: it goes without a price.
 	Plan string `json:"plan,omitempty"`
+	// AtMost is the most that the request may be charged; above it the request is refused, free. It is no part of the question.
+	AtMost *Price `json:"at_most,omitempty"`
+}
+
+// Price is the most that a request may be charged: Epsilon, Rho or both, and Delta, which is 0 when absent. The comparison is exact. What
+// has no finite ε, as Gaussian noise, is above every Epsilon. A request that was paid for before is free, whatever the price.
+type Price struct {
+	Epsilon Decimal `json:"epsilon,omitempty"`
+	Rho     Decimal `json:"rho,omitempty"`
+	Delta   Decimal `json:"delta,omitempty"`
 }
 
 // PlanRequest is the body of POST /v1/plans: an ordered list of noises that is paid for at once, for less than its parts.
@@ -56,6 +66,7 @@ type PlanRequest struct {
 	Dataset    string          `json:"dataset"`
 	Delta      Decimal         `json:"delta"` // at which the list is priced; above 0
 	Mechanisms []PlanMechanism `json:"mechanisms"`
+	AtMost     *Price          `json:"at_most,omitempty"` // the most that the list may be charged
 }
 
 // PlanMechanism is a number of equal slots.

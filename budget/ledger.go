@@ -138,6 +138,8 @@ type Charge struct {
 	// that exist keep the limit they have.
 	Accounts []Account
 	Loss     mechanisms.Loss
+	// Ceiling is the most that Loss may be; nil: whatever the accounts admit. A replay is free and has none.
+	Ceiling *Ceiling
 	// Mechanisms are the parameters of every release in the charge, so that any accountant can recompute it later.
 	Mechanisms []mechanisms.Parameters
 	// Fingerprint identifies the question: analyst's canonical query, parameters and dataset version. The same analyst asking the same

@@ -71,7 +71,7 @@ func (p Accounts) With(shared budget.Balance) Accounts {
 func (p Accounts) CheckFloor(what string, l mechanisms.Loss) error { return p.floor.check(what, l) }
 
 // bill is a charge to the accounts.
-func (p Accounts) bill(charge budget.Charge) bill { return bill{charge, p.failures} }
+func (p Accounts) bill(charge budget.Charge) bill { return bill{charge, p.failures, p.due} }
 
 // tolerated is how many failures of an analyst within a day a policy puts up with.
 func tolerated(snapshot *catalog.Snapshot) int64 {
@@ -92,7 +92,7 @@ func (p Accounts) limit() budget.Limit { return p.Own().Limit }
 //
 // A limit that a steward set counts instead of the policy's, also where the policy has no line. A caller with neither a
 // group's account nor an own one has no budget. It changes nothing: limits of the policy that changed since an account was
-// opened are due, and written by [Service.enforce] before anything is charged.
+// opened are due, and written by [meter.enforce] before anything is charged.
 func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (Accounts, error) {
 	ids := []budget.AccountID{{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}}
 	for _, group := range who.Groups {
@@ -205,17 +205,6 @@ func (s *Service) inForce(balance budget.Balance, isOpen bool, line *catalog.Bud
 	}
 	balance.Account = budget.Account{ID: balance.ID, Limit: limit, Origin: budget.FromPolicy, Version: version}
 	return balance, true, nil
-}
-
-// enforce writes the limits that are due: a policy that lowers a cap works from the next charge on. Estimates, views and requests
-// that are refused before a charge write nothing.
-func (s *Service) enforce(ctx context.Context, p Accounts) error {
-	for _, account := range p.due {
-		if err := s.ledger.SetLimit(ctx, "policy", account); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // limits are those that lines of policies give. A line never changes, and deriving its limit (the ρ of an ε and a δ)

@@ -77,6 +77,9 @@ func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
 	if halted, err := m.halted(ctx, b); err != nil || halted.Replayed {
 		return halted, err
 	}
+	if err := m.enforce(ctx, b); err != nil {
+		return Receipt{}, err
+	}
 	charge := b.Charge
 	outcome, err := within(ctx, func(ctx context.Context) (budget.Outcome, error) { return m.ledger.Reserve(ctx, charge) })
 	if err != nil {
@@ -121,27 +124,46 @@ func (f Finish[T]) run(ctx context.Context) (ended[T], error) {
 	return ended[T]{answer, spent}, err
 }
 
-// bill is a charge and the failures that the policy tolerates of whoever pays it.
+// bill is a charge, the failures that the policy tolerates of whoever pays it, and the accounts whose limits the ledger does not have yet.
 type bill struct {
 	budget.Charge
 	maxFailures int64
+	due         []budget.Account
+}
+
+// enforce writes the limits that are due: a policy that lowers a cap works from the next charge on. Estimates, views and requests
+// that are refused before a charge write nothing.
+func (m meter) enforce(ctx context.Context, b bill) error {
+	for _, account := range b.due {
+		if err := m.ledger.SetLimit(ctx, budget.ByPolicy, account); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // halted gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for
-// them; neither to others. Failures of questions that run at the same time are not known yet: there are at most as many
-// of these as an analyst has places.
+// them, and to one whose request may not be charged so much; neither to others. Failures of questions that run at the same time are
+// not known yet: there are at most as many of these as an analyst has places.
 func (m meter) halted(ctx context.Context, b bill) (Receipt, error) {
 	failures, err := m.failures(ctx, b.Dataset, b.Analyst)
-	if err != nil || failures < b.maxFailures {
+	if err != nil {
 		return Receipt{}, err
 	}
-	b.Shared = false // what others bought is not shown any more
+	refusal := b.OverCeiling()
+	if failures >= b.maxFailures {
+		refusal = fault.BudgetFailures(failures)
+	}
+	if refusal == nil {
+		return Receipt{}, nil
+	}
+	b.Shared = false // what others bought is not shown
 	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return m.ledger.Replay(ctx, b.Charge) })
 	switch {
 	case err != nil:
 		return Receipt{}, err
 	case stored == nil:
-		return Receipt{}, fault.BudgetFailures(failures)
+		return Receipt{}, refusal
 	default:
 		return replayOf(stored), nil
 	}

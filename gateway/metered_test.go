@@ -244,7 +244,8 @@ func TestAbandonedChargesAreSpent(t *testing.T) {
 // atOnce is metered without boundaries, for work that leaves nothing to finish.
 func atOnce[T any](ctx context.Context, m meter, charge budget.Charge,
 	work func(context.Context) (T, mechanisms.Loss, error)) (Receipt, error) {
-	return metered(ctx, m, &Schedule{clock: SystemClock{}}, bill{charge, 5}, func(ctx context.Context) (Finish[T], error) {
+	b := bill{Charge: charge, maxFailures: 5}
+	return metered(ctx, m, &Schedule{clock: SystemClock{}}, b, func(ctx context.Context) (Finish[T], error) {
 		answer, spent, err := work(ctx)
 		return done(answer, spent), err
 	})

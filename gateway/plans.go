@@ -50,6 +50,9 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err != nil {
 		return nil, err
 	}
+	if charge.Ceiling, err = CeilingOf(r.AtMost); err != nil {
+		return nil, err
+	}
 	if err := accounts.floor.checkSlots(charge.Registers); err != nil {
 		return nil, err
 	}
@@ -58,6 +61,7 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 			return nil, err
 		}
 	}
+	r.AtMost = nil // no part of what the key stands for
 	request, err := json.Marshal(r.PlanRequest)
 	if err != nil {
 		return nil, fault.Internal(err)
@@ -65,9 +69,6 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = s.newID(s.clock.Now()), r.Dataset, who.Subject, accounts.All()
 	charge.Fingerprint = sha256.Sum256([]byte("registering " + charge.ID)) // two plans may be alike
 	charge.IdempotencyKey, charge.RequestDigest, charge.Request = r.IdempotencyKey, sha256.Sum256(request), request
-	if err := s.enforce(ctx, accounts); err != nil {
-		return nil, err
-	}
 	paid, err := metered(ctx, s.meter, s.unscheduled(), accounts.bill(charge), func(context.Context) (Finish[struct{}], error) {
 		return done(struct{}{}, charge.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
 	})

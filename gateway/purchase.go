@@ -22,9 +22,6 @@ type Purchase struct {
 // works from this charge on.
 func Buy[T any](ctx context.Context, s *Service, tick *Schedule, p Purchase,
 	work func(context.Context) (Finish[T], error)) (Receipt, error) {
-	if err := s.enforce(ctx, p.Accounts); err != nil {
-		return Receipt{}, err
-	}
 	p.Delay.plus(&p.Charge)
 	p.Delay.put(tick)
 	return metered(ctx, s.meter, tick, p.Accounts.bill(p.Charge), work)

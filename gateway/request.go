@@ -235,6 +235,30 @@ func readDelta(r api.QueryRequest, o *sqlrewrite.Options) error {
 	return nil
 }
 
+// CeilingOf reads the most that a request may be charged; nil for none.
+func CeilingOf(p *api.Price) (*budget.Ceiling, error) {
+	if p == nil {
+		return nil, nil
+	}
+	c := &budget.Ceiling{}
+	for _, amount := range []struct {
+		text api.Decimal
+		to   **big.Rat
+	}{{p.Epsilon, &c.Epsilon}, {p.Rho, &c.Rho}, {p.Delta, &c.Delta}} {
+		if amount.text == "" {
+			continue
+		}
+		var err error
+		if *amount.to, err = mechanisms.ParseDecimal(string(amount.text)); err != nil {
+			return nil, wrongAtMost()
+		}
+	}
+	if c.Epsilon == nil && c.Rho == nil {
+		return nil, wrongAtMost()
+	}
+	return c, nil
+}
+
 func readPrice(r api.QueryRequest, o *sqlrewrite.Options) error {
 	given := 0
 	for _, is := range []bool{r.Epsilon != "", r.Rho != "", len(r.MaxError) > 0} {
@@ -274,6 +298,8 @@ func WrongType(field string) error {
 		return wrongDelta()
 	case "max_error":
 		return wrongMaxError()
+	case "at_most":
+		return wrongAtMost()
 	case "weights":
 		return wrongWeights()
 	case "params":
@@ -313,6 +339,10 @@ func wrongDelta() error {
 
 func wrongMaxError() error {
 	return fault.RequestMaxError("an object with a positive decimal number for each output it names")
+}
+
+func wrongAtMost() error {
+	return fault.RequestAtMost(`an object with epsilon or rho, and delta where one may be charged, such as {"epsilon": "0.1", "delta": "1e-9"}`)
 }
 
 func wrongWeights() error {

@@ -228,9 +228,6 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 			return nil, Receipt{}, err
 		}
 	}
-	if err := s.enforce(ctx, q.accounts); err != nil {
-		return nil, Receipt{}, err
-	}
 	if q.data.Distributed() {
 		if err := q.plan.Distribute(); err != nil {
 			return nil, Receipt{}, err
@@ -295,6 +292,10 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
+	ceiling, err := CeilingOf(r.AtMost)
+	if err != nil {
+		return nil, err
+	}
 	data := s.datasets[r.Dataset].Data
 	delay, untimed := s.Timing(snapshot, accounts)
 	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), sqlrewrite.Options{Proofs: &s.proofs, Now: s.clock.Now()})
@@ -315,15 +316,15 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	request, err := json.Marshal(r.QueryRequest)
+	request, err := storedRequest(r.QueryRequest)
 	if err != nil {
-		return nil, fault.Internal(err)
+		return nil, err
 	}
 	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: dataVersion, version: version,
 		every: every, latest: snapshot.RefreshCharges || r.Version == versionLatest,
 		shares: snapshot.ShareReleases, charge: budget.Charge{
 			ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
-			Loss: plan.Loss(), Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
+			Loss: plan.Loss(), Ceiling: ceiling, Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
 			IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: shares,
 		}}
 	if !plan.NeedsData() { // keys of public domains alone: no row is read, there is no time to hide and nothing for a floor to bound
@@ -346,14 +347,33 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 			q.charge.Loss, q.refusal = accounts.floor.charged(q.charge.Loss), accounts.Takes(lossesOf(plan)...)
 		}
 	}
+	q.complete(untimed, only)
+	return q, nil
+}
+
+// complete adds the delay to the charge, and why the question is refused: untimed where it cannot be delayed, only where it asks for what
+// its table is not asked for.
+func (q *prepared) complete(untimed, only error) {
 	q.delay.plus(&q.charge)
+	if q.charge.OverCeiling() != nil { // else whether it is refused would tell what others bought
+		q.charge.Shared = false
+	}
 	if q.refusal == nil {
 		q.refusal = untimed
 	}
 	if only != nil { // what was bought before it was so is given again
 		q.refusal = only
 	}
-	return q, nil
+}
+
+// storedRequest is a request as the ledger keeps it. at_most is no part of the question: whoever asks again may name another.
+func storedRequest(r api.QueryRequest) (json.RawMessage, error) {
+	r.AtMost = nil
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fault.Internal(err)
+	}
+	return text, nil
 }
 
 // Snapshot is the policy in force of a dataset. Its errors are request/missing-field, policy/unknown-dataset and

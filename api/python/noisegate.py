@@ -63,7 +63,8 @@ class Client:
 
     def query(self, sql, *, dataset=None, params=None, key=None, **settings):
         """Ask, pay, and get an Answer. Settings are those of POST /v1/query: epsilon, rho, max_error, delta, confidence,
-        mechanism, ... Numbers may be strings, decimals or floats. A request whose connection breaks is sent again under
+        mechanism, ... Numbers may be strings, decimals or floats; at_most={"epsilon": 0.1, "delta": 1e-9} is the most that
+        may be charged. A request whose connection breaks is sent again under
         its key, and waits for the first one if that still runs: it is answered once and charged once."""
         body = self._body(sql, dataset, params, settings)
         return Answer(self._call("POST", "/v1/query", json=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}, again=True))
@@ -106,7 +107,7 @@ class Client:
                 continue
             if name in exact:
                 value = _exact(value)
-            elif name in ("max_error", "weights"):
+            elif name in ("max_error", "weights", "at_most"):
                 value = {output: _exact(bound) for output, bound in value.items()}
             body[name] = value
         return body

@@ -2,6 +2,7 @@ package budgettest
 
 import (
 	"math"
+	"math/big"
 	"strings"
 
 	"noisegate.example/budget"
@@ -320,4 +321,25 @@ func testLoweredLimitBlocks(f *fixture) {
 		f.Fatal(err)
 	}
 	f.reserve(f.charge(gaussian(1), own))
+}
+
+// A charge above its ceiling changes nothing; a replay of what was bought is free, and has none.
+func testCeilings(f *fixture) {
+	own := analystAccount("ana", f.limit(budget.Pure, "1", ""))
+	most := func(epsilon int64) *budget.Ceiling { return &budget.Ceiling{Epsilon: big.NewRat(epsilon, 1000)} }
+	dear := f.charge(pure(100), own)
+	dear.Ceiling = most(99)
+	f.refused(dear, fault.CodeBudgetOverAtMost)
+	noEpsilon := f.charge(gaussian(1), own)
+	noEpsilon.Ceiling = most(1000_000)
+	f.refused(noEpsilon, fault.CodeBudgetOverAtMost)
+	exact := f.charge(pure(100), own)
+	exact.Ceiling = most(100)
+	f.settle(f.reserve(exact), pure(100))
+	again := f.sameQuestion(exact)
+	again.Ceiling = most(0)
+	f.replayed(again)
+	last := f.charge(pure(1000), own)
+	last.Ceiling = most(1000)
+	f.refused(last, fault.CodeBudgetExhausted)
 }

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"AllAccountsOrNone", testAllAccountsOrNone},
 		{"SharedBalancesStaySecret", testSharedBalancesStaySecret},
 		{"PerQueryCap", testPerQueryCap},
+		{"Ceilings", testCeilings},
 		{"ReplayOnly", testReplayOnly},
 		{"NoAccount", testNoAccount},
 		{"A71_ExtremeLosses", testExtremeLosses},

@@ -145,8 +145,30 @@ func onlyDataset(ctx context.Context, client *api.Client) (string, error) {
 	return "", usage(fmt.Errorf("which dataset? --dataset is one of: %s", strings.Join(names, ", ")))
 }
 
+// atMostFlag is the most that a request may be charged.
+type atMostFlag struct {
+	AtMost *ceilingText `help:"Refuse, free, what would be charged more: epsilon=E or rho=R, and delta=D, which is 0 when absent." placeholder:"epsilon=E,delta=D"`
+}
+
+// ceilingText is a price as a flag.
+type ceilingText api.Price
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (p *ceilingText) UnmarshalText(text []byte) error {
+	to := map[string]*api.Decimal{"epsilon": &p.Epsilon, "rho": &p.Rho, "delta": &p.Delta}
+	for part := range strings.SplitSeq(string(text), ",") {
+		currency, amount, _ := strings.Cut(part, "=")
+		if to[currency] == nil || *to[currency] != "" || amount == "" {
+			return errors.New("a price is epsilon=E or rho=R, and delta=D, each once")
+		}
+		*to[currency] = api.Decimal(amount)
+	}
+	return nil
+}
+
 type queryCommand struct {
 	IdempotencyKey string `help:"Name of the request: repeating it gives the first answer, free." placeholder:"KEY"`
+	atMostFlag
 	questionFlags
 }
 
@@ -159,6 +181,7 @@ func (c *queryCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	request.AtMost = (*api.Price)(c.AtMost)
 	answer, err := client.Query(ctx, request, c.IdempotencyKey)
 	if ctx.Err() != nil {
 		return errors.New("interrupted: the question may have been paid for; asking it again then shows its answer, free")

@@ -19,7 +19,7 @@ type clusterCommand struct {
 func (c *clusterCommand) request() api.ClusterRequest {
 	return api.ClusterRequest{Dataset: c.Dataset, From: c.From, Where: c.Where, Columns: c.Columns, K: c.K, Iterations: c.Iterations,
 		Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta), Weights: decimals(c.Weights),
-		MaxRows: c.MaxRows}
+		MaxRows: c.MaxRows, AtMost: (*api.Price)(c.AtMost)}
 }
 
 // decimals are numbers by name, as they are written; nil for none.

@@ -22,7 +22,8 @@ type fitCommand struct {
 func (c *fitCommand) request() api.FitRequest {
 	r := api.FitRequest{Dataset: c.Dataset, From: c.From, Where: c.Where, Target: c.Target, Model: c.Model, Method: c.Method,
 		Iterations: c.Iterations, Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta),
-		Confidence: c.Confidence, MaxRows: c.MaxRows, Weights: decimals(c.Weights)}
+		Confidence: c.Confidence, MaxRows: c.MaxRows, Weights: decimals(c.Weights),
+		AtMost: (*api.Price)(c.AtMost)}
 	for _, f := range c.Features {
 		r.Features = append(r.Features, api.FitFeature{Column: f})
 	}

@@ -18,6 +18,7 @@ type modelFlags struct {
 	MaxRows        *int64 `help:"At most that many rows per person; tightens the policy's bound." placeholder:"N"`
 	Estimate       bool   `help:"Show the price and the expected noise instead. Free."`
 	IdempotencyKey string `help:"Name of the request: repeating it gives the first answer, free." placeholder:"KEY"`
+	atMostFlag
 	gatewayFlags
 }
 

@@ -115,6 +115,7 @@ type pateLabelCommand struct {
 	BuyWith        string   `help:"With --estimate: how many labels does this epsilon buy?" placeholder:"E"`
 	Delta          string   `help:"With --estimate: the delta at which rho is shown as epsilon." placeholder:"D"`
 	IdempotencyKey string   `help:"Name of the request: repeating it is charged once." placeholder:"KEY"`
+	atMostFlag
 	mechanismFlags
 	gatewayFlags
 }
@@ -141,7 +142,8 @@ func (c *pateLabelCommand) run(ctx context.Context, a *app) error {
 	answer, err := client.Labels(ctx, c.Ensemble, api.LabelRequest{Queries: q.queries, Mechanism: c.Mechanism,
 		NoiseScale: api.Decimal(c.NoiseScale),
 		Sigma:      api.Decimal(c.Sigma), Sigma1: api.Decimal(c.Sigma1), Sigma2: api.Decimal(c.Sigma2), Threshold: api.Decimal(c.Threshold),
-		Gamma: api.Decimal(c.Gamma), StudentConfidence: api.Decimal(c.StudentConfidence), Student: q.student, Return: c.Return}, c.IdempotencyKey)
+		Gamma: api.Decimal(c.Gamma), StudentConfidence: api.Decimal(c.StudentConfidence), Student: q.student, Return: c.Return,
+		AtMost: (*api.Price)(c.AtMost)}, c.IdempotencyKey)
 	if err != nil {
 		return a.refused(c.JSON, "", err)
 	}

@@ -21,7 +21,7 @@ type scoreCommand struct {
 func (c *scoreCommand) request() (api.ScoreRequest, error) {
 	r := api.ScoreRequest{Dataset: c.Dataset, From: c.From, Where: c.Where, Columns: c.Columns, Score: c.Score,
 		Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta), Weights: decimals(c.Weights),
-		Confidence: c.Confidence, MaxRows: c.MaxRows}
+		Confidence: c.Confidence, MaxRows: c.MaxRows, AtMost: (*api.Price)(c.AtMost)}
 	for _, text := range c.Centers {
 		var centre []float64
 		for number := range strings.SplitSeq(text, ",") {

@@ -36,6 +36,7 @@ type order struct {
 	what, dataset, key string // what is ordered, of which dataset, under which Idempotency-Key
 	name               string // what it is cancelled by where there is no key; see [gateway.Request]
 	request            any    // as it is kept in the ledger
+	atMost             *api.Price
 	once               string // what takes one pass over the rows instead
 	plan               func(*catalog.Snapshot, gateway.Accounts) (product, error)
 }
@@ -130,13 +131,17 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*pr
 	if q.data.Distributed() {
 		return nil, fault.FitDistributed()
 	}
+	ceiling, err := gateway.CeilingOf(o.atMost)
+	if err != nil {
+		return nil, err
+	}
 	request, err := json.Marshal(o.request)
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
 	q.charge = budget.Charge{
 		ID: s.newID(s.clock.Now()), Dataset: o.dataset, Analyst: who.Subject, Accounts: q.accounts.All(),
-		Loss: q.product.Loss(), Mechanisms: q.product.Mechanisms(), Fingerprint: q.product.Fingerprint(),
+		Loss: q.product.Loss(), Ceiling: ceiling, Mechanisms: q.product.Mechanisms(), Fingerprint: q.product.Fingerprint(),
 		IdempotencyKey: o.key, RequestDigest: sha256.Sum256(append([]byte(o.what+" "), request...)), Request: request,
 	}
 	if q.refusal = q.refused(untimed); q.refusal == nil {

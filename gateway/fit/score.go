@@ -24,7 +24,9 @@ func (s *Service) Score(ctx context.Context, who auth.Principal, r Request[api.S
 }
 
 func (s *Service) scoreOrder(r Request[api.ScoreRequest]) order {
-	return order{what: "score", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body,
+	most := r.Body.AtMost
+	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
+	return order{what: "score", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
 			plan, err := s.scoring(r.Body, snapshot, accounts)
 			if err != nil {

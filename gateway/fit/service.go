@@ -66,7 +66,9 @@ func (s *Service) Fit(ctx context.Context, who auth.Principal, r Request[api.Fit
 }
 
 func (s *Service) fitOrder(r Request[api.FitRequest]) order {
-	return order{what: "fit", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body,
+	most := r.Body.AtMost
+	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
+	return order{what: "fit", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: `ask for the method "moments", or for 1 iteration`,
 		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
 			plan, err := s.plan(r.Body, snapshot, accounts)

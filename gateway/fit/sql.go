@@ -162,7 +162,7 @@ func unused(r api.QueryRequest) string {
 
 func (s *Service) regressionOf(r api.QueryRequest, m *statement.Model) *asked {
 	body := api.FitRequest{Dataset: r.Dataset, From: m.From, Where: m.Where, Target: m.Target, Model: string(sqlrewrite.FitLinear),
-		Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows}
+		Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows, AtMost: r.AtMost}
 	if m.Function == statement.LogisticRegression {
 		body.Model = string(sqlrewrite.FitLogistic)
 	}
@@ -193,7 +193,7 @@ func (s *Service) regressionOf(r api.QueryRequest, m *statement.Model) *asked {
 
 func (s *Service) groupsOf(r api.QueryRequest, m *statement.Model) *asked {
 	body := api.ClusterRequest{Dataset: r.Dataset, From: m.From, Where: m.Where, Columns: m.Expressions, K: m.Centres,
-		Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows}
+		Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows, AtMost: r.AtMost}
 	return &asked{order: s.clusterOrder(Request[api.ClusterRequest]{Body: body}), column: m.Column,
 		model: func(kept *stored) any {
 			if kept.Clusters == nil {

@@ -102,6 +102,7 @@ type batch struct {
 	bought    map[int]bool    // of keys: paid for by this request
 	shares    bool            // what others paid for is free for the caller
 	accounts  gateway.Accounts
+	ceiling   *budget.Ceiling
 	digest    [32]byte       // of the request, for its Idempotency-Key
 	key       string         // its Idempotency-Key
 	delay     *gateway.Delay // that whoever has votes read pays for
@@ -123,16 +124,21 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	if err != nil {
 		return nil, err
 	}
+	body := r.LabelRequest
+	body.AtMost = nil // no part of what the key stands for
 	digest, err := json.Marshal(struct {
 		Version int64
 		Body    api.LabelRequest
-	}{version.ID, r.LabelRequest})
+	}{version.ID, body})
 	if err != nil {
 		return nil, fault.Internal(err)
 	}
 	b := &batch{who: who, version: version, mode: mode, request: r.Queries, keys: once(r.Queries), bought: map[int]bool{},
 		digest: sha256.Sum256(digest), key: r.IdempotencyKey}
 	if err := b.readStudents(r.Student); err != nil {
+		return nil, err
+	}
+	if b.ceiling, err = gateway.CeilingOf(r.AtMost); err != nil {
 		return nil, err
 	}
 	if b.accounts, b.shares, err = s.labelAccounts(ctx, who, version); err != nil {
@@ -283,7 +289,7 @@ func (s *Service) order(b *batch, places []int) (*order, error) {
 	}
 	o := &order{batch: b, places: places, charge: budget.Charge{
 		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: b.accounts.All(),
-		Loss: b.mode.WorstCase(int64(len(places))), Mechanisms: b.mechanisms(len(places)), Fingerprint: b.fingerprint(places),
+		Loss: b.mode.WorstCase(int64(len(places))), Ceiling: b.ceiling, Mechanisms: b.mechanisms(len(places)), Fingerprint: b.fingerprint(places),
 		IdempotencyKey: b.key, RequestDigest: b.digest, Request: shown,
 	}}
 	if b.mode.Describe().Check != nil {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"noisegate.example/api"
+	"noisegate.example/gateway"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/statement"
 )
@@ -21,6 +22,7 @@ const (
 	setRho         = "noisegate.rho"
 	setDelta       = "noisegate.delta"
 	setMaxError    = "noisegate.max_error"
+	setAtMost      = "noisegate.at_most"
 	setConfidence  = "noisegate.confidence"
 	setTogether    = "noisegate.simultaneous"
 	setMechanism   = "noisegate.mechanism"
@@ -68,6 +70,7 @@ func definitions() []definition {
 		{name: setRho, check: orEmpty(positive), want: "a positive number, such as 0.005"},
 		{name: setDelta, check: orEmpty(positive), want: "a positive number, such as 1e-9"},
 		{name: setMaxError, check: orEmpty(maxErrors), want: "output:number, such as n:25"},
+		{name: setAtMost, check: orEmpty(ceiling), want: "a price, such as epsilon:0.1, delta:1e-9"},
 		{name: setConfidence, check: orEmpty(share), want: "a number between 0 and 1"},
 		{name: setTogether, standard: "off", check: among("on", "off"), want: "on or off"},
 		{name: setMechanism, check: orEmpty(anyText), want: "auto, laplace or gaussian"},
@@ -259,6 +262,31 @@ func readMaxErrors(text string) (map[string]api.Decimal, error) {
 		list[name] = api.Decimal(bound)
 	}
 	return list, nil
+}
+
+func ceiling(text string) (string, bool) {
+	p, err := readPrice(text)
+	if err == nil {
+		_, err = gateway.CeilingOf(p)
+	}
+	return text, err == nil
+}
+
+// readPrice reads "epsilon:0.1, delta:1e-9".
+func readPrice(text string) (*api.Price, error) {
+	p := &api.Price{}
+	to := map[string]*api.Decimal{"epsilon": &p.Epsilon, "rho": &p.Rho, "delta": &p.Delta}
+	for part := range strings.SplitSeq(text, ",") {
+		name, amount, _ := strings.Cut(part, ":")
+		field := to[strings.TrimSpace(name)]
+		if field == nil || *field != "" {
+			return nil, fmt.Errorf("no currency, or one twice, in %q", part)
+		}
+		if *field = api.Decimal(strings.TrimSpace(amount)); *field == "" {
+			return nil, fmt.Errorf("no amount in %q", part)
+		}
+	}
+	return p, nil
 }
 
 // settings are those of one session.
@@ -537,6 +565,12 @@ func (s *settings) request(dataset, sql string) (api.QueryRequest, *refusal) {
 		var err error
 		if r.MaxError, err = readMaxErrors(text); err != nil {
 			return r, refusef(stateValue, "%s must be output:number, such as n:25", setMaxError)
+		}
+	}
+	if text := s.get(setAtMost); text != "" {
+		var err error
+		if r.AtMost, err = readPrice(text); err != nil {
+			return r, refusef(stateValue, "%s must be a price, such as epsilon:0.1, delta:1e-9", setAtMost)
 		}
 	}
 	if text := s.get(setConfidence); text != "" {

@@ -10,6 +10,7 @@ import (
 const (
 	CodeBudgetExhausted      Code = "budget/exhausted"
 	CodeBudgetOverQueryCap   Code = "budget/over-query-cap"
+	CodeBudgetOverAtMost     Code = "budget/over-at-most"
 	CodeBudgetUnderFloor     Code = "budget/under-floor"
 	CodeBudgetMechanism      Code = "budget/mechanism"
 	CodeBudgetReplayMismatch Code = "budget/replay-mismatch"
@@ -78,6 +79,25 @@ func BudgetOverQueryCap(c QueryCap) *Error {
 			c.Needed, c.Delta, c.Most)
 		e.Hint = "ask with a smaller rho"
 	}
+	return e
+}
+
+// Price is what a request would be charged, as decimals. Epsilon is empty where no finite ε is known.
+type Price struct{ Epsilon, Rho, Delta string }
+
+// BudgetOverAtMost refuses a request that would be charged more than it says that it may be.
+func BudgetOverAtMost(p Price) *Error {
+	e := &Error{Code: CodeBudgetOverAtMost,
+		Hint: "look at the price, and name at least it; or ask at a smaller one. A delta that at_most does not name is 0"}
+	text := "rho " + p.Rho
+	if p.Epsilon != "" {
+		text, e.Details = "epsilon "+p.Epsilon, []Detail{{Name: "epsilon", Value: p.Epsilon}}
+	}
+	if p.Delta != "0" {
+		text += ", delta " + p.Delta
+	}
+	e.Msg = fmt.Sprintf("the request costs %s, and its at_most is less", text)
+	e.Details = append(e.Details, Detail{Name: "rho", Value: p.Rho}, Detail{Name: "delta", Value: p.Delta})
 	return e
 }
 

@@ -29,6 +29,7 @@ const (
 	CodeRequestSelection        Code = "request/invalid-selection"
 	CodeRequestDialect          Code = "request/invalid-dialect"
 	CodeRequestMaxError         Code = "request/invalid-max-error"
+	CodeRequestAtMost           Code = "request/invalid-at-most"
 	CodeRequestWeights          Code = "request/invalid-weights"
 	CodeRequestParams           Code = "request/invalid-params"
 	CodeRequestPlan             Code = "request/invalid-plan"
@@ -170,6 +171,9 @@ func RequestDialect(want string) *Error { return invalidField(CodeRequestDialect
 
 // RequestMaxError refuses an error bound.
 func RequestMaxError(want string) *Error { return invalidField(CodeRequestMaxError, "max_error", want) }
+
+// RequestAtMost refuses the most that a request may be charged.
+func RequestAtMost(want string) *Error { return invalidField(CodeRequestAtMost, "at_most", want) }
 
 // RequestWeights refuses weights of outputs.
 func RequestWeights(want string) *Error { return invalidField(CodeRequestWeights, "weights", want) }

@@ -201,6 +201,9 @@ func (m *Machine) Reserve(c budget.Charge) (budget.Outcome, error) {
 	if m.Charges[c.ID] != nil {
 		return budget.Outcome{}, UsedID(c.ID)
 	}
+	if err := c.OverCeiling(); err != nil {
+		return budget.Outcome{}, err
+	}
 	accounts := m.find(c.Accounts)
 	if err := budget.Refusal(Balances(accounts), c, m.Now); err != nil {
 		return budget.Outcome{}, err

@@ -1,6 +1,8 @@
 // What the gateway says over HTTP, as far as the console asks for it (docs/http-api.md), and the one place that sends requests.
 
 export interface Amounts { epsilon: string | null; rho: string | null; delta: string | null }
+// Price is the most that a request may be charged; a δ that it does not name is 0.
+export interface Price { epsilon?: string; rho?: string; delta?: string }
 export interface Note { code: string; text: string }
 export type Value = string | number | boolean | null
 export type Bounds = [Value, Value] | null
@@ -98,13 +100,13 @@ export class Gateway {
   estimateLabels(ensemble: string, q: LabelRequest, signal: AbortSignal) {
     return this.send<LabelEstimate>('POST', `/v1/pate/${encodeURIComponent(ensemble)}/labels/estimate`, q, { signal })
   }
-  labels(ensemble: string, q: LabelRequest, key: string) {
-    return this.send<LabelResponse>('POST', `/v1/pate/${encodeURIComponent(ensemble)}/labels`, q, { headers: { 'Idempotency-Key': key } })
+  labels(ensemble: string, q: LabelRequest, p: Payment) {
+    return this.send<LabelResponse>('POST', `/v1/pate/${encodeURIComponent(ensemble)}/labels`, { ...q, at_most: p.atMost }, keyed(p))
   }
   estimate(q: QueryRequest, signal: AbortSignal) { return this.send<Estimate>('POST', '/v1/query/estimate', q, { signal }) }
 
-  // query pays. Under one key it pays once, however often it is sent.
-  query(q: QueryRequest, key: string) { return this.send<Answer>('POST', '/v1/query', q, { headers: { 'Idempotency-Key': key } }) }
+  // query pays, at most so much. Under one key it pays once, however often it is sent.
+  query(q: QueryRequest, p: Payment) { return this.send<Answer>('POST', '/v1/query', { ...q, at_most: p.atMost }, keyed(p)) }
 
   private async send<T>(method: string, path: string, body?: unknown, more: RequestInit = {}): Promise<T> {
     try {
@@ -115,6 +117,11 @@ export class Gateway {
     }
   }
 }
+
+// Payment is what a request that may be charged has besides its question.
+export interface Payment { key: string; atMost: Price }
+
+const keyed = (p: Payment) => ({ headers: { 'Idempotency-Key': p.key } })
 
 const at = (dataset: string) => `/v1/datasets/${encodeURIComponent(dataset)}`
 

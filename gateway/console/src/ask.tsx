@@ -7,7 +7,7 @@ import type { PageProps } from './app'
 import { Editor } from './editor'
 import { EstimateView } from './estimate'
 import { isFree, price, time } from './format'
-import { useEstimate, usePayment } from './paying'
+import { dearer, free as nothing, isDearer, useEstimate, usePayment } from './paying'
 import { ProblemBox } from './problem'
 import { SettingsForm, type Settings } from './settings'
 import { Tables } from './tables'
@@ -31,7 +31,7 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
   const described = datasets?.find(d => d.name === dataset)
   const request: QueryRequest | null = dataset && sql.trim() ? { dataset, sql, ...settings } : null
   const { known, again } = useEstimate((q: QueryRequest, signal) => gateway.estimate(q, signal), request)
-  const pay = usePayment((q: QueryRequest, key) => gateway.query(q, key))
+  const pay = usePayment((q: QueryRequest, payment) => gateway.query(q, payment))
 
   const load = () => {
     setProblem(null)
@@ -58,11 +58,12 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
     try {
       // The price may be another since it was shown: policies and copies change.
       if (label !== labelOf(await gateway.estimate(request, new AbortController().signal))) return setChanged(true)
-      const answer = await pay(request)
+      const answer = await pay(request, free ? nothing : estimate.price)
       if (answer) setShown({ result: answer, request, headline: headlineOf(answer) })
       loadHistory()
     } catch (e) {
-      setProblem(e as Problem)
+      if (isDearer(e)) setChanged(true)
+      else setProblem(e as Problem)
     } finally {
       setRunning(false)
       again() // it is free now, or what is left has changed
@@ -96,7 +97,7 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
         <Editor put={put} dataset={described} error={known?.problem?.position} onChange={text => { typed.current = text; setSQL(text); setChanged(false) }} onRun={run} />
         <p class="row run">
           <button class="primary" disabled={!ready} onClick={run} title="Ctrl+Enter">{running ? 'Running …' : label}</button>
-          <span class="muted" role="status">{changed ? 'The price has changed, and nothing was spent: look at it again.' :
+          <span class="muted" role="status">{changed ? dearer :
             statusOf(request, known !== null, estimate && !free && !estimate.affordable)}</span>
         </p>
         {problem && <ProblemBox problem={problem}>

@@ -6,7 +6,7 @@ import type { PageProps } from './app'
 import { Gauge } from './budget'
 import { lines, download } from './csv'
 import { amount, isFree, price, time } from './format'
-import { useEstimate, usePayment } from './paying'
+import { dearer, isDearer, useEstimate, usePayment } from './paying'
 import { ProblemBox } from './problem'
 
 // The mechanisms with their parameters: docs/pate.md says what they are.
@@ -28,13 +28,14 @@ export function Labels({ gateway }: PageProps) {
   const [problem, setProblem] = useState<Problem | null>(null)
   const [bought, setBought] = useState<LabelResponse | null>(null)
   const [running, setRunning] = useState(false)
+  const [changed, setChanged] = useState(false) // the price, since it was shown
 
   const queries = [...new Set(text.split(/[\s,;]+/).filter(Boolean))]
   const parameters = mechanism.parameters.map(([p]) => [p, values[p]?.trim() ?? ''])
   const order: Order | null = ensemble && queries.length > 0 && parameters.every(([, v]) => v)
     ? { from: ensemble.ensemble, request: { queries, mechanism: mechanism.name, ...Object.fromEntries(parameters) } } : null
   const { known, again } = useEstimate((o: Order, signal) => gateway.estimateLabels(o.from, o.request, signal), order)
-  const pay = usePayment((o: Order, key) => gateway.labels(o.from, o.request, key))
+  const pay = usePayment((o: Order, payment) => gateway.labels(o.from, o.request, payment))
 
   const open = (e: Event) => {
     e.preventDefault()
@@ -49,13 +50,15 @@ export function Labels({ gateway }: PageProps) {
   const buy = async () => {
     if (!ready || !order) return
     setRunning(true)
+    setChanged(false)
     setProblem(null)
     try {
-      const answer = await pay(order)
+      const answer = await pay(order, estimate.worst_case)
       if (answer) setBought(answer)
       setEnsemble(await gateway.ensemble(order.from))
     } catch (e) {
-      setProblem(e as Problem)
+      if (isDearer(e)) setChanged(true)
+      else setProblem(e as Problem)
     } finally {
       setRunning(false)
       again()
@@ -85,7 +88,7 @@ export function Labels({ gateway }: PageProps) {
         <p class="row run">
           <button class="primary" disabled={!ready} onClick={buy}>
             {running ? 'Buying …' : !estimate ? 'Buy' : free ? 'Take, free' : `Buy for at most ${price(estimate.worst_case)}`}</button>
-          <span class="muted" role="status">{!order ? 'Name queries and parameters.' : !known ? 'Estimating …'
+          <span class="muted" role="status">{changed ? dearer : !order ? 'Name queries and parameters.' : !known ? 'Estimating …'
             : estimate && !ready && !running ? 'More than what is left.' : ''}</span>
         </p>
       </section>

@@ -1,6 +1,6 @@
 // Journeys through the console, in a browser, against a real gateway.
 
-import { expect, type Page } from '@playwright/test'
+import { expect, type APIRequestContext, type Page } from '@playwright/test'
 import { accessible, logIn, startDemo, test, type, type Demo } from './demo'
 
 const run = { name: /^Run/ }
@@ -87,6 +87,42 @@ test('a price that changed since it was shown is not paid', async ({ page, demo 
   await expect(page.getByRole('status').filter({ hasText: 'The price has changed' })).toBeVisible()
   await expect(button).toHaveText('Run for ε 1')
   expect(asked).toBe(0)
+})
+
+// changePolicy applies the policy of the demo with a change, as a steward.
+async function changePolicy(request: APIRequestContext, demo: Demo, change: (text: string) => string) {
+  const steward = { Authorization: `Bearer ${demo.tokens.steward}` }
+  const address = `${demo.http}/v1/datasets/census/policy`
+  const policy = await request.get(address, { headers: steward })
+  const text = await policy.text()
+  expect(change(text)).not.toBe(text)
+  const changed = await request.put(address, {
+    headers: { ...steward, 'If-Match': policy.headers().etag, 'Content-Type': 'application/yaml' }, data: change(text),
+  })
+  expect(changed.status()).toBe(200)
+}
+
+test('a click pays only the price that it named, whatever policy is in force by then', async ({ page, demo, request }) => {
+  const token = demo.token('between')
+  await logIn(page, demo, token)
+  await type(page, bySex)
+  const button = page.getByRole('button', run)
+  await expect(button).toHaveText('Run for ε 0.1')
+  const sent: any[] = []
+  await page.route('**/v1/query', async route => { // the estimate of the click has come: what is left is to pay
+    sent.push(route.request().postDataJSON().at_most)
+    if (sent.length === 1) await changePolicy(request, demo, text => text.replaceAll('default_epsilon: 0.1', 'default_epsilon: 0.2'))
+    await route.continue()
+  })
+  await button.click()
+  await expect(page.getByRole('status').filter({ hasText: 'The price has changed' })).toBeVisible()
+  await expect(button).toHaveText('Run for ε 0.2')
+  const budget = await request.get(`${demo.http}/v1/budget`, { headers: { Authorization: `Bearer ${token}` } })
+  expect((await budget.json()).budgets[0].spent.epsilon).toBe('0')
+  await button.click()
+  await expect(page.getByRole('region', { name: 'Answer', exact: true })).toContainText('Spent ε 0.2')
+  expect(sent).toEqual([{ epsilon: '0.1', delta: '0' }, { epsilon: '0.2', delta: '0' }])
+  await changePolicy(request, demo, text => text.replaceAll('default_epsilon: 0.2', 'default_epsilon: 0.1'))
 })
 
 test('who breaks off pays once', async ({ page, demo }) => {
