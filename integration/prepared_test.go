@@ -140,7 +140,10 @@ func TestPreparedTables(t *testing.T) {
 	if live := ask(byRegion, new(bool)); live.AsOf != nil || live.DataVersion != "" && !live.Replayed {
 		t.Errorf("prepared: false: %+v", live)
 	}
-	if other := ask("SELECT count(DISTINCT minutes) AS n FROM visits", nil); other.AsOf != nil {
+	if other := ask("SELECT count(DISTINCT minutes) AS n, median(minutes) AS m FROM visits", nil); other.AsOf == nil {
+		t.Errorf("different values and a quantile are not of the copy: %+v", other)
+	}
+	if other := ask("SELECT count(*) AS n FROM (SELECT person, count(*) AS n FROM visits GROUP BY person) p WHERE n > 2", nil); other.AsOf != nil {
 		t.Errorf("a question that copies do not answer: as of %s", other.AsOf)
 	}
 	estimate, err := client.Estimate(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: byRegion, Epsilon: "1"})
