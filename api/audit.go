@@ -10,6 +10,21 @@ type AuditPage struct {
 	Entries    []AuditEntry `json:"entries"`
 	Heads      []ChainHead  `json:"heads"`                 // of the chains of the datasets asked for; entries of the first page may be newer
 	NextCursor string       `json:"next_cursor,omitempty"` // absent on the last page
+	// Policies are, on the first page, the versions of the datasets' policies as they are stored now, oldest first: entries say what they
+	// were when they were applied.
+	Policies []StoredPolicy `json:"policies,omitempty"`
+}
+
+// StoredPolicy is a version of a policy as it is stored now. Digests are in hexadecimal.
+type StoredPolicy struct {
+	Dataset   string    `json:"dataset"`
+	Version   int64     `json:"version"`
+	Document  string    `json:"document_sha256"` // of the file's text
+	Facts     string    `json:"facts_sha256"`    // of what it was checked against
+	Digest    string    `json:"digest"`          // what the policy is known by
+	AppliedBy string    `json:"applied_by"`
+	AppliedAt time.Time `json:"applied_at"`
+	Entry     int64     `json:"entry,omitempty"` // with which it was stored; absent: it is older than such entries
 }
 
 // ChainHead is the end of a dataset's chain of entries.
@@ -24,7 +39,7 @@ type ChainHead struct {
 type AuditEntry struct {
 	Seq        int64     `json:"seq"`
 	At         time.Time `json:"at"`
-	Kind       string    `json:"kind"` // reserve, settle, void, expire, limit, refill, freeze, thaw, fail, reset or import
+	Kind       string    `json:"kind"` // reserve, settle, void, expire, limit, refill, freeze, thaw, fail, reset, import, policy, free or keys
 	Dataset    string    `json:"dataset"`
 	Subject    string    `json:"subject"`              // who spent; of limits, refills, freezes and resets, who did it
 	ReleaseID  string    `json:"release_id,omitempty"` // of charges

@@ -213,6 +213,9 @@ const (
 	EntryFail    EntryKind = "fail"   // an expiry that counts as a failure of the analyst's
 	EntryReset   EntryKind = "reset"  // an analyst's failures until here count no more
 	EntryImport  EntryKind = "import" // votes are read into an ensemble, or were about to be
+	EntryPolicy  EntryKind = "policy" // a version of the policy is in force
+	EntryFree    EntryKind = "free"   // an analyst may read public tables so many times; see [FreeReads]
+	EntryKeys    EntryKind = "keys"   // whose signatures count from here on
 )
 
 // Entry is one line of the append-only journal. Each dataset's entries are a chain: see journal.HashAfter.
@@ -232,8 +235,10 @@ type Entry struct {
 	Digest []byte
 	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte.
 	MechanismText []byte // reservations: every release's parameters, and slots of plans that are paid for or drawn
-	AccountText   []byte // limits, refills, freezes: the account and its limit from here on; resets: whose failures; imports: of which votes
-	Hash          [32]byte
+	// AccountText: of limits, refills and freezes, the account and its limit from here on; of resets whose failures, of imports which votes,
+	// of policies which version, of free reads how many, of keys which.
+	AccountText []byte
+	Hash        [32]byte
 
 	// What the texts say.
 	Mechanisms []mechanisms.Parameters

@@ -14,11 +14,34 @@ import (
 
 // Store keeps policies in the control database: every version that was ever in force. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	chain Chain
 }
 
-// NewStore makes a store on a pool of connections to the control database, as the gateway's role.
-func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+// Chain writes versions of policies down, each together with an entry of the dataset's chain.
+type Chain interface {
+	// Record stores the next version and says when; taken is true when another one has its number.
+	Record(context.Context, Addition) (at time.Time, taken bool, err error)
+	// Enter writes entries of versions that are stored and older than such entries, unless that was done; taken is true
+	// when these are not all.
+	Enter(ctx context.Context, dataset string, stored []Addition) (taken bool, err error)
+}
+
+// Addition is a version of a policy for the chain.
+type Addition struct {
+	Dataset     string
+	Version     int64
+	Text        string   // of the file
+	Facts       []byte   // JSON that it was checked against
+	Digest      [32]byte // see [Snapshot.Digest]
+	DataVersion string
+	Protected   map[string]uint32 // the tables with a privacy unit, and their OIDs
+	By          string
+}
+
+// NewStore makes a store on a pool of connections to the control database, as the gateway's role. Without a chain (nil)
+// it only reads.
+func NewStore(pool *pgxpool.Pool, chain Chain) *Store { return &Store{pool, chain} }
 
 // Revision is one version of a dataset's policy, with all that it was checked against.
 type Revision struct {
@@ -70,6 +93,9 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 		if problems := strangers(a.Policy, current.policy()); len(problems) > 0 {
 			return nil, false, errors.Join(problems...)
 		}
+		if err := s.Enter(ctx, a.Policy.Dataset); err != nil {
+			return nil, false, err
+		}
 		snapshot.Version = version + 1
 		at, inserted, err := s.insert(ctx, snapshot, pinned, a)
 		if err != nil {
@@ -83,16 +109,80 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 }
 
 func (s *Store) insert(ctx context.Context, n *Snapshot, pinned *Schema, a Application) (at time.Time, inserted bool, err error) {
-	err = s.pool.QueryRow(ctx, `INSERT INTO noisegate.policy (dataset, version, document, digest, metadata, applied_by)
-		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING applied_at`,
-		n.Dataset, n.Version, a.Policy.Document, n.Digest[:], pinned.encode(), a.By).Scan(&at)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return at, false, nil
+	at, taken, err := s.chain.Record(ctx, Addition{Dataset: n.Dataset, Version: n.Version, Text: a.Policy.Document, Facts: pinned.encode(),
+		Digest: n.Digest, DataVersion: n.DataVersion, Protected: n.protected(), By: a.By})
+	return at, !taken && err == nil, err
+}
+
+// protected are the tables with a privacy unit.
+func (s *Snapshot) protected() map[string]uint32 {
+	tables := map[string]uint32{}
+	for _, t := range s.Tables {
+		if !t.Public {
+			tables[TableName{t.Schema, t.Name}.String()] = t.OID
+		}
 	}
+	return tables
+}
+
+// Enter writes entries of the chain for versions of a dataset's policy that are older than such entries. Once there are
+// entries of policies it does nothing.
+func (s *Store) Enter(ctx context.Context, dataset string) error {
+	for {
+		stored, err := s.stored(ctx, dataset)
+		if err != nil || len(stored) == 0 {
+			return err
+		}
+		if taken, err := s.chain.Enter(ctx, dataset, stored); err != nil || !taken {
+			return err
+		}
+	}
+}
+
+// stored reads all versions, oldest first.
+func (s *Store) stored(ctx context.Context, dataset string) ([]Addition, error) {
+	rows, err := s.pool.Query(ctx, `SELECT version, document, digest, metadata, applied_by FROM noisegate.policy
+		WHERE dataset = $1 ORDER BY version`, dataset)
 	if err != nil {
-		return at, false, unavailable("cannot store a policy", err)
+		return nil, unavailable("cannot list policies", err)
 	}
-	return at, true, nil
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Addition, err error) {
+		r := storedPolicy{dataset: dataset}
+		if err := row.Scan(&r.version, &r.document, &r.digest, &r.metadata, &r.appliedBy); err != nil {
+			return a, err
+		}
+		a = Addition{Dataset: dataset, Version: r.version, Text: r.document, Facts: r.metadata, By: r.appliedBy}
+		copy(a.Digest[:], r.digest)
+		a.DataVersion, a.Protected, err = r.says()
+		return a, err
+	})
+	if err != nil {
+		return nil, unavailable("cannot list policies", err)
+	}
+	return all, nil
+}
+
+// says is the name of the data's state and the tables with a privacy unit. Where this noisegate does not understand the
+// version, every table that it was checked against counts as one.
+func (r *storedPolicy) says() (dataVersion string, protected map[string]uint32, err error) {
+	pinned, err := decodeSchema(r.metadata)
+	if err != nil {
+		return "", nil, err
+	}
+	protected = map[string]uint32{}
+	for _, t := range pinned.Tables {
+		protected[t.String()] = t.OID
+	}
+	p, problems := Parse(r.document)
+	if len(problems) > 0 {
+		return "", protected, nil
+	}
+	for _, t := range p.Tables {
+		if t.Public {
+			delete(protected, t.String())
+		}
+	}
+	return p.DataVersion, protected, nil
 }
 
 // Load gives the version in force; policy/unknown-dataset when there is none.
@@ -156,14 +246,19 @@ type storedPolicy struct {
 	digest, metadata   []byte
 	appliedBy, dataset string
 	appliedAt          time.Time
+	strange            bool // the chain has versions of the dataset's policy, and not this one
 }
 
 // latest reads the version in force; nil and 0 when there is none.
 func (s *Store) latest(ctx context.Context, dataset string) (*storedPolicy, int64, error) {
 	r := storedPolicy{dataset: dataset}
-	err := s.pool.QueryRow(ctx, `SELECT version, document, digest, metadata, applied_by, applied_at FROM noisegate.policy
-		WHERE dataset = $1 ORDER BY version DESC LIMIT 1`, dataset).
-		Scan(&r.version, &r.document, &r.digest, &r.metadata, &r.appliedBy, &r.appliedAt)
+	err := s.pool.QueryRow(ctx, `SELECT p.version, p.document, p.digest, p.metadata, p.applied_by, p.applied_at,
+			EXISTS (SELECT FROM noisegate.entry e WHERE e.dataset = p.dataset AND e.kind = 'policy')
+			AND NOT EXISTS (SELECT FROM noisegate.entry e WHERE e.dataset = p.dataset AND e.kind = 'policy'
+				AND e.account->>'applies_policy_version' = p.version::text
+				AND e.account->>'document_sha256' = encode(sha256(convert_to(p.document, 'UTF8')), 'hex'))
+		FROM noisegate.policy p WHERE p.dataset = $1 ORDER BY p.version DESC LIMIT 1`, dataset).
+		Scan(&r.version, &r.document, &r.digest, &r.metadata, &r.appliedBy, &r.appliedAt, &r.strange)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, 0, nil
@@ -197,6 +292,10 @@ func (r *storedPolicy) approves(digest [32]byte, pinned *Schema) (bool, error) {
 // revision builds the snapshot again from what was stored. A digest that does not come out the same means that the row was
 // edited, or that this noisegate understands the file in another way: it does not take force.
 func (r *storedPolicy) revision() (*Revision, error) {
+	if r.strange {
+		return nil, fault.PolicyStale().WithCause(fmt.Errorf("catalog: version %d of the policy of %s was not applied: no entry of the "+
+			"dataset's chain says so", r.version, r.dataset))
+	}
 	p, problems := Parse(r.document)
 	if len(problems) > 0 {
 		return nil, fault.Internal(fmt.Errorf("catalog: the stored policy of %s does not parse: %w", r.dataset, errors.Join(problems...)))

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
@@ -46,9 +51,29 @@ func apply(t *testing.T, p *pgtest.ProtectedDatabase, store *Store, document str
 	return store.Apply(t.Context(), Application{Policy: policy, Schema: schema, By: "stella", Replaces: AnyVersion})
 }
 
+// tables is a [Chain] that stores versions and keeps no chain: what an entry is, this package does not know.
+type tables struct{ pool *pgxpool.Pool }
+
+func writing(pool *pgxpool.Pool) *Store { return NewStore(pool, tables{pool}) }
+
+func (c tables) Record(ctx context.Context, a Addition) (at time.Time, taken bool, err error) {
+	err = c.pool.QueryRow(ctx, `INSERT INTO noisegate.policy (dataset, version, document, digest, metadata, applied_by, entry)
+		VALUES ($1, $2, $3, $4, $5::text::jsonb, $6, $2) ON CONFLICT DO NOTHING RETURNING applied_at`,
+		a.Dataset, a.Version, a.Text, a.Digest[:], string(a.Facts), a.By).Scan(&at)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return at, true, nil
+	case err != nil:
+		return at, false, unavailable("cannot store a policy", err)
+	}
+	return at, false, nil
+}
+
+func (tables) Enter(context.Context, string, []Addition) (taken bool, err error) { return false, nil }
+
 func newStore(t *testing.T) *Store {
 	t.Helper()
-	return NewStore(pgtest.PoolOf(t, pgtest.Control(t).LedgerDSN))
+	return writing(pgtest.PoolOf(t, pgtest.Control(t).LedgerDSN))
 }
 
 // TestCorpusPolicies applies the policies of the real datasets to their real schemas, and loads them again.
@@ -437,7 +462,7 @@ func TestStoreRaces(t *testing.T) {
 // covers: F13
 func TestEditedPolicyDoesNotTakeForce(t *testing.T) {
 	p, control := small(t), pgtest.Control(t)
-	store := NewStore(pgtest.PoolOf(t, control.LedgerDSN))
+	store := writing(pgtest.PoolOf(t, control.LedgerDSN))
 	if _, _, err := apply(t, p, store, smallPolicy); err != nil {
 		t.Fatal(err)
 	}
@@ -473,7 +498,7 @@ func TestEditedPolicyDoesNotTakeForce(t *testing.T) {
 func TestUnreachableDatabases(t *testing.T) {
 	p, control := small(t), pgtest.Control(t)
 	pool, revision := pgtest.PoolOf(t, p.ReaderDSN), inForce(t, p)
-	store := NewStore(pgtest.PoolOf(t, control.LedgerDSN))
+	store := writing(pgtest.PoolOf(t, control.LedgerDSN))
 	for _, d := range []*pgtest.Database{p.Database, control.Database} {
 		pgtest.New(t).Exec(t, "DROP DATABASE "+d.Name+" WITH (FORCE)")
 	}

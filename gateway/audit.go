@@ -57,11 +57,14 @@ func (s *Service) Audit(ctx context.Context, who auth.Principal, of JournalPage)
 	}
 	shown := &api.AuditPage{Entries: []api.AuditEntry{}, Heads: []api.ChainHead{}}
 	for _, name := range datasets {
-		head, err := s.headNow(ctx, name)
+		head, policies, err := s.stateNow(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		shown.Heads = append(shown.Heads, api.ChainHead{Dataset: name, Seq: head.Seq, Hash: hexText(head.Hash)})
+		if cursor == "" {
+			shown.Policies = append(shown.Policies, policies...)
+		}
 	}
 	entries, err := s.ledger.Entries(ctx, page)
 	if err != nil {
@@ -104,6 +107,31 @@ func (s *Service) addRequests(ctx context.Context, page *api.AuditPage) error {
 		page.NextCursor = strconv.FormatInt(page.Entries[len(page.Entries)-1].Seq, 10)
 	}
 	return nil
+}
+
+// stateNow is the end of a dataset's chain, and the versions of its policy that were stored then: it looks again while
+// somebody applies one.
+func (s *Service) stateNow(ctx context.Context, dataset string) (head budget.Head, stored []api.StoredPolicy, err error) {
+	for {
+		before, err := s.chain.PolicyRows(ctx, dataset)
+		if err != nil {
+			return head, nil, err
+		}
+		if head, err = s.headNow(ctx, dataset); err != nil {
+			return head, nil, err
+		}
+		after, err := s.chain.PolicyRows(ctx, dataset)
+		if err != nil {
+			return head, nil, err
+		}
+		if slices.Equal(before, after) {
+			for _, v := range after {
+				stored = append(stored, api.StoredPolicy{Dataset: dataset, Version: v.Version, Document: hexText(v.Document),
+					Facts: hexText(v.Facts), Digest: hexText(v.Digest), AppliedBy: v.AppliedBy, AppliedAt: v.AppliedAt, Entry: v.Entry})
+			}
+			return head, stored, nil
+		}
+	}
 }
 
 // headNow is the end of a dataset's chain, whichever gateway wrote it: what this process knows may be a minute old. Of

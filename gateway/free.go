@@ -9,7 +9,8 @@ import (
 	"noisegate.example/sqlrewrite"
 )
 
-// A question that reads nothing private has no price: it is answered without the ledger, each time anew. What it runs is a
+// A question that reads nothing private has no price: it is answered without a charge, each time anew, and reads of
+// public tables are counted in the journal. What it runs is a
 // [sqlrewrite.Post], which cannot name a table with a privacy unit, and goes through [Data.Read], which takes nothing else.
 
 // free answers a question that reads nothing private.
@@ -19,7 +20,7 @@ func (s *Service) free(ctx context.Context, q *prepared, tick *Schedule) (Receip
 		var types []string
 		if post, ok := q.public.Post(); ok {
 			var err error
-			if rows, types, err = s.compute(ctx, q.data, post); err != nil {
+			if rows, types, err = s.compute(ctx, q, post); err != nil {
 				return nil, err
 			}
 		}
@@ -29,10 +30,14 @@ func (s *Service) free(ctx context.Context, q *prepared, tick *Schedule) (Receip
 	return Receipt{Answer: encoded}, err
 }
 
-// compute runs what names nothing private: where the public tables are that it reads, else on the control database.
-func (s *Service) compute(ctx context.Context, data Data, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+// compute runs what names nothing private: where the public tables are that it reads, once the journal says so, else on
+// the control database.
+func (s *Service) compute(ctx context.Context, q *prepared, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
 	if len(post.Preconditions()) > 0 {
-		return data.Read(ctx, post)
+		if err := s.countRead(ctx, q.reader); err != nil {
+			return nil, nil, err
+		}
+		return q.data.Read(ctx, post)
 	}
 	return s.calculator.Compute(ctx, post)
 }

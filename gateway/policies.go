@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
+	"noisegate.example/budget"
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 )
@@ -28,6 +30,38 @@ type PolicyStore interface {
 	// Versions are those in force, by dataset.
 	Versions(context.Context) (map[string]int64, error)
 	Review(context.Context, *catalog.Policy, *catalog.Schema) (*catalog.Review, error)
+	// Enter writes entries of the chain for versions that are older than such entries.
+	Enter(ctx context.Context, dataset string) error
+}
+
+// PolicyChain is the chain of a ledger, as [catalog.NewStore] takes it.
+func PolicyChain(ledger budget.InForce) catalog.Chain { return policyChain{ledger} }
+
+type policyChain struct{ ledger budget.InForce }
+
+func (c policyChain) Record(ctx context.Context, a catalog.Addition) (at time.Time, taken bool, err error) {
+	at, err = c.ledger.RecordPolicy(ctx, budget.NewPolicy{PolicyVersion: inChain(a), Text: a.Text, Checked: a.Facts})
+	if errors.Is(err, budget.ErrPolicyTaken) {
+		return at, true, nil
+	}
+	return at, false, err
+}
+
+func (c policyChain) Enter(ctx context.Context, dataset string, stored []catalog.Addition) (taken bool, err error) {
+	versions := make([]budget.PolicyVersion, len(stored))
+	for i, a := range stored {
+		versions[i] = inChain(a)
+	}
+	err = c.ledger.EnterPolicies(ctx, dataset, versions)
+	if errors.Is(err, budget.ErrPolicyTaken) {
+		return true, nil
+	}
+	return false, err
+}
+
+func inChain(a catalog.Addition) budget.PolicyVersion {
+	return budget.PolicyVersion{Dataset: a.Dataset, DataVersion: a.DataVersion, Protected: a.Protected,
+		PolicyRow: budget.PolicyRow{Version: a.Version, Digest: a.Digest, AppliedBy: a.By}}
 }
 
 // LivePolicies are [Policies] that are stored in the control database, held in memory, and compared with the live schemas.
@@ -90,6 +124,18 @@ func (l *LivePolicies) read(ctx context.Context, dataset string, text []byte) (*
 	}
 	schema, err := schemas.Inspect(ctx, policy)
 	return policy, schema, err
+}
+
+// Enter makes sure that the chain of each dataset has the versions of its policy that are older than entries of policies.
+func (l *LivePolicies) Enter(ctx context.Context) (failed error) {
+	for dataset := range l.schemas {
+		if err := l.store.Enter(ctx, dataset); err != nil {
+			l.log.ErrorContext(ctx, "the policies of a dataset cannot be entered in its chain", "dataset", dataset,
+				"code", string(fault.CodeOf(err)))
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
 }
 
 // Apply implements [Policies].

@@ -240,7 +240,7 @@ func (s *Service) reshaped(ctx context.Context, q *prepared, tick *Schedule, fou
 	case stored != nil && (stored.Analyst == q.charge.Analyst || stored.ID == found.Charge): // no other draw than the one that was found
 		return replayOf(stored), nil
 	}
-	answer, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) { return s.finish(ctx, q.data, values) })
+	answer, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) { return s.finish(ctx, q, values) })
 	if err != nil {
 		return Receipt{}, err
 	}

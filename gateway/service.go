@@ -63,6 +63,7 @@ type Config struct {
 	Ledger     budget.Ledger
 	Shares     budget.Shares         // nil: only answers to identical questions are shared
 	Values     budget.ReleasedValues // nil: only identical questions are answered again
+	InForce    budget.InForce        // the same ledger: of reads of public tables, and of policies
 	Policies   Policies
 	Datasets   map[string]Dataset
 	Calculator Calculator
@@ -85,6 +86,8 @@ type Service struct {
 	shares     budget.Shares
 	values     budget.ReleasedValues
 	flights    flights
+	chain      budget.InForce
+	reads      freeReads
 	policies   Policies
 	limits     limits
 	running    running
@@ -105,7 +108,8 @@ type Service struct {
 
 // New checks that nothing is missing.
 func New(c Config) (*Service, error) {
-	if c.Ledger == nil || c.Policies == nil || c.Calculator == nil || c.Sampler == nil || c.NewID == nil || c.Clock == nil {
+	if c.Ledger == nil || c.InForce == nil || c.Policies == nil || c.Calculator == nil || c.Sampler == nil || c.NewID == nil ||
+		c.Clock == nil {
 		return nil, errors.New("gateway: a part of the service is missing")
 	}
 	if c.Abandoned <= 0 {
@@ -126,7 +130,7 @@ func New(c Config) (*Service, error) {
 	s := &Service{
 		questions: newGate(fairness), lists: newGate(fairness), catalogs: newGate(fairness.within(catalogWait)),
 		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
-		shares: c.Shares, values: c.Values, policies: c.Policies, datasets: c.Datasets,
+		shares: c.Shares, values: c.Values, chain: c.InForce, policies: c.Policies, datasets: c.Datasets,
 		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
 		abandoned: c.Abandoned, log: c.Log,
 	}
@@ -251,6 +255,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 // prepared is a question that is planned and priced.
 type prepared struct {
 	data     Data
+	reader   reader
 	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
 	public   *sqlrewrite.PublicPlan // nil for one that has a price
 	accounts Accounts
@@ -296,14 +301,14 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	data := s.datasets[r.Dataset].Data
+	data, asks := s.datasets[r.Dataset].Data, reader{r.Dataset, who.Subject, snapshot.Version}
 	delay, untimed := s.Timing(snapshot, accounts)
 	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), sqlrewrite.Options{Proofs: &s.proofs, Now: s.clock.Now()})
 	if err != nil {
 		return nil, err
 	}
 	if public != nil {
-		return &prepared{data: data, public: public, accounts: accounts}, nil
+		return &prepared{data: data, reader: asks, public: public, accounts: accounts}, nil
 	}
 	plan, of, only := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
 	dataVersion := snapshot.DataVersion
@@ -320,7 +325,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	q := &prepared{data: data, plan: plan, accounts: accounts, delay: delay, dataVersion: dataVersion, version: version,
+	q := &prepared{data: data, reader: asks, plan: plan, accounts: accounts, delay: delay, dataVersion: dataVersion, version: version,
 		every: every, latest: snapshot.RefreshCharges || r.Version == versionLatest,
 		shares: snapshot.ShareReleases, charge: budget.Charge{
 			ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
@@ -395,7 +400,7 @@ func (s *Service) run(ctx context.Context, q *prepared) (Finish[*api.Result], er
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.finish(ctx, q.data, released)
+	result, err := s.finish(ctx, q, released)
 	if err != nil {
 		return nil, err
 	}
@@ -424,14 +429,14 @@ const outerAttempts = 2
 
 // finish applies the outer layer to what was released: post-processing, which costs nothing. When it cannot be computed, the
 // Answer is what was released, which is paid for and must not be lost.
-func (s *Service) finish(ctx context.Context, data Data, released *sqlrewrite.Released) (*api.Result, error) {
+func (s *Service) finish(ctx context.Context, q *prepared, released *sqlrewrite.Released) (*api.Result, error) {
 	post, ok := released.Post()
 	if !ok {
 		answer, err := released.Answer(nil, nil)
 		return encode(answer), err
 	}
 	for range outerAttempts {
-		rows, types, err := s.compute(ctx, data, post)
+		rows, types, err := s.compute(ctx, q, post)
 		if err != nil {
 			s.log.ErrorContext(ctx, "an outer layer failed", "code", string(fault.CodeOf(err)))
 			continue

@@ -62,11 +62,11 @@ func TestAuditVerify(t *testing.T) {
 	fmt.Fprintln(&receipts, s.receipt(t, ana, 5))
 	receiptFile := filepath.Join(s.dir, "receipts.ndjson")
 	write(t, receiptFile, receipts.String())
-	if out, code := s.as(t, sam, "audit", "verify"); code != 0 || !strings.Contains(out, "people: 14 entries") {
+	if out, code := s.as(t, sam, "audit", "verify"); code != 0 || !strings.Contains(out, "people: 16 entries") {
 		t.Errorf("the running gateway's ledger: %d, %s", code, out)
 	}
 	export, code := s.as(t, sam, "audit", "export")
-	if code != 0 || strings.Count(export, "\n") != 15 {
+	if code != 0 || strings.Count(export, "\n") != 17 {
 		t.Fatalf("%d, %s", code, export)
 	}
 	verify := func(export string) (string, int) {
@@ -84,6 +84,7 @@ func TestAuditVerify(t *testing.T) {
 		"an account's limit":  strings.Replace(export, `epsilon_pico`, `epsilon_pic0`, 1),
 		"a line less":         strings.Join(append(append([]string{}, lines[:6]...), lines[7:]...), ""),
 		"two lines exchanged": strings.Join(append(append([]string{}, lines[:4]...), append([]string{lines[5], lines[4]}, lines[6:]...)...), ""),
+		"a stored policy":     strings.Replace(export, `"applied_by":"`, `"applied_by":"e`, 1),
 		"an older ledger":     read(t, early),
 		"no end":              strings.Join(lines[:len(lines)-2], ""),
 	} {
@@ -93,6 +94,10 @@ func TestAuditVerify(t *testing.T) {
 		if out, code := verify(falsified); code != 1 && (name != "no end" || code == 0) || name != "no end" && !strings.Contains(out, "BROKEN") {
 			t.Errorf("%s: %d, %s", name, code, out)
 		}
+	}
+	s.exec(t, control, "SET session_replication_role = replica; UPDATE noisegate.policy SET document = document || ' '")
+	if out, code := s.as(t, sam, "audit", "verify"); code != 1 || !strings.Contains(out, "version 1 of the policy is not as it was applied") {
+		t.Errorf("an edited policy: %d, %s", code, out)
 	}
 	forged := strings.Replace(receipts.String(), `"head":`, `"seq":1,"head":`, 1)
 	write(t, receiptFile, forged)

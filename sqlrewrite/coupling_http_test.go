@@ -72,7 +72,8 @@ func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact 
 	t.Cleanup(calculator.Close)
 	ledger := budgettest.NewMemory(stopped{}.Now)
 	service, err := gateway.New(gateway.Config{
-		Ledger: ledger, Policies: policies{snapshot: priced(c.Snapshot)}, Datasets: map[string]gateway.Dataset{dataset: {Data: s}},
+		Ledger: ledger, InForce: ledger, Policies: policies{snapshot: priced(c.Snapshot)},
+		Datasets:   map[string]gateway.Dataset{dataset: {Data: s}},
 		Calculator: hiding{calculator, s, hide}, Sampler: s.sampler, NewID: s.newID, Clock: stopped{}, Abandoned: time.Minute,
 	})
 	if err != nil {

@@ -29,11 +29,13 @@ type Memory struct {
 	heads   map[string]budget.Head
 	shared  map[budget.ReservationID]budget.Shared
 	values  map[valueKey]budget.Released
+	inForce map[string]machine.InForce
 }
 
 // NewMemory returns an empty ledger that takes the time from clock.
 func NewMemory(clock func() time.Time) *Memory {
-	return &Memory{clock: clock, machine: machine.New(), heads: map[string]budget.Head{}}
+	return &Memory{clock: clock, machine: machine.New(), heads: map[string]budget.Head{},
+		inForce: map[string]machine.InForce{}}
 }
 
 // at lets an operation of one dataset happen, and seals the entries that it wrote.

@@ -21,6 +21,7 @@ type Auditor struct {
 	stewards StewardKeys
 	accounts map[int64]*auditedAccount
 	charges  map[budget.ReservationID]*auditedCharge
+	policies []budget.PolicyRow
 }
 
 // auditedAccount is an account as its entries have it.
@@ -60,11 +61,21 @@ func (b *Auditor) Add(e budget.Entry) error {
 		if _, ok := machine.ImportOf(e); !ok {
 			what = notAnImport
 		}
+	case budget.EntryPolicy, budget.EntryFree, budget.EntryKeys:
+		what = followPolicy(&b.policies, e)
 	default:
 		what = "nobody knows its kind"
 	}
 	if what != "" {
 		return &BrokenError{Dataset: b.dataset, Seq: e.Seq, What: what}
+	}
+	return nil
+}
+
+// Policies compares stored versions of the policy, oldest first, with the entries.
+func (b *Auditor) Policies(stored []budget.PolicyRow) error {
+	if what := ComparePolicies(b.policies, stored); what != "" {
+		return &BrokenError{Dataset: b.dataset, What: what}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ type Replayed struct {
 	Accounts map[int64]ReplayedAccount               `json:"accounts"`
 	Open     map[budget.ReservationID]ReplayedCharge `json:"open"`
 	Plans    map[budget.ReservationID]ReplayedPlan   `json:"plans"` // all that were ever registered
+	Policies []budget.PolicyRow                      `json:"policies,omitempty"`
 }
 
 // ReplayedAccount is an account by its entries.
@@ -50,6 +52,7 @@ func NewReplayed(dataset string) Replayed {
 // Clone is a copy, to which entries can be added without changing this one.
 func (s Replayed) Clone() Replayed {
 	s.Accounts, s.Open, s.Plans = maps.Clone(s.Accounts), maps.Clone(s.Open), maps.Clone(s.Plans)
+	s.Policies = slices.Clone(s.Policies)
 	return s
 }
 
@@ -92,8 +95,45 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 		if _, ok := machine.ImportOf(e); !ok {
 			return notAnImport
 		}
+	case budget.EntryPolicy, budget.EntryFree, budget.EntryKeys:
+		return followPolicy(&s.Policies, e)
 	default:
 		return "nobody knows its kind"
+	}
+	return ""
+}
+
+// followPolicy adds the version that an entry is about, if it is about one, and says what is wrong with it.
+func followPolicy(versions *[]budget.PolicyRow, e budget.Entry) (what string) {
+	if what := machine.InForceProblem(e); what != "" {
+		return what
+	}
+	v, ok := machine.PolicyOf(e)
+	if !ok {
+		return ""
+	}
+	if n := len(*versions); n > 0 && v.Version <= (*versions)[n-1].Version {
+		return "it is about a version of the policy that was there before"
+	}
+	*versions = append(*versions, v.PolicyRow)
+	return ""
+}
+
+// ComparePolicies says what is wrong with the stored versions of a policy, oldest first, by those that entries tell of. Without
+// any entry of a policy they are older than the chain of policies.
+func ComparePolicies(told, stored []budget.PolicyRow) (what string) {
+	for i, v := range told {
+		switch {
+		case i >= len(stored) || stored[i].Version > v.Version:
+			return fmt.Sprintf("version %d of the policy is missing", v.Version)
+		case stored[i].Version < v.Version:
+			return fmt.Sprintf("version %d of the policy was put in", stored[i].Version)
+		case stored[i] != v:
+			return fmt.Sprintf("version %d of the policy is not as it was applied", v.Version)
+		}
+	}
+	if len(told) > 0 && len(stored) > len(told) {
+		return fmt.Sprintf("version %d of the policy was put in", stored[len(told)].Version)
 	}
 	return ""
 }
@@ -143,6 +183,7 @@ type Tables struct {
 	Accounts []*machine.Account
 	Open     map[budget.ReservationID]ReplayedCharge
 	Plans    map[budget.ReservationID]ReplayedPlan
+	Policies []budget.PolicyRow // all versions, oldest first
 }
 
 // Compare says what in the tables is not as the entries have it.
@@ -170,7 +211,7 @@ func (s Replayed) Compare(t Tables) (what string) {
 			return "its plan is not the one that was paid for and drawn from"
 		}
 	}
-	return ""
+	return ComparePolicies(s.Policies, t.Policies)
 }
 
 // is reports whether an account has the limit, the freeze and the age that its entries say.

@@ -23,7 +23,6 @@ func notFound() map[string]string {
 		"request_key":        "a key only ever leads to an answer that is in the chain, or to a refusal",
 		"shared":             "a charge names the noise that it pays for, whatever was found here: decision 16",
 		"released":           "a charge names the noise that it pays for, whatever was found here: decision 32",
-		"policy":             "each limit that it gave is an entry; a row has its own digest, which a superuser can make anew",
 		"schema_migration":   "it says which program may read the schema",
 		"pate_ensemble":      "what stewards declared, teachers per person among it; what was sold at it is in the entries of the charges",
 		"pate_votes":         "protected data",
@@ -77,6 +76,8 @@ func (c column) edited(t *testing.T) string {
 		return "sha256(coalesce(" + name + ", ''))"
 	case "timestamptz":
 		return "coalesce(" + name + ", 'epoch') + interval '1 microsecond'"
+	case "jsonb":
+		return "coalesce(" + name + ", '{}') || '{\"edited\": true}'"
 	case "json":
 		return "(coalesce(" + name + "::text, '{}') || ' ')::json"
 	case "_int8":
@@ -126,6 +127,25 @@ func everyKind(t *testing.T, l *pgledger.Ledger) {
 	failed(l.Refill(t.Context(), "stella", budget.Refill{Account: whole.ID, Epsilon: 5, Reason: "more"}))
 	failed(l.Freeze(t.Context(), "stella", own.ID, true))
 	failed(l.Freeze(t.Context(), "stella", own.ID, false))
+	for version := range int64(3) {
+		_, err := l.RecordPolicy(t.Context(), policy(whole.ID.Dataset, version+1))
+		failed(err)
+	}
+	failed(l.RecordFreeReads(t.Context(), someReads(whole.ID.Dataset)))
+	failed(l.RecordKeys(t.Context(), budget.SigningKeys{Dataset: whole.ID.Dataset, Receipts: "0123456789abcdef"}))
+}
+
+// someReads are a few reads of public tables.
+func someReads(dataset string) budget.FreeReads {
+	return budget.FreeReads{Dataset: dataset, Analyst: "ana", Day: "2026-11-26", Version: 8, Reads: 4}
+}
+
+// policy is a version of a policy that nobody reads.
+func policy(dataset string, version int64) budget.NewPolicy {
+	p := budget.NewPolicy{Text: fmt.Sprint("policy ", version), Checked: []byte(`{"b": 1, "a": [2.50]}`)}
+	p.Dataset, p.Version, p.AppliedBy, p.Digest = dataset, version, "stella", [32]byte{byte(version)}
+	p.Protected = map[string]uint32{"people": 16384}
+	return p
 }
 
 // scheduled is an account with a schedule.

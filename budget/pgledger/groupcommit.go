@@ -20,6 +20,7 @@ type operation struct {
 	charge   *budget.Charge       // a request: its question, its key, its id and its plan
 	ends     budget.ReservationID // a charge that is to end, and its accounts
 	open     *openCharge          // what is known of it; nil: it must be looked at
+	inForce  *inForce             // policies and keys; nil: none of them
 
 	// decide is pure but for its results, which it sets anew each time: a transaction may have to be run again.
 	decide func(*machine.Machine) error

@@ -142,7 +142,7 @@ func (p *Ledger) do(ctx context.Context, op *operation) error {
 	}
 	err := p.group.do(ctx, op)
 	var refused *fault.Error
-	if err == nil || errors.As(err, &refused) || errors.Is(err, budget.ErrSlotTaken) {
+	if err == nil || errors.As(err, &refused) || errors.Is(err, budget.ErrSlotTaken) || errors.Is(err, budget.ErrPolicyTaken) {
 		return err
 	}
 	return fault.DataUnavailable(err)

@@ -63,7 +63,7 @@ func open(t testing.TB, d *pgtest.ControlDatabase) *pgledger.Ledger {
 func empty(t testing.TB, d *pgtest.ControlDatabase) {
 	t.Helper()
 	d.Exec(t, `SET session_replication_role = replica;
-		TRUNCATE noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry, noisegate.plan, noisegate.chain RESTART IDENTITY CASCADE`)
+		TRUNCATE noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry, noisegate.plan, noisegate.chain, noisegate.policy RESTART IDENTITY CASCADE`)
 }
 
 func TestPostgres(t *testing.T) {
@@ -114,6 +114,9 @@ func TestPostgres(t *testing.T) {
 		"F21_Crowd":                     testCrowd,
 		"F07_LockTimeout":               testLockTimeout,
 		"A87_UnsafeIsRefused":           testUnsafeIsRefused,
+		"PoliciesAreInTheChain":         testPoliciesAreInTheChain,
+		"OlderPoliciesAreEnteredOnce":   testOlderPoliciesAreEnteredOnce,
+		"KeysAreInTheChain":             testKeysAreInTheChain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			empty(t, d)

@@ -53,6 +53,7 @@ func (s *transaction) load(ctx context.Context) (found bool, err error) {
 	if len(w.plans) > 0 {
 		b.Queue(sqlLoadPlans, w.plans).Query(s.loadPlans)
 	}
+	s.queueInForce(b)
 	if err := s.conn.SendBatch(ctx, b).Close(); err != nil || !found {
 		return false, err
 	}

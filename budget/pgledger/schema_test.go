@@ -45,6 +45,14 @@ func testOtherSchema(t *testing.T, d *pgtest.ControlDatabase) {
 				return l.SetLimit(t.Context(), "stella", a)
 			},
 			"freeze": func(l budget.Ledger) error { return l.Freeze(t.Context(), "stella", own.ID, true) },
+			"policy": func(budget.Ledger) error {
+				_, err := other.RecordPolicy(t.Context(), policy(own.ID.Dataset, 1))
+				return err
+			},
+			"free": func(budget.Ledger) error { return other.RecordFreeReads(t.Context(), someReads(own.ID.Dataset)) },
+			"keys": func(budget.Ledger) error {
+				return other.RecordKeys(t.Context(), budget.SigningKeys{Dataset: own.ID.Dataset, Receipts: "k"})
+			},
 			"import": func(l budget.Ledger) error {
 				return l.RecordImport(t.Context(), "stella", budget.Import{Dataset: own.ID.Dataset, Ensemble: "digits", Version: 1, Source: "a file"})
 			},

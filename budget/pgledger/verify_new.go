@@ -40,6 +40,9 @@ func readTables(ctx context.Context, tx pgx.Tx, s journal.Replayed) (t journal.T
 		t.Plans[id] = p
 		return none, err
 	}, sqlLoadPlans, slices.Collect(maps.Keys(s.Plans)))
+	if err == nil {
+		t.Policies, err = queried(ctx, tx, scanPolicy, sqlPolicies, s.Head.Dataset)
+	}
 	return t, err
 }
 

@@ -105,7 +105,7 @@ func edits() []string {
 // save makes a copy of the ledger, which the returned function puts back.
 func save(t *testing.T, d *pgtest.ControlDatabase) (restore func()) {
 	t.Helper()
-	tables := []string{"account", "charge", "entry", "chain", "plan"}
+	tables := []string{"account", "charge", "entry", "chain", "plan", "policy"}
 	d.Exec(t, "CREATE SCHEMA saved")
 	t.Cleanup(func() { d.Exec(t, "DROP SCHEMA saved CASCADE") })
 	back := "SET session_replication_role = replica;"

@@ -49,6 +49,7 @@ func (s *transaction) changes() *pgx.Batch {
 	s.queueCharges(b)
 	s.queueKeys(b)
 	s.queueMoves(b)
+	s.queuePolicies(b)
 	if len(s.machine.Written) > 0 {
 		s.queueJournal(b)
 	}

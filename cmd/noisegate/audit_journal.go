@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -21,8 +22,10 @@ import (
 
 // ledgerExport is the entries of a ledger, oldest first, and where its chains end.
 type ledgerExport struct {
-	entries []api.AuditEntry
-	heads   []api.ChainHead
+	entries  []api.AuditEntry
+	heads    []api.ChainHead
+	policies []api.StoredPolicy // as they were stored when the heads were read
+	stored   bool               // that is known
 }
 
 // fetchJournal reads all pages. Entries that came to a chain after its head was read are left out: the next look shows them.
@@ -34,7 +37,7 @@ func fetchJournal(ctx context.Context, client *api.Client, dataset string) (*led
 			return nil, err
 		}
 		if cursor == "" {
-			j.heads = page.Heads
+			j.heads, j.policies, j.stored = page.Heads, page.Policies, true
 		}
 		for _, e := range page.Entries {
 			if !slices.ContainsFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == e.Dataset && h.Seq < e.Seq }) {
@@ -50,7 +53,8 @@ func fetchJournal(ctx context.Context, client *api.Client, dataset string) (*led
 
 // exportedHeads is the last line of an export.
 type exportedHeads struct {
-	Heads []api.ChainHead `json:"heads"`
+	Heads    []api.ChainHead     `json:"heads"`
+	Policies *[]api.StoredPolicy `json:"policies,omitempty"`
 }
 
 // write writes what [readJournal] reads.
@@ -61,7 +65,7 @@ func (j *ledgerExport) write(w io.Writer) error {
 			return err
 		}
 	}
-	return errors.Join(printJSON(buffered, exportedHeads{j.heads}), buffered.Flush())
+	return errors.Join(printJSON(buffered, exportedHeads{j.heads, &j.policies}), buffered.Flush())
 }
 
 // readJournal reads an export. One that does not end with its heads was cut off.
@@ -71,7 +75,8 @@ func readJournal(r io.Reader) (*ledgerExport, error) {
 	for n := 1; ; n++ {
 		var line struct {
 			api.AuditEntry
-			Heads *[]api.ChainHead `json:"heads"`
+			Heads    *[]api.ChainHead    `json:"heads"`
+			Policies *[]api.StoredPolicy `json:"policies"`
 		}
 		switch err := lines.Decode(&line); {
 		case errors.Is(err, io.EOF):
@@ -80,6 +85,9 @@ func readJournal(r io.Reader) (*ledgerExport, error) {
 			return nil, fmt.Errorf("line %d of the export cannot be read: %w", n, err)
 		case line.Heads != nil:
 			j.heads = *line.Heads
+			if j.stored = line.Policies != nil; j.stored { // else an older program wrote it
+				j.policies = *line.Policies
+			}
 			return j, nil
 		}
 		j.entries = append(j.entries, line.AuditEntry)
@@ -236,6 +244,8 @@ func (c *auditTailCommand) show(a *app, e api.AuditEntry) error {
 		if e.Limit != nil {
 			text += ": " + limitText(*e.Limit)
 		}
+	case e.Kind == "policy" || e.Kind == "free" || e.Kind == "keys":
+		text += "  " + inForceText(e)
 	case e.Account != "": // an older gateway
 		text += "  " + e.Account
 	}
@@ -268,4 +278,40 @@ func requestText(request json.RawMessage) string {
 		return utf8.RuneError
 	}, text)
 	return indent + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+indent)
+}
+
+// inForceText is what an entry says of policies, reads of public tables or keys.
+func inForceText(e api.AuditEntry) string {
+	var said struct {
+		Version     int64             `json:"applies_policy_version"`
+		Document    string            `json:"document_sha256"`
+		DataVersion string            `json:"data_version"`
+		Protected   map[string]uint32 `json:"protected"`
+		Older       bool              `json:"older"`
+		Day         string            `json:"day"`
+		Under       int64             `json:"under_policy_version"`
+		Reads       int64             `json:"reads"`
+		Stewards    []string          `json:"steward_keys"`
+		Receipts    string            `json:"receipt_key"`
+	}
+	if json.Unmarshal([]byte(e.Account), &said) != nil {
+		return e.Account
+	}
+	const digits = 12 // of a digest, which is shown whole as JSON
+	switch e.Kind {
+	case "free":
+		return fmt.Sprintf("public tables: %d reads more on %s, under version %d of the policy", said.Reads, said.Day, said.Under)
+	case "keys":
+		return fmt.Sprintf("keys of stewards: %s; of receipts: %s", cmp.Or(strings.Join(said.Stewards, ", "), "none"),
+			cmp.Or(said.Receipts, "none"))
+	}
+	text := fmt.Sprintf("version %d of the policy, text %.*s…", said.Version, digits, said.Document)
+	if said.DataVersion != "" {
+		text += ", data " + said.DataVersion
+	}
+	text += ", protects " + cmp.Or(strings.Join(slices.Sorted(maps.Keys(said.Protected)), ", "), "nothing")
+	if said.Older {
+		text += " (applied before policies were entered)"
+	}
+	return text
 }

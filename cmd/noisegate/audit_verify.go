@@ -228,6 +228,9 @@ func (j *ledgerExport) verify(dataset string, receipts []journal.Receipt, stewar
 			err = chain.EndsAt(head)
 		}
 	}
+	if err == nil && j.stored {
+		err = j.verifyPolicies(dataset, auditor)
+	}
 	found := verifiedChain{Dataset: dataset, Entries: chain.Entries, Unchained: chain.Unchained, Seq: chain.Head.Seq,
 		Signed: auditor.Signed, Unsigned: auditor.Unsigned, Hash: hex.EncodeToString(chain.Head.Hash[:])}
 	for _, r := range receipts {
@@ -254,6 +257,25 @@ func (j *ledgerExport) verify(dataset string, receipts []journal.Receipt, stewar
 		found.Broken = err.Error()
 	}
 	return found
+}
+
+// verifyPolicies compares the stored versions of a dataset's policy with the entries.
+func (j *ledgerExport) verifyPolicies(dataset string, auditor *journal.Auditor) error {
+	var stored []budget.PolicyRow
+	for _, p := range j.policies {
+		if p.Dataset != dataset {
+			continue
+		}
+		row := budget.PolicyRow{Version: p.Version, AppliedBy: p.AppliedBy, AppliedAt: p.AppliedAt.UTC(), Entry: p.Entry}
+		for into, text := range map[*[32]byte]string{&row.Document: p.Document, &row.Facts: p.Facts, &row.Digest: p.Digest} {
+			var err error
+			if *into, err = hashOf(text); err != nil {
+				return fmt.Errorf("version %d of the policy: %w", p.Version, err)
+			}
+		}
+		stored = append(stored, row)
+	}
+	return auditor.Policies(stored)
 }
 
 // entryOf reads an entry as its hash covers it.

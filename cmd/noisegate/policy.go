@@ -240,7 +240,7 @@ func (c *policyExportCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer control.Close()
-	revision, err := catalog.NewStore(control).Load(ctx, c.Dataset)
+	revision, err := catalog.NewStore(control, nil).Load(ctx, c.Dataset)
 	if err != nil {
 		return err
 	}

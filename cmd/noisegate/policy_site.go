@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate.example/api"
+	"noisegate.example/budget/pgledger"
 	"noisegate.example/catalog"
 	"noisegate.example/cmd/noisegate/internal/config"
 	"noisegate.example/cmd/noisegate/internal/server"
@@ -113,7 +114,12 @@ func (d *policyDatabases) store(ctx context.Context, use func(*catalog.Store) er
 	if err := server.CheckSchema(ctx, control); err != nil {
 		return err
 	}
-	return use(catalog.NewStore(control))
+	ledger, err := pgledger.Open(ctx, d.config.Control.DSN.Reveal())
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	return use(catalog.NewStore(control, gateway.PolicyChain(ledger)))
 }
 
 // inspect reads the live schema, of a server whose version is accepted: what a schema proves on another is not known. It

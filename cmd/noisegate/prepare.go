@@ -45,7 +45,7 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 	}
 	defer control.Close()
 	inForce := func() (*catalog.Snapshot, error) {
-		revision, err := catalog.NewStore(control).Load(ctx, c.Dataset)
+		revision, err := catalog.NewStore(control, nil).Load(ctx, c.Dataset)
 		if err != nil {
 			return nil, err
 		}

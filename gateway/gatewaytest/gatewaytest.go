@@ -185,10 +185,11 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 		return nil, err
 	}
 	g.closers = append(g.closers, g.Ensembles.Close)
-	g.Policies = gateway.NewLivePolicies(catalog.NewStore(pool), map[string]gateway.Schemas{Dataset: data}, o.Log)
+	store := catalog.NewStore(pool, gateway.PolicyChain(g.Ledger))
+	g.Policies = gateway.NewLivePolicies(store, map[string]gateway.Schemas{Dataset: data}, o.Log)
 	_ = g.Policies.Refresh(ctx) // what cannot be read is logged, and questions about it are refused
 	parts := gateway.Config{
-		Ledger: g.Ledger, Shares: g.Ledger, Values: g.Ledger,
+		Ledger: g.Ledger, Shares: g.Ledger, Values: g.Ledger, InForce: g.Ledger,
 		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Copies: data,
 			Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
@@ -227,10 +228,12 @@ func (g *Gateway) Close() {
 	}
 }
 
-// Entries counts the lines of the ledger's journal.
+// Entries counts the lines of the ledger's journal that are about accounts and charges: not those of what is in force.
 func (g *Gateway) Entries(t testing.TB) int {
 	t.Helper()
-	return len(g.journal(t))
+	return len(slices.DeleteFunc(g.journal(t), func(e budget.Entry) bool {
+		return e.Kind == budget.EntryPolicy || e.Kind == budget.EntryFree || e.Kind == budget.EntryKeys
+	}))
 }
 
 // Charges counts the charges that were reserved, whatever became of them.

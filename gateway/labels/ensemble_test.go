@@ -17,8 +17,9 @@ import (
 //
 // covers: L9
 func TestEnsemblesAreLists(t *testing.T) {
+	ledger := budgettest.NewMemory(time.Now)
 	parts := gateway.Config{
-		Ledger: budgettest.NewMemory(time.Now), Policies: struct{ gateway.Policies }{}, Calculator: struct{ gateway.Calculator }{},
+		Ledger: ledger, InForce: ledger, Policies: struct{ gateway.Policies }{}, Calculator: struct{ gateway.Calculator }{},
 		Sampler: func() *mechanisms.Sampler { return nil }, NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Abandoned: time.Minute,
 		Fairness: gateway.Fairness{PerAnalyst: 1},
 	}

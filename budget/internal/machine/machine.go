@@ -22,6 +22,7 @@ type Machine struct {
 	Charges  map[budget.ReservationID]*Charge
 	Asked    map[Question]*Charge // the newest charge of each question
 	Keys     map[KeyName]*Key
+	InForce  InForce
 	Written  []Line // what happened, to be sealed into the chain
 }
 

@@ -215,7 +215,7 @@ func ReadTexts(e *budget.Entry) error {
 		e.Account = importAccount(i)
 		return nil
 	}
-	if e.AccountText == nil {
+	if e.AccountText == nil || e.Kind == budget.EntryPolicy || e.Kind == budget.EntryFree || e.Kind == budget.EntryKeys {
 		return nil
 	}
 	var r LimitRecord

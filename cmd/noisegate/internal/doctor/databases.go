@@ -183,7 +183,7 @@ func (d *doctor) policy(ctx context.Context, name string, c *config.Dataset) *ca
 		return nil
 	}
 	defer pool.Close()
-	revision, err := catalog.NewStore(pool).Load(ctx, name)
+	revision, err := catalog.NewStore(pool, nil).Load(ctx, name)
 	switch {
 	case fault.CodeOf(err) == fault.CodeUnknownDataset:
 		d.fail(key, apply, "no policy was applied yet: every question is refused")

@@ -112,6 +112,7 @@ func Start(ctx context.Context, c *config.Config, codes *auth.Codes, log *slog.L
 	}
 	g.policies = gateway.NewLivePolicies(store, asSchemas(databases), log)
 	_ = g.policies.Refresh(limited) // the log says so, and below which datasets have none
+	g.enterInForce(limited)
 	if err := g.assemble(ctx, databases); err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (g *Server) openControl(ctx context.Context) (*catalog.Store, error) {
 		return nil, err
 	}
 	g.closers = append(g.closers, g.ensembles.Close)
-	return catalog.NewStore(pool), nil
+	return catalog.NewStore(pool, gateway.PolicyChain(g.ledger)), nil
 }
 
 // CheckSchema refuses a control database whose schema is not the one that this binary was made for.
@@ -274,7 +275,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	}
 	g.log.InfoContext(ctx, "requests that cost work share places", "places", fairness.Places, "per_analyst", fairness.PerAnalyst)
 	g.service, err = gateway.New(gateway.Config{
-		Ledger: g.ledger, Shares: g.ledger, Values: g.ledger,
+		Ledger: g.ledger, Shares: g.ledger, Values: g.ledger, InForce: g.ledger,
 		Policies: g.policies, Datasets: datasets, Calculator: calculator, Sampler: mechanisms.NewSampler,
 		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.Abandoned(), Fairness: fairness, Log: g.log,
 	})

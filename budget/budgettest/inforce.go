@@ -1,0 +1,63 @@
+package budgettest
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+)
+
+// about lets an operation happen that looks at what is in force of a dataset.
+func (m *Memory) about(dataset string, operation func(*machine.Machine) error) error {
+	return m.at(func(s *machine.Machine) error {
+		s.InForce = m.inForce[dataset]
+		err := operation(s)
+		m.inForce[dataset] = s.InForce
+		return err
+	})
+}
+
+// RecordPolicy implements [budget.InForce].
+func (m *Memory) RecordPolicy(_ context.Context, p budget.NewPolicy) (at time.Time, err error) {
+	if err := p.Check(); err != nil {
+		return at, err
+	}
+	p.Document, p.Facts = sha256.Sum256([]byte(p.Text)), sha256.Sum256(p.Checked)
+	err = m.about(p.Dataset, func(s *machine.Machine) (err error) {
+		at, err = s.RecordPolicy(p)
+		return err
+	})
+	return at, err
+}
+
+// EnterPolicies implements [budget.InForce]: nothing here is older than entries.
+func (*Memory) EnterPolicies(context.Context, string, []budget.PolicyVersion) error { return nil }
+
+// PolicyRows implements [budget.InForce]. Rows do not name their entries.
+func (m *Memory) PolicyRows(_ context.Context, dataset string) ([]budget.PolicyRow, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.inForce[dataset].Rows), nil
+}
+
+// RecordFreeReads implements [budget.InForce].
+func (m *Memory) RecordFreeReads(_ context.Context, r budget.FreeReads) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	return m.at(func(s *machine.Machine) error {
+		s.RecordFreeReads(r)
+		return nil
+	})
+}
+
+// RecordKeys implements [budget.InForce].
+func (m *Memory) RecordKeys(_ context.Context, k budget.SigningKeys) error {
+	return m.about(k.Dataset, func(s *machine.Machine) error {
+		s.RecordKeys(k)
+		return nil
+	})
+}

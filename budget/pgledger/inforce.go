@@ -1,0 +1,136 @@
+package pgledger
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+)
+
+var (
+	//go:embed sql/policies.sql
+	sqlPolicies string
+	//go:embed sql/in_force.sql
+	sqlInForce string
+	//go:embed sql/digest_facts.sql
+	sqlDigestFacts string
+	//go:embed sql/store_policy.sql
+	sqlStorePolicy string
+)
+
+// inForce is what an operation is about that changes what is in force.
+type inForce struct {
+	added *budget.NewPolicy // nil: it adds no version
+}
+
+// queueInForce loads what such operations look at.
+func (s *transaction) queueInForce(b *pgx.Batch) {
+	loaded := false
+	for _, op := range s.batch {
+		if op.inForce == nil {
+			continue
+		}
+		if added := op.inForce.added; added != nil {
+			b.Queue(sqlDigestFacts, string(added.Checked)).QueryRow(func(row pgx.Row) error { return scanSum(row, &added.Facts) })
+		}
+		if loaded {
+			continue
+		}
+		loaded = true
+		b.Queue(sqlPolicies, s.dataset).Query(func(rows pgx.Rows) (err error) {
+			s.machine.InForce.Rows, err = pgx.CollectRows(rows, scanPolicy)
+			return err
+		})
+		b.Queue(sqlInForce, s.dataset).QueryRow(func(row pgx.Row) error {
+			var keys *string
+			err := row.Scan(&s.machine.InForce.Entered, &keys)
+			if keys != nil {
+				s.machine.InForce.Keys = []byte(*keys)
+			}
+			return err
+		})
+	}
+}
+
+func scanSum(row pgx.Row, into *[32]byte) error {
+	var sum []byte
+	err := row.Scan(&sum)
+	copy(into[:], sum)
+	return err
+}
+
+func scanPolicy(row pgx.CollectableRow) (r budget.PolicyRow, err error) {
+	var document, facts, digest []byte
+	err = row.Scan(&r.Version, &document, &facts, &digest, &r.AppliedBy, &r.AppliedAt, &r.Entry)
+	copy(r.Document[:], document)
+	copy(r.Facts[:], facts)
+	copy(r.Digest[:], digest)
+	r.AppliedAt = r.AppliedAt.UTC()
+	return r, err
+}
+
+// queuePolicies stores versions that were added, with the numbers of their entries.
+func (s *transaction) queuePolicies(b *pgx.Batch) {
+	for _, p := range s.machine.InForce.Added {
+		b.Queue(sqlStorePolicy, s.dataset, p.Version, p.Text, p.Digest[:], string(p.Checked), p.AppliedBy, p.AppliedAt,
+			s.machine.Written[p.Line].Seq)
+	}
+}
+
+// RecordPolicy implements [budget.InForce].
+func (p *Ledger) RecordPolicy(ctx context.Context, v budget.NewPolicy) (time.Time, error) {
+	if err := v.Check(); err != nil {
+		return time.Time{}, err
+	}
+	v.Document = sha256.Sum256([]byte(v.Text))
+	var at time.Time // the writer's until do returns without an error of the context
+	err := p.do(ctx, &operation{dataset: v.Dataset, inForce: &inForce{added: &v}, decide: func(s *machine.Machine) (err error) {
+		at, err = s.RecordPolicy(v)
+		return err
+	}})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return at, nil
+}
+
+// EnterPolicies implements [budget.InForce].
+func (p *Ledger) EnterPolicies(ctx context.Context, dataset string, versions []budget.PolicyVersion) error {
+	for _, v := range versions {
+		if err := v.Check(); err != nil {
+			return err
+		}
+	}
+	return p.do(ctx, &operation{dataset: dataset, inForce: &inForce{}, decide: func(s *machine.Machine) error {
+		return s.EnterPolicies(versions)
+	}})
+}
+
+// PolicyRows implements [budget.InForce].
+func (p *Ledger) PolicyRows(ctx context.Context, dataset string) ([]budget.PolicyRow, error) {
+	return collect(ctx, p.pool, scanPolicy, sqlPolicies, dataset)
+}
+
+// RecordFreeReads implements [budget.InForce].
+func (p *Ledger) RecordFreeReads(ctx context.Context, r budget.FreeReads) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	return p.do(ctx, &operation{dataset: r.Dataset, decide: func(s *machine.Machine) error {
+		s.RecordFreeReads(r)
+		return nil
+	}})
+}
+
+// RecordKeys implements [budget.InForce].
+func (p *Ledger) RecordKeys(ctx context.Context, k budget.SigningKeys) error {
+	return p.do(ctx, &operation{dataset: k.Dataset, inForce: &inForce{}, decide: func(s *machine.Machine) error {
+		s.RecordKeys(k)
+		return nil
+	}})
+}
