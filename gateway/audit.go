@@ -178,7 +178,7 @@ func (s *Service) entryOf(e budget.Entry) api.AuditEntry {
 // Refill raises the cap of an account that exists. The journal says who did it and why, and keeps the signature, which
 // is needed where the dataset has keys of stewards.
 func (s *Service) Refill(ctx context.Context, who auth.Principal, dataset, name string, r api.Refill) (*api.Account, error) {
-	id, err := s.accountID(dataset, name)
+	id, err := s.accountOfOthers(who, dataset, name)
 	if err != nil {
 		return nil, err
 	}
@@ -244,6 +244,9 @@ func (s *Service) ResetFailures(ctx context.Context, who auth.Principal, dataset
 	if id.Scope != budget.AnalystScope {
 		return nil, fault.RequestAnalyst()
 	}
+	if owns(who, id) {
+		return nil, fault.AuthOwnAccount()
+	}
 	snapshot, err := s.policies.Current(dataset)
 	if err != nil {
 		return nil, err
@@ -260,7 +263,7 @@ func (s *Service) ResetFailures(ctx context.Context, who auth.Principal, dataset
 
 // Freeze stops all charges on an account that exists, or lets them go on; replays stay free.
 func (s *Service) Freeze(ctx context.Context, who auth.Principal, dataset, name string, frozen bool) (*api.Account, error) {
-	id, err := s.accountID(dataset, name)
+	id, err := s.accountOfOthers(who, dataset, name)
 	if err != nil {
 		return nil, err
 	}

@@ -261,3 +261,60 @@ func TestStewardSeesTranches(t *testing.T) {
 		}
 	}
 }
+
+// Whoever may spend does not raise, freeze or reset what they spend from, whatever their roles; another steward may, and
+// the dataset's account is everybody's.
+func TestNobodyActsOnTheirOwnAccount(t *testing.T) {
+	r := newRig(t, line("dataset", "", 20), line("group", "research", 5), perAnalyst("analysts", 1))
+	both, ok := auth.NewPrincipal("ana", []string{"analyst", "steward"}, []string{"research"})
+	alone, fine := auth.NewPrincipal("ana", []string{"steward"}, []string{"research"})
+	sam, good := auth.NewPrincipal("sam", []string{"steward"}, []string{"research"})
+	if !ok || !fine || !good {
+		t.Fatal("no principals")
+	}
+	if _, err := r.Query(t.Context(), both, count("0.1")); err != nil {
+		t.Fatal(err)
+	}
+	entries := func() int {
+		all, err := r.ledger.Entries(t.Context(), budget.Page{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	act := func(who auth.Principal, account string) map[string]error {
+		_, set := r.SetAccount(t.Context(), who, "d", account, api.BudgetLimit{Form: "pure", Epsilon: "3"})
+		_, refill := r.Refill(t.Context(), who, "d", account, api.Refill{Epsilon: "1"})
+		_, freeze := r.Freeze(t.Context(), who, "d", account, true)
+		_, thaw := r.Freeze(t.Context(), who, "d", account, false)
+		errs := map[string]error{"set": set, "refill": refill, "freeze": freeze, "thaw": thaw}
+		if account == "analyst:ana" {
+			_, errs["reset"] = r.ResetFailures(t.Context(), who, "d", account)
+		}
+		return errs
+	}
+	before := entries()
+	for _, c := range []struct {
+		who     auth.Principal
+		account string
+	}{{both, "analyst:ana"}, {both, "group:research"}, {both, "group:analysts"}, {alone, "analyst:ana"}} {
+		for name, err := range act(c.who, c.account) {
+			if fault.CodeOf(err) != fault.CodeAuthForbidden {
+				t.Errorf("%s of %s with roles %v: %v", name, c.account, c.who.Roles, err)
+			}
+		}
+	}
+	if after := entries(); after != before {
+		t.Errorf("%d entries, and there were %d", after, before)
+	}
+	for _, c := range []struct {
+		who     auth.Principal
+		account string
+	}{{sam, "analyst:ana"}, {sam, "group:research"}, {both, "dataset"}} {
+		for name, err := range act(c.who, c.account) {
+			if err != nil {
+				t.Errorf("%s of %s by %s: %v", name, c.account, c.who.Subject, err)
+			}
+		}
+	}
+}

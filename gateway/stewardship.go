@@ -116,6 +116,9 @@ func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, n
 
 // SetLimit opens an account or changes its limit. Where the dataset has keys of stewards it raises none: only signed refills do.
 func (s *Service) SetLimit(ctx context.Context, who auth.Principal, account budget.Account) error {
+	if owns(who, account.ID) {
+		return fault.AuthOwnAccount()
+	}
 	if s.datasets[account.ID.Dataset].Stewards != nil {
 		return s.ledger.LowerLimit(ctx, who.Subject, account)
 	}
@@ -141,6 +144,28 @@ func (s *Service) accountID(dataset, name string) (budget.AccountID, error) {
 		return budget.AccountID{}, fault.RequestAccount()
 	}
 	return id, nil
+}
+
+// owns reports whether a caller's questions may be charged to an account, the dataset's apart: the one of the caller's
+// name, and those of the groups of a token that may spend.
+func owns(who auth.Principal, id budget.AccountID) bool {
+	switch id.Scope {
+	case budget.AnalystScope:
+		return id.Name == who.Subject
+	case budget.GroupScope:
+		return (who.Has(auth.Analyst) || who.Has(auth.ML)) && who.In(id.Name)
+	default:
+		return false
+	}
+}
+
+// accountOfOthers is accountID of an account on which the caller may act as steward: nobody does on their own.
+func (s *Service) accountOfOthers(who auth.Principal, dataset, name string) (budget.AccountID, error) {
+	id, err := s.accountID(dataset, name)
+	if err == nil && owns(who, id) {
+		err = fault.AuthOwnAccount()
+	}
+	return id, err
 }
 
 // aYear is how far ahead stewards are told what can be lost.

@@ -45,6 +45,11 @@ func AuthLongLived(most time.Duration) *Error {
 		Hint: "get one that ends sooner (exp), and says when it was made (iat)", Err: ErrLongLived}
 }
 
+// AuthOwnAccount answers a steward who acts on an account that their own questions are charged to.
+func AuthOwnAccount() *Error {
+	return &Error{Code: CodeAuthForbidden, Msg: "nobody acts as steward on an account of their own", Hint: "another steward may do it"}
+}
+
 // AuthForbidden answers a caller whose roles do not allow the request. Role is the one that would.
 func AuthForbidden(role string) *Error {
 	return &Error{Code: CodeAuthForbidden, Msg: "this needs the role " + role, Hint: "the roles claim of the token does not list it"}
