@@ -27,6 +27,7 @@ type Ledger struct {
 	open        sync.Map // ReservationID to *openCharge
 	settlements settlements
 	heads       heads
+	known       known
 
 	caches struct {
 		mu        sync.Mutex

@@ -117,6 +117,7 @@ func TestPostgres(t *testing.T) {
 		"PoliciesAreInTheChain":         testPoliciesAreInTheChain,
 		"OlderPoliciesAreEnteredOnce":   testOlderPoliciesAreEnteredOnce,
 		"KeysAreInTheChain":             testKeysAreInTheChain,
+		"EditsAreNotBelieved":           testEditsAreNotBelieved,
 	} {
 		t.Run(name, func(t *testing.T) {
 			empty(t, d)

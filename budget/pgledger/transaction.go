@@ -30,6 +30,7 @@ func (p *Ledger) attempt(ctx context.Context, s *transaction) error {
 // tell tells the callers what became of their operations, once that is committed.
 func (p *Ledger) tell(s *transaction) {
 	p.saw(s.head)
+	p.known.wrote(s.began, s.machine.Written)
 	for i := range s.machine.Written {
 		if e := &s.machine.Written[i].Entry; e.Kind == budget.EntrySettle {
 			p.settlements.remember(e)
@@ -107,6 +108,9 @@ func (p *Ledger) look(ctx context.Context, s *transaction) error {
 		return errCommitted
 	}
 	if err := p.follows(s); err != nil {
+		return err
+	}
+	if err := p.agrees(ctx, s); err != nil {
 		return err
 	}
 	s.decide()

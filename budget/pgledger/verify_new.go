@@ -140,6 +140,7 @@ func (p *Ledger) verifyFurther(ctx context.Context, from journal.Checkpoint) err
 		from.Whole = began
 	}
 	p.saw(further.Head)
+	p.known.verified(further)
 	p.reached(journal.Checkpoint{Whole: from.Whole, State: further})
 	return nil
 }

@@ -46,6 +46,11 @@ type MandateRecord struct {
 	Signature       []byte                  `json:"signature"`
 }
 
+// Defines reports whether entries of a kind say what one account is from there on.
+func Defines(kind budget.EntryKind) bool {
+	return kind == budget.EntryLimit || kind == budget.EntryRefill || kind == budget.EntryFreeze || kind == budget.EntryThaw
+}
+
 // RecordOf is what an entry says of an account from now on, and of what a refill added.
 func RecordOf(a *Account, refill budget.Refill) LimitRecord {
 	l := a.Limit

@@ -1,0 +1,119 @@
+package pgledger
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
+	"noisegate.example/budget/journal"
+)
+
+// known is what this process knows of each dataset's accounts by the entries alone, from what it verified on: whoever
+// looks at the ledger compares what it loads with that, so that an edited balance or limit is not believed until the
+// next verification, but found by the first charge that it would serve. Decisions from the cache need no comparison:
+// they write what they know over an edit.
+type known struct {
+	mu        sync.Mutex
+	byDataset map[string]*journal.Followed
+}
+
+// verified takes over a state that was verified, if it is newer.
+func (k *known) verified(s journal.Replayed) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := k.byDataset[s.Head.Dataset]; now != nil && now.State.Head.Seq >= s.Head.Seq {
+		return
+	}
+	if k.byDataset == nil {
+		k.byDataset = map[string]*journal.Followed{}
+	}
+	k.byDataset[s.Head.Dataset] = journal.Follow(s.Clone())
+}
+
+// wrote follows entries that are committed. Those that do not follow upon what is known are read when it is next looked.
+func (k *known) wrote(began budget.Head, lines []machine.Line) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.byDataset[began.Dataset]
+	if f == nil || f.State.Head != began {
+		return
+	}
+	for i := range lines {
+		if what := f.Add(lines[i].Entry); what != "" {
+			delete(k.byDataset, began.Dataset) // the next verification says what is wrong
+			return
+		}
+	}
+}
+
+// agrees compares what a transaction loaded with what is known, once entries that others wrote are followed.
+func (p *Ledger) agrees(ctx context.Context, s *transaction) error {
+	p.known.mu.Lock()
+	defer p.known.mu.Unlock()
+	f := p.known.byDataset[s.dataset]
+	if f == nil {
+		return nil
+	}
+	if f.State.Head != s.head {
+		if err := p.catchUp(ctx, s, f); err != nil {
+			return err
+		}
+	}
+	if what := f.Agrees(s.machine.Accounts, s.named()); what != "" {
+		return p.stop(&journal.BrokenError{Dataset: s.dataset, What: what})
+	}
+	return nil
+}
+
+// catchUp reads the entries that were written since, in the transaction that has the dataset's lock.
+func (p *Ledger) catchUp(ctx context.Context, s *transaction, f *journal.Followed) error {
+	rows, err := s.conn.Query(ctx, sqlChain, s.dataset, f.State.Head.Seq)
+	if err != nil {
+		return err
+	}
+	entries, err := pgx.CollectRows(rows, scanChained)
+	if err != nil {
+		return err
+	}
+	chain := journal.NewChain(f.State.Head)
+	for _, e := range entries {
+		if err := chain.Add(e); err != nil {
+			return p.stopped(err)
+		}
+		if what := f.Add(e); what != "" {
+			return p.stop(&journal.BrokenError{Dataset: s.dataset, Seq: e.Seq, What: what})
+		}
+	}
+	return p.stopped(chain.EndsAt(s.head))
+}
+
+// stop notes that a dataset's ledger is broken.
+func (p *Ledger) stop(broken *journal.BrokenError) error {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	return p.heads.breaks(broken)
+}
+
+// stopped is [Ledger.stop] of an error of a chain; nil for none.
+func (p *Ledger) stopped(err error) error {
+	var broken *journal.BrokenError
+	if errors.As(err, &broken) {
+		return p.stop(broken)
+	}
+	return err
+}
+
+// named are the accounts that the operations name.
+func (s *transaction) named() (all []budget.AccountID) {
+	for _, op := range s.batch {
+		all = append(all, op.accounts...)
+		if op.open != nil {
+			all = append(all, op.open.accounts...)
+		}
+	}
+	return all
+}
