@@ -62,6 +62,16 @@ type AuditEntry struct {
 	ReceiptHead string `json:"receipt_head,omitempty"`
 }
 
+// Verification is the answer to POST /v1/datasets/{dataset}/verify: each entry has the hash that it should have, and accounts, open charges
+// and plans are what the entries say, or what does not agree.
+type Verification struct {
+	ChainHead     // the end that was reached
+	Entries   int `json:"entries"`   // how many were compared
+	Unchained int `json:"unchained"` // entries that are older than the chain itself
+	// Broken says what does not agree, and at which entry; absent where all does. The dataset takes no charge from then on.
+	Broken string `json:"broken,omitempty"`
+}
+
 // RefusalList is what GET /v1/datasets/{dataset}/refusals gives: how often questions and estimates were refused before a charge. It is what
 // one gateway counted since it started.
 type RefusalList struct {

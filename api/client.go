@@ -188,6 +188,11 @@ func (c *Client) Refusals(ctx context.Context, dataset string) (*RefusalList, er
 	return send[RefusalList](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/refusals"})
 }
 
+// Verify has the gateway read its ledger of a dataset again, for stewards.
+func (c *Client) Verify(ctx context.Context, dataset string) (*Verification, error) {
+	return send[Verification](ctx, c, call{method: http.MethodPost, path: datasetPath(dataset) + "/verify"})
+}
+
 // Prepare begins to make new versions of prepared copies, for stewards: of the tables that the policy has prepare for, or of one of them.
 // It does not wait for them; [Client.PrepareJob] says how far they are.
 func (c *Client) Prepare(ctx context.Context, dataset string, r PrepareRequest) (*PrepareJob, error) {

@@ -12,6 +12,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/internal/amounts"
 	"noisegate.example/internal/fault"
@@ -29,6 +30,28 @@ type JournalPage struct {
 	Dataset  string // "" for all
 	Cursor   string // what the page before gave; "" for the first
 	Requests bool   // with what was asked
+}
+
+// Verify reads the ledger of a dataset again, for stewards. A dataset whose ledger is broken takes no charge from then on.
+func (s *Service) Verify(ctx context.Context, who auth.Principal, dataset string) (*api.Verification, error) {
+	release, err := s.EnterList(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if _, ok := s.datasets[dataset]; !ok {
+		return nil, fault.UnknownDataset(dataset)
+	}
+	read, err := s.ledger.Verify(ctx, budget.Head{Dataset: dataset})
+	var broken *journal.BrokenError
+	if errors.As(err, &broken) {
+		return &api.Verification{ChainHead: api.ChainHead{Dataset: dataset}, Broken: broken.Error()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &api.Verification{ChainHead: api.ChainHead{Dataset: dataset, Seq: read.Head.Seq, Hash: hexText(read.Head.Hash)},
+		Entries: read.Entries, Unchained: read.Unchained}, nil
 }
 
 // Audit lists the ledger's journal for stewards, newest first. The heads are those before the entries were read, so that none of the

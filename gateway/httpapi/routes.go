@@ -86,6 +86,8 @@ func routes() []route {
 			handle: operation(account(), (*server).resetFailures, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/refusals", roles: steward,
 			handle: operation(part("dataset"), (*server).refusals, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/verify", roles: steward,
+			handle: operation(part("dataset"), (*server).verify, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset", "requests"},
 			handle: operation(journalPage, (*server).audit, asJSON)},
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: getOpenAPI},

@@ -63,6 +63,10 @@ func (s *server) refusals(_ *exchange, dataset string) (*api.RefusalList, error)
 	return s.service.Refusals(dataset)
 }
 
+func (s *server) verify(x *exchange, dataset string) (*api.Verification, error) {
+	return s.service.Verify(x.r.Context(), x.who, dataset)
+}
+
 func (s *server) prepareTables(x *exchange, r pair[string, *api.PrepareRequest]) (*api.PrepareJob, error) {
 	return s.service.PrepareTables(x.r.Context(), x.who, r.first, *r.second)
 }
