@@ -51,10 +51,18 @@ export interface Account {
 }
 export interface Refusals { since: string; refusals: { analyst: string; code: string; count: number }[] }
 export interface JournalEntry {
-  seq: number; at: string; kind: string; subject: string; amounts: Amounts; account_name?: string
-  request?: { sql?: string }
+  seq: number; at: string; kind: string; subject: string; amounts: Amounts; shared?: Amounts; account_ids: number[]; release_id?: string
+  account_name?: string; request?: { sql?: string }
 }
 export interface Journal { entries: JournalEntry[]; next_cursor?: string }
+export interface Refill { epsilon?: string; rho?: string; delta?: string; reason?: string }
+export interface PolicyDocument { text: string; tag: string | null }
+export interface Finding { line: number; column: number; text: string; hint?: string }
+export interface PolicyReview {
+  version: number; in_force: boolean; changes: { effect: string; text: string }[]; renews: string
+  warnings: Finding[]; noise: { table: string; text: string }[]; problems: Finding[]
+}
+export interface Verification { dataset: string; seq: number; hash: string; entries: number; unchained: number; broken?: string }
 export interface Ensemble {
   ensemble: string; state: string; teachers: number; classes: string[]; queries: number; answered: number
   usage?: { rule: string; percent: string }; sealed_at?: string
@@ -87,13 +95,29 @@ export class Gateway {
   principal() { return this.send<Principal>('GET', '/v1/principal') }
   datasets() { return this.send<{ datasets: Dataset[] }>('GET', '/v1/datasets') }
   budget() { return this.send<{ budgets: Budget[] }>('GET', '/v1/budget') }
-  releases() { return this.send<{ releases: ReleaseSummary[] }>('GET', '/v1/releases') }
+  releases(cursor = '') {
+    return this.send<{ releases: ReleaseSummary[]; next_cursor?: string }>('GET', '/v1/releases' + (cursor && `?cursor=${encodeURIComponent(cursor)}`))
+  }
   release(id: string) { return this.send<Release>('GET', `/v1/releases/${encodeURIComponent(id)}`) }
   accounts(dataset: string) { return this.send<{ accounts: Account[] }>('GET', `${at(dataset)}/budgets`) }
   refusals(dataset: string) { return this.send<Refusals>('GET', `${at(dataset)}/refusals`) }
-  policy(dataset: string) { return this.send<string>('GET', `${at(dataset)}/policy`) }
-  journal(dataset: string, cursor = '') {
-    return this.send<Journal>('GET', `/v1/audit?requests=true&dataset=${encodeURIComponent(dataset)}` +
+  policy(dataset: string) { return this.send<PolicyDocument>('GET', `${at(dataset)}/policy`) }
+  checkPolicy(dataset: string, text: string, signal: AbortSignal) {
+    return this.send<PolicyReview>('POST', `${at(dataset)}/policy/check`, text, { headers: asYAML, signal })
+  }
+  // applyPolicy replaces the version that tag names; none where there is no policy yet.
+  applyPolicy(dataset: string, text: string, tag: string | null) {
+    const replaces: Record<string, string> = tag === null ? { 'If-None-Match': '*' } : { 'If-Match': tag }
+    return this.send<{ version: number }>('PUT', `${at(dataset)}/policy`, text, { headers: { ...asYAML, ...replaces } })
+  }
+  setLimit(dataset: string, account: string, limit: Limit) { return this.send<Account>('PUT', budgetAt(dataset, account), limit) }
+  refill(dataset: string, account: string, added: Refill) { return this.send<Account>('POST', `${budgetAt(dataset, account)}/refill`, added) }
+  freeze(dataset: string, account: string, frozen: boolean) {
+    return this.send<Account>('POST', `${budgetAt(dataset, account)}/${frozen ? 'freeze' : 'thaw'}`)
+  }
+  verify(dataset: string) { return this.send<Verification>('POST', `${at(dataset)}/verify`) }
+  journal(dataset: string, cursor = '', requests = true) {
+    return this.send<Journal>('GET', `/v1/audit?requests=${requests}&dataset=${encodeURIComponent(dataset)}` +
       (cursor && `&cursor=${encodeURIComponent(cursor)}`))
   }
   ensemble(name: string) { return this.send<Ensemble>('GET', `/v1/pate/${encodeURIComponent(name)}`) }
@@ -123,6 +147,8 @@ export interface Payment { key: string; atMost: Price }
 
 const keyed = (p: Payment) => ({ headers: { 'Idempotency-Key': p.key } })
 
+const asYAML = { 'Content-Type': 'application/yaml' }
+const budgetAt = (dataset: string, account: string) => `${at(dataset)}/budgets/${encodeURIComponent(account)}`
 const at = (dataset: string) => `/v1/datasets/${encodeURIComponent(dataset)}`
 
 // login exchanges a one-time code for a token. The code travels in the body, never in an address.
@@ -132,12 +158,12 @@ export async function login(code: string): Promise<string> {
 
 async function request<T>(method: string, path: string, body: unknown, more: RequestInit): Promise<T> {
   const headers: Record<string, string> = { ...more.headers as Record<string, string> }
-  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  if (typeof body === 'object') headers['Content-Type'] = 'application/json'
   let response: Response
   let text: string
   try {
     response = await fetch(path, {
-      ...more, method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+      ...more, method, headers, body: typeof body === 'object' ? JSON.stringify(body) : body as string | undefined,
       cache: 'no-store', credentials: 'omit', referrerPolicy: 'no-referrer', redirect: 'error',
     })
     text = await response.text()
@@ -145,7 +171,7 @@ async function request<T>(method: string, path: string, body: unknown, more: Req
     if (e instanceof DOMException && e.name === 'AbortError') throw e
     throw Problem.unreachable()
   }
-  if (response.ok && response.headers.get('Content-Type') === 'application/yaml') return text as T
+  if (response.ok && response.headers.get('Content-Type') === 'application/yaml') return { text, tag: response.headers.get('ETag') } as T
   let value: any
   try {
     value = JSON.parse(text)

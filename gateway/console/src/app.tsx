@@ -12,7 +12,7 @@ import { forgetToken, savedToken, saveToken, tokenOfAddress } from './session'
 import { Steward } from './steward'
 
 // What a page is given. Pages stay where they are while another is shown, so that what was typed is not lost.
-export interface PageProps { gateway: Gateway; shown: boolean }
+export interface PageProps { gateway: Gateway; who: string; shown: boolean }
 
 const pages: { name: string; title: string; roles: string[]; page: ComponentType<PageProps> }[] = [
   { name: 'ask', title: 'Ask', roles: ['analyst'], page: Ask },
@@ -86,7 +86,7 @@ function Home({ token, logOut }: { token: string; logOut: (why: Problem | null) 
       </span>
     </header>
     {problem && <main class="narrow"><ProblemBox problem={problem} /><button onClick={load}>Try again</button></main>}
-    {who && mine.map(p => <main key={p.name} hidden={p !== shown}><p.page gateway={gateway} shown={p === shown} /></main>)}
+    {who && mine.map(p => <main key={p.name} hidden={p !== shown}><p.page gateway={gateway} who={who.subject} shown={p === shown} /></main>)}
     {who && mine.length === 0 && <main class="narrow"><p>Your token has no role that has a page here: <bdi>{who.roles.join(', ') || 'none'}</bdi>.</p></main>}
   </>
 }

@@ -11,17 +11,22 @@ import { dearer, free as nothing, isDearer, useEstimate, usePayment } from './pa
 import { ProblemBox } from './problem'
 import { SettingsForm, type Settings } from './settings'
 import { Tables } from './tables'
+import { savedTabs, saveTabs, Tabs } from './tabs'
 
 // Shown is an answer with the question that it is of.
 interface Shown { result: Result; request: QueryRequest; headline: string }
 
-export function Ask({ gateway, shown: isShown }: PageProps) {
+export function Ask({ gateway, who, shown: isShown }: PageProps) {
+  const [tabs, setTabs] = useState<string[]>(() => savedTabs(who))
+  const [tab, setTab] = useState(0)
   const [datasets, setDatasets] = useState<Dataset[] | null>(null)
   const [history, setHistory] = useState<ReleaseSummary[]>([])
+  const [older, setOlder] = useState<string | undefined>() // of the history: where the next page begins
   const [dataset, setDataset] = useState('')
   const [sql, setSQL] = useState('')
-  const typed = useRef('') // the same, for what comes later than it was rendered
-  const [put, setPut] = useState({ text: '' })
+  const typed = useRef(tabs[0]) // the same, for what comes later than it was rendered
+  const tabNow = useRef(0) // the tab that is open, for what the editor says later
+  const [put, setPut] = useState({ text: tabs[0] })
   const [settings, setSettings] = useState<Settings>({})
   const [problem, setProblem] = useState<Problem | null>(null) // of what was done last
   const [shown, setShown] = useState<Shown | null>(null)
@@ -42,9 +47,39 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
       if (!typed.current) setPut({ text: example(list.datasets[0]) })
     }, setProblem)
   }
-  const loadHistory = () => { gateway.releases().then(list => setHistory(list.releases.filter(r => r.request.sql)), setProblem) }
+  const loadHistory = (cursor = '') => {
+    gateway.releases(cursor).then(list => {
+      const page = list.releases.filter(r => r.request.sql)
+      setHistory(before => cursor ? [...before, ...page] : page)
+      setOlder(list.next_cursor)
+    }, setProblem)
+  }
   useEffect(load, [gateway])
   useEffect(() => { if (isShown) loadHistory() }, [gateway, isShown])
+
+  const onType = (text: string) => {
+    typed.current = text
+    setSQL(text)
+    setChanged(false)
+    setTabs(before => saveTabs(who, before.map((t, i) => i === tabNow.current ? text : t)))
+  }
+  const openTab = (i: number) => {
+    tabNow.current = i
+    setTab(i)
+    setTabs(before => saveTabs(who, i < before.length ? before : [...before, '']))
+    setPut({ text: tabs[i] ?? '' })
+    setShown(null)
+    setProblem(null)
+  }
+  const closeTab = (i: number) => {
+    const left = tabs.filter((_, j) => j !== i)
+    const next = Math.min(i < tab ? tab - 1 : tab, left.length - 1)
+    tabNow.current = next
+    setTab(next)
+    setTabs(saveTabs(who, left))
+    setPut({ text: left[next] })
+    if (i === tab) setShown(null)
+  }
 
   const estimate = known?.estimate
   const free = !!estimate && isPaid(estimate)
@@ -88,13 +123,14 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
     <div class="column">
       <section class="question" aria-label="Question">
         <h1>Ask</h1>
+        <Tabs tabs={tabs} open={tab} onOpen={openTab} onNew={() => openTab(tabs.length)} onClose={closeTab} />
         <div class="row">
           <label>Dataset <select value={dataset} onChange={e => setDataset(e.currentTarget.value)}>
             {datasets?.map(d => <option key={d.name} value={d.name}>{d.name}</option>)}
           </select></label>
           <SettingsForm settings={settings} onChange={setSettings} />
         </div>
-        <Editor put={put} dataset={described} error={known?.problem?.position} onChange={text => { typed.current = text; setSQL(text); setChanged(false) }} onRun={run} />
+        <Editor put={put} dataset={described} error={known?.problem?.position} onChange={onType} onRun={run} />
         <p class="row run">
           <button class="primary" disabled={!ready} onClick={run} title="Ctrl+Enter">{running ? 'Running …' : label}</button>
           <span class="muted" role="status">{changed ? dearer :
@@ -119,6 +155,7 @@ export function Ask({ gateway, shown: isShown }: PageProps) {
             <span class="muted">{time(r.at)} · {price(r.cost)}</span>
           </button></li>)}
         </ul>}
+        {older && <p class="more"><button onClick={() => loadHistory(older)}>Show older</button></p>}
         {described && <Tables dataset={described} />}
       </section>
     </div>

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Column, Result, Value } from './api'
+import { downloadPNG, downloadSVG } from './drawing'
 import { figure, isNoisy } from './format'
 
 // Mark is one value of the figure. low and high are its interval; null where it has none, or an end has none.
@@ -14,13 +15,15 @@ const mostPoints = 2000 // that a browser draws at once
 export function Chart({ result }: { result: Result }) {
   const values = result.columns.flatMap((c, j) => isNoisy(c) && result.rows.some(row => typeof row[j] === 'number') ? [j] : [])
   const [wanted, setWanted] = useState(0)
+  const [kind, setKind] = useState<Kind>('points') // of keys that have an order; names have bars
   const [box, width] = useWidth()
   const keys = result.columns.flatMap((c, j) => c.kind === 'key' ? [j] : [])
   if (values.length === 0 || keys.length === 0) return null
   const chosen = values[wanted] ?? values[0]
   const marks = marksOf(result, keys, chosen)
   if (marks.length === 0) return null
-  const ordered = keys.length === 1 && position(result.columns[keys[0]])
+  const axis = keys.length === 1 && position(result.columns[keys[0]])
+  const ordered = kind !== 'bars' && axis
   const column = result.columns[chosen]
   const most = ordered ? mostPoints : mostBars
   const drawn = marks.slice(0, most)
@@ -28,15 +31,24 @@ export function Chart({ result }: { result: Result }) {
     {values.length > 1 && <div class="choices" role="group" aria-label="Output in the figure">
       {values.map((j, i) => <button key={j} aria-pressed={j === chosen} onClick={() => setWanted(i)}><bdi>{result.columns[j].name}</bdi></button>)}
     </div>}
+    {axis && <div class="choices" role="group" aria-label="Kind of figure">
+      {(['points', 'line', 'bars'] as Kind[]).map(k => <button key={k} aria-pressed={k === kind} onClick={() => setKind(k)}>{k[0].toUpperCase() + k.slice(1)}</button>)}
+    </div>}
     {width > 0 && (ordered
-      ? <Points marks={drawn} column={column} width={width} axis={ordered} />
+      ? <Points marks={drawn} column={column} width={width} axis={ordered} kind={kind} />
       : <Bars marks={drawn} column={column} width={width} />)}
     <figcaption>
       <bdi>{column.name}</bdi> by {keys.map((j, i) => <>{i > 0 && ', '}<bdi key={j}>{result.columns[j].name}</bdi></>)};
       lines show where the number without noise lies{marks.length > most && `; the first ${most.toLocaleString('en')} of ${marks.length.toLocaleString('en')} groups`}
     </figcaption>
+    <p class="actions unprinted">
+      <button onClick={() => { const svg = box.current?.querySelector('svg'); if (svg) downloadSVG(svg) }}>Download SVG</button>
+      <button onClick={() => { const svg = box.current?.querySelector('svg'); if (svg) downloadPNG(svg) }}>Download PNG</button>
+    </p>
   </figure>
 }
+
+type Kind = 'points' | 'line' | 'bars'
 
 function marksOf(result: Result, keys: number[], value: number): Mark[] {
   return result.rows.flatMap((row, i) => {
@@ -59,7 +71,7 @@ function position(key: Column): Axis | null {
 }
 
 // useWidth measures a box, so that texts in it have their own size at every width.
-function useWidth() {
+export function useWidth() {
   const box = useRef<HTMLElement>(null)
   const [width, setWidth] = useState(0)
   useEffect(() => {
@@ -128,7 +140,7 @@ function Bars({ marks, column, width }: { marks: Mark[]; column: Column; width: 
   </Plot>
 }
 
-function Points({ marks, column, width, axis }: { marks: Mark[]; column: Column; width: number; axis: Axis }) {
+function Points({ marks, column, width, axis, kind }: { marks: Mark[]; column: Column; width: number; axis: Axis; kind: Kind }) {
   const placed = marks.map(m => ({ ...m, x: axis.at(m.key[0]) })).filter(m => Number.isFinite(m.x)).sort((a, b) => a.x - b.x)
   if (placed.length === 0) return null
   const height = 300
@@ -145,7 +157,7 @@ function Points({ marks, column, width, axis }: { marks: Mark[]; column: Column;
     {x.ticks.map(t => <g key={t} class="axis">
       <text x={x.at(t)} y={height - 6} text-anchor="middle">{tick(t)}</text>
     </g>)}
-    <path class="line" d={path} />
+    {kind === 'line' && <path class="line" d={path} />}
     {placed.map((m, i) => <g key={i}>
       <title>{`${isolated(label(m.key[0]))}: ${figure(m.value, column.digits)}`}</title>
       <Whisker from={[x.at(m.x), end(y, m.low, bottom)]} to={[x.at(m.x), end(y, m.high, 10)]} shown={m.low !== null || m.high !== null} />

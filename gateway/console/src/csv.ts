@@ -23,10 +23,35 @@ function field(v: Value): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-export function download(name: string, text: string) {
+export const download = (name: string, text: string) => downloadFile(name, new Blob([text], { type: 'text/csv' }))
+
+export function downloadFile(name: string, content: Blob) {
   const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }))
+  link.href = URL.createObjectURL(content)
   link.download = name
   link.click()
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000) // the browser has begun to read it by then
+}
+
+// cells reads CSV (RFC 4180), with commas, semicolons or tabs as the first line has them.
+export function cells(text: string): string[][] {
+  const first = text.slice(0, (text + '\n').indexOf('\n'))
+  const separator = [',', ';', '\t'].find(s => first.includes(s)) ?? ','
+  const all: string[][] = [[]]
+  let cell = ''
+  let quoted = false
+  const end = () => { all[all.length - 1].push(cell); cell = '' }
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i]
+    if (quoted) {
+      if (c !== '"') cell += c
+      else if (text[i + 1] === '"') { cell += c; i++ }
+      else quoted = false
+    } else if (c === '"' && cell === '') quoted = true
+    else if (c === separator) end()
+    else if (c === '\n') { end(); all.push([]) }
+    else if (c !== '\r') cell += c
+  }
+  end()
+  return all.filter(row => row.some(c => c.trim()))
 }

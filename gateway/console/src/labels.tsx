@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { Ensemble, Label, LabelEstimate, LabelRequest, LabelResponse, Problem } from './api'
 import type { PageProps } from './app'
 import { Gauge } from './budget'
-import { lines, download } from './csv'
+import { cells, lines, download } from './csv'
 import { amount, isFree, price, time } from './format'
 import { dearer, isDearer, useEstimate, usePayment } from './paying'
 import { ProblemBox } from './problem'
@@ -19,12 +19,20 @@ const mechanisms: { name: string; title: string; parameters: [name: string, titl
 // Order is what is priced and paid together: the same names in another ensemble are another order.
 interface Order { from: string; request: LabelRequest }
 
+// Table is a file with several columns, one of which has the names of queries.
+interface Table { rows: string[][]; column: number; headed: boolean }
+
+const namesOf = (rows: string[][], column: number, headed: boolean) =>
+  rows.slice(headed ? 1 : 0).map(r => r[column]?.trim()).filter(Boolean).join('\n')
+
 export function Labels({ gateway }: PageProps) {
   const [name, setName] = useState('')
   const [ensemble, setEnsemble] = useState<Ensemble | null>(null)
   const [mechanism, setMechanism] = useState(mechanisms[0])
   const [values, setValues] = useState<Record<string, string>>({})
   const [text, setText] = useState('')
+  const [table, setTable] = useState<Table | null>(null) // the file, where it has several columns
+  const choose = (t: Table) => { setTable(t); setText(namesOf(t.rows, t.column, t.headed)) }
   const [problem, setProblem] = useState<Problem | null>(null)
   const [bought, setBought] = useState<LabelResponse | null>(null)
   const [running, setRunning] = useState(false)
@@ -84,7 +92,19 @@ export function Labels({ gateway }: PageProps) {
         </div>
         <label for="queries">Queries, by name: one a line, or a file of them</label>
         <textarea id="queries" rows={6} value={text} spellcheck={false} onInput={e => setText(e.currentTarget.value)} />
-        <p><input type="file" accept=".csv,.txt,text/*" aria-label="File of names" onChange={async e => setText(await e.currentTarget.files?.[0]?.text() ?? text)} /></p>
+        <p><input type="file" accept=".csv,.txt,text/*" aria-label="File of names" onChange={async e => {
+          const file = await e.currentTarget.files?.[0]?.text()
+          if (file === undefined) return
+          const rows = cells(file)
+          setTable(rows.some(r => r.length > 1) ? { rows, column: 0, headed: true } : null)
+          setText(rows.every(r => r.length === 1) ? file : namesOf(rows, 0, true))
+        }} /></p>
+        {table && <p class="row">
+          <label>Column with the names <select value={String(table.column)} onChange={e => choose({ ...table, column: Number(e.currentTarget.value) })}>
+            {table.rows[0].map((head, i) => <option key={i} value={String(i)}>{i + 1}: {head}</option>)}
+          </select></label>
+          <label><input type="checkbox" checked={table.headed} onChange={e => choose({ ...table, headed: e.currentTarget.checked })} /> the first line is a heading</label>
+        </p>}
         <p class="row run">
           <button class="primary" disabled={!ready} onClick={buy}>
             {running ? 'Buying …' : !estimate ? 'Buy' : free ? 'Take, free' : `Buy for at most ${price(estimate.worst_case)}`}</button>

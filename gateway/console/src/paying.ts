@@ -22,7 +22,13 @@ export function useEstimate<Q, E>(ask: (q: Q, signal: AbortSignal) => Promise<E>
     ), pause)
     return () => { clearTimeout(timer); stop.abort() }
   }, [of])
-  return { known: said && said.of === of ? said : null, again: () => setTimes(n => n + 1) }
+  const again = () => setTimes(n => n + 1)
+  useEffect(() => { // what was known before the page was hidden may be old
+    const seen = () => { if (document.visibilityState === 'visible') again() }
+    document.addEventListener('visibilitychange', seen)
+    return () => document.removeEventListener('visibilitychange', seen)
+  }, [])
+  return { known: said && said.of === of ? said : null, again }
 }
 
 // usePayment asks for an answer, once at a time, under a key of the request that stays until there is an answer, or a refusal that charged

@@ -1,32 +1,63 @@
-// What a steward sees of a dataset: what is promised, who spent what, what was asked and refused, and the policy in force. It changes nothing.
+// What a steward sees of a dataset, and changes in it: what is promised, who spent what, what was asked and refused, and the policy.
 
 import { useEffect, useState } from 'preact/hooks'
-import type { Account, Dataset, Gateway, Journal, JournalEntry, Problem, Refusals } from './api'
+import { type Account, type Dataset, type Gateway, type Journal, type JournalEntry, Problem, type Refusals, type Verification } from './api'
 import type { PageProps } from './app'
-import { Gauge, limitText } from './budget'
+import { Accounts } from './accounts'
+import { Bounds } from './bounds'
+import { BurnDown } from './burndown'
 import { amount, isFree, price, time } from './format'
+import { Policy } from './policy'
 import { ProblemBox } from './problem'
 
 export function Steward({ gateway, shown }: PageProps) {
   const [datasets, setDatasets] = useState<Dataset[] | null>(null)
   const [dataset, setDataset] = useState('')
+  const [version, setVersion] = useState(0) // of what is shown: another one is asked anew
   const [problem, setProblem] = useState<Problem | null>(null)
   const load = () => {
     setProblem(null)
     gateway.datasets().then(list => { setDatasets(list.datasets); setDataset(dataset || (list.datasets[0]?.name ?? '')) }, setProblem)
   }
   useEffect(() => { if (shown) load() }, [gateway, shown])
+  const changed = () => { setVersion(version + 1); load() }
+  const described = datasets?.find(d => d.name === dataset)
   return <>
     <div class="row">
       <h1>Steward</h1>
-      <label>Dataset <select value={dataset} onChange={e => setDataset(e.currentTarget.value)}>
+      <label class="unprinted">Dataset <select value={dataset} onChange={e => setDataset(e.currentTarget.value)}>
         {datasets?.map(d => <option key={d.name} value={d.name}>{d.name}</option>)}
+        {dataset && !described && <option value={dataset}>{dataset}</option>}
       </select></label>
+      {described && <button class="unprinted" onClick={() => print()}>Print for the privacy officer</button>}
     </div>
     {problem && <ProblemBox problem={problem}><button onClick={load}>Try again</button></ProblemBox>}
-    {datasets?.length === 0 && <p>No dataset has a policy yet: <code>noisegate policy init</code> drafts one.</p>}
-    {dataset && shown && <OneDataset key={dataset} gateway={gateway} dataset={dataset} />}
+    {datasets && !described && <FirstPolicy gateway={gateway} onApplied={name => { setDataset(name); changed() }} />}
+    {described && shown && <OneDataset key={`${dataset} ${version}`} gateway={gateway} dataset={described} onChange={changed} />}
   </>
+}
+
+// FirstPolicy leads a steward whose gateway has no policy yet from the name of a dataset to the first question.
+function FirstPolicy({ gateway, onApplied }: { gateway: Gateway; onApplied: (dataset: string) => void }) {
+  const [name, setName] = useState('')
+  const [open, setOpen] = useState('')
+  return <div class="steward">
+    <section class="card wide" aria-label="First steps">
+      <h2>From an empty gateway to the first question</h2>
+      <ol>
+        <li>Name the dataset as the gateway's configuration does.
+          <form class="row" onSubmit={e => { e.preventDefault(); setOpen(name.trim()) }}>
+            <label>Dataset <input value={name} spellcheck={false} onInput={e => setName(e.currentTarget.value)} /></label>
+            <button disabled={!name.trim()}>Begin</button>
+          </form></li>
+        <li>Draft its policy where the database is: <code>noisegate policy init</code> reads its schema and no row
+          (<a href="/docs/policy" target="_blank" rel="noopener">how</a>). Put the draft below.</li>
+        <li>Say who a person is, what each column may be, and how much may be spent. The gateway checks as you type.</li>
+        <li>Apply it. An analyst of a group that it names then sees the dataset under <em>Ask</em>, with a first question ready.</li>
+      </ol>
+    </section>
+    {open && <Policy key={open} gateway={gateway} dataset={open} inForce={{ text: '', tag: null }} onApplied={() => onApplied(open)} />}
+  </div>
 }
 
 // useLoaded asks once, and gives the answer or why there is none.
@@ -37,7 +68,7 @@ function useLoaded<T>(ask: () => Promise<T>): [T | null, Problem | null] {
   return [value, problem]
 }
 
-function OneDataset({ gateway, dataset }: { gateway: Gateway; dataset: string }) {
+function OneDataset({ gateway, dataset: { name: dataset, ...described }, onChange }: { gateway: Gateway; dataset: Dataset; onChange: () => void }) {
   const [accounts, noAccounts] = useLoaded(() => gateway.accounts(dataset).then(list => list.accounts))
   const [refusals, noRefusals] = useLoaded(() => gateway.refusals(dataset))
   const [policy, noPolicy] = useLoaded(() => gateway.policy(dataset))
@@ -45,14 +76,36 @@ function OneDataset({ gateway, dataset }: { gateway: Gateway; dataset: string })
   return <div class="steward">
     {problem && <ProblemBox problem={problem} />}
     {accounts && <Promised account={accounts.find(a => a.account === 'dataset')} />}
-    {accounts && <Accounts accounts={accounts} />}
+    {accounts && <Accounts gateway={gateway} dataset={dataset} accounts={accounts} onChange={onChange} />}
+    {accounts && <BurnDown gateway={gateway} dataset={dataset} accounts={accounts} />}
+    <Bounds dataset={{ name: dataset, ...described }} />
+    <Ledger gateway={gateway} dataset={dataset} />
     <Questions gateway={gateway} dataset={dataset} />
     {refusals && <Refused refusals={refusals} />}
-    {policy !== null && <section class="card wide" aria-label="Policy">
-      <h2>Policy in force</h2>
-      <pre class="scroll" tabIndex={0} role="region" aria-label="Text of the policy"><bdi>{policy}</bdi></pre>
-    </section>}
+    {policy !== null && <Policy gateway={gateway} dataset={dataset} inForce={policy} onApplied={onChange} />}
   </div>
+}
+
+// Ledger has the gateway read its own ledger again: each entry's hash, and each account's sums.
+function Ledger({ gateway, dataset }: { gateway: Gateway; dataset: string }) {
+  const [said, setSaid] = useState<Verification | null>(null)
+  const [problem, setProblem] = useState<Problem | null>(null)
+  const [running, setRunning] = useState(false)
+  const verify = () => {
+    setRunning(true)
+    setProblem(null)
+    gateway.verify(dataset).then(setSaid, setProblem).finally(() => setRunning(false))
+  }
+  return <section class="card wide" aria-label="Ledger">
+    <h2>Is the ledger whole?</h2>
+    {problem && <ProblemBox problem={problem} />}
+    {said?.broken && <div class="problem" role="alert"><p><strong><bdi>{said.broken}</bdi></strong></p>
+      <p>The dataset takes no question until an operator has looked: <a href="/docs/runbooks#a-ledger-is-broken" target="_blank" rel="noopener">what to do</a>.</p></div>}
+    {said && !said.broken && <p role="status">{said.entries.toLocaleString('en')} entries and all accounts agree, up to entry {said.seq.toLocaleString('en')}
+      {said.unchained > 0 && `; ${said.unchained} are older than the chain`}. Its hash: <code class="hash">{said.hash}</code></p>}
+    <p class="row unprinted"><button disabled={running} onClick={verify}>{running ? 'Verifying …' : 'Verify'}</button>
+      <span class="muted">Somebody who does not trust this gateway compares the hash with an anchor: <code>noisegate audit verify</code>.</span></p>
+  </section>
 }
 
 // Promised says what the account of the dataset means for one person: with ε, whoever wavered between two worlds that differ in that person
@@ -74,20 +127,6 @@ function Promised({ account }: { account: Account | undefined }) {
 function chance(epsilon: number): string {
   const digits = Math.min(Math.max(1, Math.ceil(epsilon / Math.LN10) - 1), 12)
   return (Math.ceil(100 / (1 + Math.exp(-epsilon)) * 10 ** digits) / 10 ** digits).toFixed(digits)
-}
-
-function Accounts({ accounts }: { accounts: Account[] }) {
-  return <section class="card wide" aria-label="Accounts">
-    <h2>Who spent what</h2>
-    <div class="scroll" tabIndex={0} role="region" aria-label="Table of accounts"><table>
-      <thead><tr><th scope="col">account</th><th scope="col">used</th><th scope="col">spent</th><th scope="col">left</th><th scope="col">limit</th><th scope="col">state</th></tr></thead>
-      <tbody>{accounts.map(a => <tr key={a.account}>
-        <td><bdi>{a.account}</bdi></td><td><Gauge percent={Number(a.usage.percent)} rule={a.usage.rule} /></td>
-        <td>{price(a.spent)}</td><td>{price(a.remaining)}</td><td>{limitText(a.limit)}</td>
-        <td>{a.frozen ? 'frozen' : a.limit.replay_only ? 'replays only' : 'open'}{a.refills > 0 && `, refilled ${a.refills} times`}</td>
-      </tr>)}</tbody>
-    </table></div>
-  </section>
 }
 
 // Questions are the charges of the journal, newest first, with what was asked.
