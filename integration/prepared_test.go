@@ -143,7 +143,8 @@ func TestPreparedTables(t *testing.T) {
 	if other := ask("SELECT count(DISTINCT minutes) AS n, median(minutes) AS m FROM visits", nil); other.AsOf == nil {
 		t.Errorf("different values and a quantile are not of the copy: %+v", other)
 	}
-	if other := ask("SELECT count(*) AS n FROM (SELECT person, count(*) AS n FROM visits GROUP BY person) p WHERE n > 2", nil); other.AsOf != nil {
+	const twoLevels = "SELECT count(*) AS n FROM (SELECT person, count(*) AS n FROM visits GROUP BY person) p WHERE n > 2"
+	if other := ask(twoLevels, nil); other.AsOf != nil {
 		t.Errorf("a question that copies do not answer: as of %s", other.AsOf)
 	}
 	estimate, err := client.Estimate(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: byRegion, Epsilon: "1"})
