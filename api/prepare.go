@@ -5,6 +5,7 @@ import "time"
 // PrepareRequest is the body of POST /v1/datasets/{dataset}/prepare.
 type PrepareRequest struct {
 	Table string `json:"table,omitempty"` // as table or schema.table; all that the policy has prepare for when absent
+	Full  bool   `json:"full,omitempty"`  // make each copy anew, also where the policy has new rows appended
 }
 
 // PrepareJob is a run that makes new versions of prepared copies, as the gateway knows it that it runs on.

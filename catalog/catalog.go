@@ -79,6 +79,7 @@ type Table struct {
 	Lines        Lines  // where the policy says so
 	Prepare      int64  // rows of one unit that a prepared copy keeps; 0: the policy asks for none
 	PreparedOnly bool   // questions are answered from its prepared copy, or not at all
+	Append       Append // how a prepared copy takes up new rows; zero: each run makes it anew
 	Copy         *Copy  // of a prepared copy; nil: it is a table of the policy itself
 	MostRows     int64  // of a public table: rows that it has at most, approved with headroom; 0: not known, or not public
 	Columns      []*Column

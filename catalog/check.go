@@ -110,6 +110,9 @@ func (c *checker) prepare(t *TablePolicy, table *Table) {
 		return
 	}
 	table.Prepare, table.PreparedOnly = t.Prepare.MaxRows, t.RequirePrepared
+	if t.Prepare.Append != nil {
+		table.Append = *t.Prepare.Append
+	}
 	if why := table.Preparable(); why != "" {
 		c.problem(t.pos, "leave out prepare", "table %s is not prepared: %s", t.TableName, why)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"noisegate.example/internal/fault"
 )
@@ -237,8 +238,12 @@ func (d *decoder) prepare(n *node) *PreparePolicy {
 			}
 		},
 		"refresh": func(n *node) {
-			if n.kind != plainNode && n.kind != textNode || n.text != "full" {
-				d.problem(n.pos, "write refresh: full", "a prepared copy can only be refreshed in full in this version")
+			switch {
+			case n.kind == mappingNode:
+				p.Append = d.appended(n)
+			case n.kind != plainNode && n.kind != textNode || n.text != "full":
+				d.problem(n.pos, "write refresh: full, or refresh: {append: column, settle: 10m}",
+					"refresh of a prepared copy is full, or says by which column new rows are found")
 			}
 		},
 	})
@@ -246,6 +251,20 @@ func (d *decoder) prepare(n *node) *PreparePolicy {
 		d.problem(n.pos, "write prepare: {max_rows: N}", "prepare lacks max_rows, the rows of one unit that a copy keeps")
 	}
 	return p
+}
+
+// appended reads how a prepared copy takes up new rows.
+func (d *decoder) appended(n *node) *Append {
+	a := &Append{}
+	d.fields(n, "refresh", map[string]func(*node){
+		"append": func(n *node) { a.Column = d.word(n, "append") },
+		"settle": func(n *node) { a.Settle = d.duration(n, "settle", time.Second, 7*24*time.Hour) },
+	})
+	if !has(n, "append") || !has(n, "settle") {
+		d.problem(n.pos, "write refresh: {append: column, settle: 10m}",
+			"refresh lacks append, the column with the time when a row was inserted, or settle, for how long a transaction may insert")
+	}
+	return a
 }
 
 func (d *decoder) truth(n *node, what string) bool {

@@ -15,7 +15,14 @@ import (
 
 // PreparePolicy asks for a prepared copy of a table.
 type PreparePolicy struct {
-	MaxRows int64 // rows of one unit that it keeps
+	MaxRows int64   // rows of one unit that it keeps
+	Append  *Append `json:",omitempty"` // nil: each run makes the copy anew
+}
+
+// Append says how a prepared copy takes up rows that its table got since: without reading the others again.
+type Append struct {
+	Column string        // when a row was inserted, a time with its zone, NULL on no row
+	Settle time.Duration // rows are taken up that long after this time: no transaction that inserts any is open for longer
 }
 
 // PreparedSchema is the schema of a protected database that prepared tables are in, and what is kept of them.
@@ -24,19 +31,33 @@ const PreparedSchema = "noisegate_prepared"
 // RankColumn is the column of a prepared table that numbers the rows of each unit, from 1.
 const RankColumn = "noisegate_rn"
 
+// HashColumn is the last column of a prepared table that rows are appended to: the hash by which a unit's rows are ranked. It is exposed to
+// nobody.
+const HashColumn = "noisegate_hash"
+
 // Copy says of which table a prepared one is a copy, and what bounds it.
 type Copy struct {
 	Of      TableName // the table that it is a copy of
 	MaxRows int64     // no unit has more rows: the rank is from 1 to MaxRows, and unique among the rows of a unit
+	Version int64     // of a copy that rows are appended to, the number of the version that is meant; 0: it has no other than its own
 }
 
 // Version is one complete copy of a table, as the database that holds it says.
 type Version struct {
 	Table  TableName // of which it is a copy
 	Number int64     // from 1, one more with each
+	Built  int64     // the version that it was made of by appending, in whose relation it is; 0: it was made anew
 	OID    uint32
 	Digest [32]byte  // of the text that made it
-	AsOf   time.Time // of the snapshot that it was made from
+	AsOf   time.Time // of the snapshot that it was made from; where rows are appended, of the time up to which it has them
+}
+
+// Base is the number of the version in whose relation the version is.
+func (v Version) Base() int64 {
+	if v.Built > 0 {
+		return v.Built
+	}
+	return v.Number
 }
 
 // Label names the state of the data that a version holds; of is the steward's name for it, "" for none.
@@ -81,7 +102,8 @@ const longestID = 2600
 // Preparable says why a table cannot be prepared; "" where it can.
 func (t *Table) Preparable() string {
 	unit, _ := t.Column(t.Unit.Column)
-	_, taken := t.Column(RankColumn)
+	taken := slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Name == RankColumn || c.Name == HashColumn })
+	appended, _ := t.Column(t.Append.Column)
 	switch {
 	case t.Unit.Kind != ColumnUnit || unit == nil:
 		return "only a table that holds the unit's id in a column, unit: {column: ...}, can be prepared"
@@ -92,7 +114,9 @@ func (t *Table) Preparable() string {
 	case t.RowSecurity:
 		return "a table with row_security cannot be prepared"
 	case taken:
-		return "a table with a column " + RankColumn + " cannot be prepared"
+		return "a table with a column " + RankColumn + " or " + HashColumn + " cannot be prepared"
+	case t.Append.Column != "" && (appended == nil || appended.Type != Timestamptz || !appended.NotNull):
+		return "rows are appended by a column of the table that is a timestamp with time zone and NOT NULL"
 	case t.RowKey() == nil:
 		return "a table can be prepared only with a primary key of whole numbers, uuids or texts, " +
 			"by which some of a unit's rows are chosen"
@@ -118,13 +142,14 @@ func (t *Table) RowKey() []string {
 }
 
 // CopyOf is a version of a table as a table that queries can read in its place. Its columns are the unit's, which holds a number, the rank,
-// and those that are exposed and tell no unit, in the order of the table.
+// those that are exposed and tell no unit, in the order of the table (see [Table.Copied]), and of one that rows are appended to the hash.
 func (s *Snapshot) CopyOf(t *Table, v Version) *Table {
 	const int8OID, int4OID = 20, 23
 	c := *t
-	c.Schema, c.Name, c.OID = PreparedSchema, copyName(s.Dataset, TableName{t.Schema, t.Name}, v.Number), v.OID
+	c.Schema, c.Name, c.OID = PreparedSchema, copyName(s.Dataset, TableName{t.Schema, t.Name}, v.Base()), v.OID
 	c.Copy = &Copy{Of: TableName{t.Schema, t.Name}, MaxRows: t.Prepare}
 	c.Partitioned, c.RowSecurity, c.Indexes, c.Apart, c.mayLead, c.Prepare = false, false, nil, nil, nil, 0
+	c.Append = Append{}
 	c.Columns = []*Column{
 		{Name: t.Unit.Column, AttNum: 1, TypeOID: int8OID, TypMod: -1, Type: Int8, NotNull: true, Identifies: t.Unit.Of},
 		{Name: RankColumn, AttNum: 2, TypeOID: int4OID, TypMod: -1, Type: Int4, NotNull: true},
@@ -138,10 +163,20 @@ func (s *Snapshot) CopyOf(t *Table, v Version) *Table {
 		column.NotNull = of.NotNull && !of.cutInCopy()
 		c.Columns = append(c.Columns, &column)
 	}
+	if t.Append.Column != "" {
+		c.Copy.Version = v.Number
+		c.Columns = append(c.Columns, &Column{Name: HashColumn, AttNum: int16(len(c.Columns) + 1), TypeOID: int8OID, TypMod: -1, Type: Int8,
+			NotNull: true})
+	}
 	key := []string{RankColumn, t.Unit.Column}
 	slices.Sort(key)
 	c.Unique = [][]string{key}
 	return &c
+}
+
+// Copied are the columns of a prepared copy that are those of its table.
+func (t *Table) Copied() []*Column {
+	return slices.DeleteFunc(slices.Clone(t.Columns[2:]), func(c *Column) bool { return c.Name == HashColumn })
 }
 
 // cutInCopy reports whether a copy has NULL in the place of values that are too long to count.

@@ -50,7 +50,7 @@ func visitsSnapshot() *catalog.Snapshot {
 func versionOf(t *testing.T, on *catalog.Snapshot, number int64) catalog.Version {
 	t.Helper()
 	table, _ := on.Table("", "visits")
-	b, err := sqlrewrite.Prepare(on, table, number)
+	b, err := sqlrewrite.Prepare(on, table, catalog.Version{Number: number})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 
 // Preparer makes prepared copies of a dataset's tables, as a role that is for nothing else.
 type Preparer interface {
-	// Prepare makes a new version of the copy of a table of a snapshot, and tells of each step as it begins. Its errors say what to do, and
-	// nothing of a row; where there is a version beside one, that version serves.
-	Prepare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (*catalog.Version, error)
+	// Prepare makes a new version of the copy of a table of a snapshot, of all rows where full, and tells of each step as it begins. Its
+	// errors say what to do, and nothing of a row; where there is a version beside one, that version serves.
+	Prepare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, full bool, begins func(step string)) (*catalog.Version, error)
 }
 
 // The states of a run that prepares, and of each of its tables.
@@ -82,7 +82,7 @@ func (s *Service) PrepareTables(ctx context.Context, who auth.Principal, dataset
 		return nil, err
 	}
 	s.log.InfoContext(ctx, "tables are prepared", "dataset", dataset, "job", told.JobID, "subject", who.Subject)
-	go s.prepareTables(ctx, dataset, job)
+	go s.prepareTables(ctx, dataset, r.Full, job)
 	return told, nil
 }
 
@@ -123,7 +123,7 @@ func (s *Service) KeepPreparing(ctx context.Context) {
 
 // prepareTables makes the versions of a run. One table's failure is its own. Questions find a version when the gateway looks the next time,
 // as one that was made elsewhere: when exactly a run came to its end would tell how long it took, and so of rows.
-func (s *Service) prepareTables(ctx context.Context, dataset string, job *prepareJob) {
+func (s *Service) prepareTables(ctx context.Context, dataset string, full bool, job *prepareJob) {
 	defer s.preparing.runs.Done()
 	defer job.cancel()
 	for i := range job.told.Tables {
@@ -132,7 +132,7 @@ func (s *Service) prepareTables(ctx context.Context, dataset string, job *prepar
 		}
 		tell(func(of *api.PrepareTable) { of.State = prepareRunning })
 		name := job.told.Tables[i].Table
-		version, err := s.prepareTable(ctx, dataset, name, func(step string) { tell(func(of *api.PrepareTable) { of.Step = step }) })
+		version, err := s.prepareTable(ctx, dataset, name, full, func(step string) { tell(func(of *api.PrepareTable) { of.Step = step }) })
 		if err != nil {
 			s.log.WarnContext(ctx, "preparing a table failed", "dataset", dataset, "job", job.told.JobID, "table", name,
 				slog.String("code", string(fault.CodeOf(err))), slog.String("cause", fault.Cause(err)))
@@ -146,7 +146,8 @@ func (s *Service) prepareTables(ctx context.Context, dataset string, job *prepar
 }
 
 // prepareTable makes one version. A panic ends it, and not the gateway.
-func (s *Service) prepareTable(ctx context.Context, dataset, name string, begins func(step string)) (version *catalog.Version, err error) {
+func (s *Service) prepareTable(ctx context.Context, dataset, name string, full bool, begins func(step string)) (version *catalog.Version,
+	err error) {
 	defer func() {
 		if recover() != nil { // whose text may be a function of data
 			err = fault.Internal(errPreparePanic)
@@ -155,13 +156,14 @@ func (s *Service) prepareTable(ctx context.Context, dataset, name string, begins
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return PrepareInForce(ctx, s.datasets[dataset].Preparer, name, func() (*catalog.Snapshot, error) { return s.Snapshot(dataset) }, begins)
+	inForce := func() (*catalog.Snapshot, error) { return s.Snapshot(dataset) }
+	return PrepareInForce(ctx, s.datasets[dataset].Preparer, name, full, inForce, begins)
 }
 
 // PrepareInForce makes a version of a table's copy by the policy that is in force now: one of an earlier policy would serve nobody, and
 // stand before a good one. Its errors are those of inForce and of p, and policy/cannot-prepare where the policy asks for no copy.
-func PrepareInForce(ctx context.Context, p Preparer, table string, inForce func() (*catalog.Snapshot, error), begins func(step string)) (
-	*catalog.Version, error) {
+func PrepareInForce(ctx context.Context, p Preparer, table string, full bool, inForce func() (*catalog.Snapshot, error),
+	begins func(step string)) (*catalog.Version, error) {
 	on, err := inForce()
 	if err != nil {
 		return nil, err
@@ -170,7 +172,7 @@ func PrepareInForce(ctx context.Context, p Preparer, table string, inForce func(
 	if len(tables) == 0 {
 		return nil, fault.NothingToPrepare(table)
 	}
-	return p.Prepare(ctx, on, tables[0], begins)
+	return p.Prepare(ctx, on, tables[0], full, begins)
 }
 
 // became tells what became of a table.

@@ -17,8 +17,8 @@ import (
 // fakePreparer does what it is told.
 type fakePreparer func(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (*catalog.Version, error)
 
-func (f fakePreparer) Prepare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (*catalog.Version,
-	error) {
+func (f fakePreparer) Prepare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, _ bool, begins func(step string)) (
+	*catalog.Version, error) {
 	return f(ctx, on, t, begins)
 }
 

@@ -354,6 +354,42 @@ func BenchmarkPrepared(b *testing.B) {
 	}
 }
 
+// BenchmarkAppend is what a run takes that appends 1 % of new rows, of people that there are and of new ones, beside one that makes the
+// copy anew.
+func BenchmarkAppend(b *testing.B) {
+	of := clinic(*benchRows, *benchUsers)
+	const full = "prepare: {max_rows: 46}"
+	of.policy = strings.Replace(of.policy, full, "prepare: {max_rows: 46, refresh: {append: created, settle: 1s}}", 1)
+	of.policy = strings.Replace(of.policy, "      minutes:", "      created: {expose: false}\n      minutes:", 1)
+	load := of.load
+	of.load = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := load(ctx, conn); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "ALTER TABLE visits ADD created timestamptz NOT NULL DEFAULT now()")
+		return err
+	}
+	s := newStack(b, of)
+	run := func(more ...string) float64 {
+		time.Sleep(1100 * time.Millisecond) // what was inserted has settled
+		begun := time.Now()
+		s.run(b, append([]string{"prepare", "--config", s.config, "--dataset", "clinic", "--table", "visits"}, more...)...)
+		return time.Since(begun).Seconds()
+	}
+	const rows = `INSERT INTO visits SELECT (SELECT max(id) FROM visits) + i, %s, floor(random() * 20)::int, floor(random() * 120)::int,
+		floor(random() * 1000)::int, clock_timestamp() FROM generate_series(1, %d) i`
+	whole := run()
+	for range b.N {
+		s.exec(b, "clinic", fmt.Sprintf(rows, fmt.Sprintf("floor(random() * %d)::int", *benchUsers), *benchRows/100))
+		random := run()
+		s.exec(b, "clinic", fmt.Sprintf(rows, "(SELECT max(person) FROM visits) + 1 + i / 10", *benchRows/100))
+		newer := run()
+		again := run("--full")
+		b.Logf("made anew in %.1f s and %.1f s; 1 %% of new rows appended: of random people in %.1f s (%.0f %%), of new people in %.1f s "+
+			"(%.0f %%)", whole, again, random, 100*random/again, newer, 100*newer/again)
+	}
+}
+
 // isProblem reports whether an error is a problem document with a code.
 func isProblem(err error, code string) bool {
 	var problem *api.Problem

@@ -10,10 +10,10 @@ import (
 // Build is what makes a prepared copy of a table.
 type Build = sqlprint.Build
 
-// Prepare prints and proves what makes a version of a table of a snapshot, numbered from 1. Its errors are internal/unverified, and
-// internal for a table that the policy does not want prepared.
-func Prepare(on *catalog.Snapshot, t *catalog.Table, version int64) (*Build, error) {
-	b, err := sqlprint.NewBuild(on, t, version)
+// Prepare prints and proves what makes a version of a table of a snapshot, of which the number counts, from 1, and the one that it was
+// built as. Its errors are internal/unverified, and internal for a table that the policy does not want prepared.
+func Prepare(on *catalog.Snapshot, t *catalog.Table, v catalog.Version) (*Build, error) {
+	b, err := sqlprint.NewBuild(on, t, v)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func Serving(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
 	if !ok || t.Prepare == 0 || v.OID == 0 {
 		return nil
 	}
-	b, err := Prepare(on, t, v.Number)
+	b, err := Prepare(on, t, v)
 	if err != nil || b.Digest != v.Digest {
 		return nil
 	}
@@ -42,12 +42,12 @@ func EveryVersion(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
 	if !ok || Serving(on, v) == nil {
 		return nil
 	}
-	const first = 1
+	first := catalog.Version{Table: v.Table, Number: 1, OID: t.OID}
 	b, err := Prepare(on, t, first)
 	if err != nil {
 		return nil
 	}
-	every := on.WithCopy(on.CopyOf(t, catalog.Version{Table: v.Table, Number: first, OID: t.OID}), v)
+	every := on.WithCopy(on.CopyOf(t, first), v)
 	every.DataVersion = fmt.Sprintf("%q, every version of %q made by %x", on.DataVersion, v.Table.String(), b.Digest)
 	return every
 }

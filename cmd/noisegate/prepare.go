@@ -19,6 +19,8 @@ type prepareCommand struct {
 	Table   string `help:"The table, as table or schema.table; all that the policy has prepare for when absent."`
 	Check   bool   `xor:"do" help:"Make nothing: say what would be made, and fail unless each copy is there and what the policy asks for, and no right for another one is missing. Space, locks and rows are not looked at."`
 	Status  bool   `xor:"do" help:"Make nothing: say which versions there are."`
+	Rows    bool   `help:"With --check: read rows, too, and fail where a copy that rows are appended to is not what --full would make."`
+	Full    bool   `help:"Make each copy anew, also where the policy has new rows appended: what was changed or deleted in the table is taken up so alone."`
 	Drop    bool   `xor:"do" help:"Remove all copies, also those that the policy does not ask for any more."`
 	configFlag
 }
@@ -56,6 +58,8 @@ func (c *prepareCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	switch {
+	case c.Rows && !c.Check, c.Full && (c.Check || c.Status || c.Drop):
+		return usage(errors.New("--rows is for --check, and --full for a run"))
 	case c.Check:
 		return c.check(ctx, a, role, on)
 	case c.Status:
@@ -81,7 +85,7 @@ func (c *prepareCommand) prepare(ctx context.Context, a *app, role gateway.Prepa
 		}
 		name := catalog.TableName{Schema: t.Schema, Name: t.Name}
 		begun := a.now()
-		version, err := gateway.PrepareInForce(ctx, role, name.String(), inForce, nil)
+		version, err := gateway.PrepareInForce(ctx, role, name.String(), c.Full, inForce, nil)
 		if version != nil {
 			fmt.Fprintf(a.Out, "%s: version %d as of %s serves, made in %s\n", version.Table, version.Number,
 				version.AsOf.UTC().Format(time.RFC3339), a.now().Sub(begun).Round(time.Second))
@@ -120,7 +124,7 @@ func (c *prepareCommand) check(ctx context.Context, a *app, role pgexec.PrepareC
 	for _, t := range tables {
 		name := catalog.TableName{Schema: t.Schema, Name: t.Name}
 		columns := "no column"
-		for i, column := range on.CopyOf(t, catalog.Version{}).Columns[2:] {
+		for i, column := range on.CopyOf(t, catalog.Version{}).Copied() {
 			if i == 0 {
 				columns = "the columns " + column.Name
 			} else {
@@ -139,6 +143,11 @@ func (c *prepareCommand) check(ctx context.Context, a *app, role pgexec.PrepareC
 				versionLine(a, state.Versions[0])))
 		default:
 			fmt.Fprintf(a.Out, "  %s\n", versionLine(a, *state.Serving()))
+			if c.Rows {
+				if err := role.Compare(ctx, on, t); err != nil {
+					failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+				}
+			}
 		}
 	}
 	return failed

@@ -16,7 +16,7 @@ import (
 type preparer func(on *catalog.Snapshot, t *catalog.Table) (*catalog.Version, error)
 
 // Prepare implements [gateway.Preparer].
-func (p preparer) Prepare(_ context.Context, on *catalog.Snapshot, t *catalog.Table, _ func(string)) (*catalog.Version, error) {
+func (p preparer) Prepare(_ context.Context, on *catalog.Snapshot, t *catalog.Table, _ bool, _ func(string)) (*catalog.Version, error) {
 	return p(on, t)
 }
 

@@ -301,17 +301,39 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 	wanted := flatten(pins)
 	var found holding
 	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return found.scan(row) })
+	gone := false
+	if versions, numbers := versionPins(pins); len(versions) > 0 {
+		batch.Queue(versionPinText, versions, numbers).QueryRow(func(row pgx.Row) error { return row.Scan(&gone) })
+	}
 	for _, setting := range settings {
 		batch.Queue(setting)
 	}
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
-	if !found.all(wanted) {
+	switch {
+	case gone:
+		return fault.DataUnavailable(errVersionGone)
+	case !found.all(wanted):
 		return fault.PolicyStale()
 	}
 	return nil
 }
+
+// versionPins are the prepared copies among pins to which rows are appended, by name, and the versions that are meant.
+func versionPins(pins []sqlrewrite.Precondition) (relations []string, numbers []int64) {
+	for _, p := range pins {
+		if p.Version > 0 {
+			relations, numbers = append(relations, p.Table), append(numbers, p.Version)
+		}
+	}
+	return relations, numbers
+}
+
+// versionPinText reports whether a version is not in the list any more, in the snapshot of the statement: other rows are in its copy by
+// now.
+const versionPinText = `SELECT EXISTS (SELECT FROM unnest($1::text[], $2::int8[]) AS pin(relation, number) WHERE NOT EXISTS (
+	SELECT FROM noisegate_prepared.versions v WHERE v.relation = pin.relation AND v.number = pin.number))`
 
 // holding is how many of the pinned relations, columns, keys and checks are as they were pinned.
 type holding struct{ relations, columns, keys, checks int }

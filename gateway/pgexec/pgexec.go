@@ -98,12 +98,13 @@ func settings(statementTimeout time.Duration) map[string]string {
 
 // The errors of this package's own: constant texts, which may be logged.
 var (
-	errShape    = errors.New("pgexec: the result does not have the columns that were planned")
-	errPins     = errors.New("pgexec: a table is pinned by no column")
-	errType     = errors.New("pgexec: an output has a type that answers do not have")
-	errTooLarge = errors.New("pgexec: the result is too large")
-	errVersion  = errors.New("pgexec: the server is of a version that Noisegate was not tested with")
-	errUTF8     = errors.New("pgexec: the encoding of the protected database is not UTF8")
+	errShape       = errors.New("pgexec: the result does not have the columns that were planned")
+	errPins        = errors.New("pgexec: a table is pinned by no column")
+	errType        = errors.New("pgexec: an output has a type that answers do not have")
+	errVersionGone = errors.New("pgexec: rows were appended to a prepared copy since the question was planned")
+	errTooLarge    = errors.New("pgexec: the result is too large")
+	errVersion     = errors.New("pgexec: the server is of a version that Noisegate was not tested with")
+	errUTF8        = errors.New("pgexec: the encoding of the protected database is not UTF8")
 )
 
 // serverVersion is the server's version in its own words, as it told them when the connection began.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
@@ -19,6 +20,9 @@ import (
 // Prepared copies are made in one transaction: the lock of the list of versions, a snapshot of the source, the copy with its constraints,
 // and its line in the list. So there is a version where it is complete, and nothing of it where it is not, whatever ends the connection.
 // The version before the newest stays until the next run: questions that were planned on it still find it.
+//
+// Where the policy has rows appended, a run changes the newest copy in one transaction, and its line in the list has the next number.
+// Questions that read it then keep their snapshot; those that were planned on the number that is gone are planned anew (versionPins).
 
 // PrepareConfig is how to reach a protected database as the role that prepares.
 type PrepareConfig struct {
@@ -30,6 +34,9 @@ type PrepareConfig struct {
 
 // prepareLock is how long a run waits for another one to end.
 const prepareLock = 3 * time.Second
+
+// prepareMemory is what making an index may take on the server; what does not fit goes to its disk.
+const prepareMemory = "256MB"
 
 // The errors of a run, of which nothing is told by a row.
 var (
@@ -43,27 +50,38 @@ var (
 	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
 	errDrop    = errors.New("what is left goes with the next run")
+	errCompare = errors.New("the copy could not be compared with its table")
 )
 
-// listText makes the list of versions. The table of numbers that a version has is not known of those that were made before that was written
-// down.
-const listText = `CREATE TABLE IF NOT EXISTS noisegate_prepared.versions (
-	dataset text NOT NULL, of_schema text NOT NULL, of_table text NOT NULL, number bigint NOT NULL,
-	relation text NOT NULL, digest bytea NOT NULL, as_of timestamptz NOT NULL, units text, PRIMARY KEY (dataset, of_schema, of_table, number))`
+// ErrChanged is of a copy to which rows were appended, where the table's rows are others by now.
+var ErrChanged = errors.New("rows of the table were changed or deleted since the copy has them, or came later than settle: " +
+	"run noisegate prepare --full")
+
+// listText makes the list of versions, and that of the seeds of those that rows are appended to. The table of numbers that a version has is
+// not known of those that were made before that was written down; built is that of [catalog.Version].
+const (
+	listText = `CREATE TABLE IF NOT EXISTS noisegate_prepared.versions (
+	dataset text NOT NULL, of_schema text NOT NULL, of_table text NOT NULL, number bigint NOT NULL, relation text NOT NULL,
+	digest bytea NOT NULL, as_of timestamptz NOT NULL, units text, built bigint, PRIMARY KEY (dataset, of_schema, of_table, number))`
+	seedsText = `CREATE TABLE IF NOT EXISTS noisegate_prepared.seeds (relation text PRIMARY KEY, seed bigint NOT NULL)`
+)
 
 // list makes the list of versions, or brings that of an earlier Noisegate up to date; it is false where there is none and none is wanted.
 func list(ctx context.Context, conn *pgx.Conn, wanted bool) (there bool, err error) {
-	var units bool
-	if err := conn.QueryRow(ctx, `SELECT pg_catalog.to_regclass('noisegate_prepared.versions') IS NOT NULL, EXISTS (
-		SELECT FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass('noisegate_prepared.versions') AND attname = 'units')`).
-		Scan(&there, &units); err != nil {
+	var current, seeds bool
+	if err := conn.QueryRow(ctx, `SELECT pg_catalog.to_regclass('noisegate_prepared.versions') IS NOT NULL, (SELECT count(*) = 2
+		FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass('noisegate_prepared.versions') AND attname IN ('units', 'built')),
+		pg_catalog.to_regclass('noisegate_prepared.seeds') IS NOT NULL`).Scan(&there, &current, &seeds); err != nil {
 		return false, err
 	}
 	switch {
-	case there && !units: // which takes a lock that questions wait for, so that it is done once
-		_, err = conn.Exec(ctx, "ALTER TABLE noisegate_prepared.versions ADD COLUMN IF NOT EXISTS units text")
+	case there && !current: // which takes a lock that questions wait for, so that it is done once
+		_, err = conn.Exec(ctx, `ALTER TABLE noisegate_prepared.versions ADD COLUMN IF NOT EXISTS units text, ADD COLUMN IF NOT EXISTS built bigint`)
 	case !there && wanted:
 		_, err = conn.Exec(ctx, listText)
+	}
+	if err == nil && !seeds && (there || wanted) {
+		_, err = conn.Exec(ctx, seedsText)
 	}
 	return there || wanted, err
 }
@@ -76,10 +94,12 @@ const (
 	StepCleanup     = "cleanup"     // versions that none reads any more are dropped
 )
 
-// Prepare makes a new version of the copy of a table of a snapshot, and drops those that none serves any more. It calls begins, unless that
-// is nil, as each step begins. Its errors say what to do, and nothing of a row; where there is a version beside one, that version serves.
-func (c PrepareConfig) Prepare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (*catalog.Version,
-	error) {
+// Prepare makes a new version of the copy of a table of a snapshot, and drops those that none serves any more. Where the policy has rows
+// appended, and unless full, it appends to the newest version, if the policy asks for that one, and gives it back as it is while no row can
+// have settled since. It calls begins, unless that is nil, as each step begins. Its errors say what to do, and nothing of a row; where
+// there is a version beside one, that version serves.
+func (c PrepareConfig) Prepare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, full bool, begins func(step string)) (
+	*catalog.Version, error) {
 	if begins == nil {
 		begins = func(string) {}
 	}
@@ -98,20 +118,24 @@ func (c PrepareConfig) Prepare(ctx context.Context, on *catalog.Snapshot, t *cat
 			return nil, unlisted(err)
 		}
 	}
-	var version *catalog.Version
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-		version, err = c.prepareIn(ctx, tx, on, t, begins)
-		return err
-	})
+	r := run{PrepareConfig: c, on: on, t: t, full: full, begins: begins}
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error { return r.in(ctx, tx) })
 	if err != nil {
 		return nil, unprepared(err)
 	}
+	version := &r.made
 	begins(StepCleanup)
+	if r.as == kept {
+		return version, nil
+	}
 	// Scans of an index alone, which counts are, need what VACUUM knows of pages. A version serves without: there is no error to tell.
 	made := on.CopyOf(t, *version)
 	_, _ = conn.Exec(ctx, "VACUUM "+pgx.Identifier{made.Schema, made.Name}.Sanitize())
-	err = dropVersions(ctx, conn, on.Dataset, version.Table, version.Number-1) // but it and the one before
-	if err = errors.Join(err, forget(ctx, conn)); err != nil {
+	dropped, err := dropVersions(ctx, conn, on.Dataset, version.Table, version.Number-1) // but it and the one before
+	if r.as == anew || dropped {                                                         // else no unit has left any copy
+		err = errors.Join(err, forget(ctx, conn))
+	}
+	if err != nil {
 		return version, fmt.Errorf("version %d serves; those before it could not be dropped, which the next run does: %w", version.Number,
 			undone(err, errDrop))
 	}
@@ -131,6 +155,8 @@ func (c PrepareConfig) connect(ctx context.Context) (*pgx.Conn, error) {
 	config.RuntimeParams["application_name"] = "noisegate prepare"
 	config.RuntimeParams["default_transaction_read_only"] = "off"
 	config.RuntimeParams["statement_timeout"] = "0"
+	config.RuntimeParams["maintenance_work_mem"] = prepareMemory
+	config.RuntimeParams["plan_cache_mode"] = "force_custom_plan" // which knows how many rows are of the times that are asked for
 	config.RuntimeParams["lock_timeout"] = fmt.Sprint(prepareLock.Milliseconds())
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -196,71 +222,215 @@ func undone(err, otherwise error) error {
 	}
 }
 
-// prepareIn makes a version in a transaction that has not read anything yet.
-func (c PrepareConfig) prepareIn(ctx context.Context, tx pgx.Tx, on *catalog.Snapshot, t *catalog.Table, begins func(step string)) (
-	*catalog.Version, error) {
+// run is one run on one table.
+type run struct {
+	PrepareConfig
+	on     *catalog.Snapshot
+	t      *catalog.Table
+	full   bool // no rows are appended
+	begins func(step string)
+
+	as   outcome
+	made catalog.Version // and what it is in
+}
+
+// outcome is how a run made a version.
+type outcome int
+
+const (
+	anew     outcome = iota // of all rows of its table
+	appended                // of the version before, and newer rows
+	kept                    // it was there, and no row can have settled since
+)
+
+// in makes a version in a transaction that has not read anything yet.
+func (r *run) in(ctx context.Context, tx pgx.Tx) error {
 	if err := notOnCitus(ctx, tx); err != nil {
-		return nil, err
+		return err
 	}
-	source := pgx.Identifier{t.Schema, t.Name}.Sanitize()
-	v := &catalog.Version{Table: catalog.TableName{Schema: t.Schema, Name: t.Name}}
-	for _, lock := range []string{"noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE", source + " IN ACCESS SHARE MODE"} {
-		if _, err := tx.Exec(ctx, "LOCK TABLE "+lock); err != nil {
-			return nil, err
+	if err := r.lock(ctx, tx); err != nil {
+		return err
+	}
+	t, name := r.t, catalog.TableName{Schema: r.t.Schema, Name: r.t.Name}
+	next := catalog.Version{Table: name}
+	// A transaction that inserts a row is open for no longer than settle after the time that the row has: those that are seen of the times
+	// up to settle ago are all that there will be.
+	if err := tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) + 1, now() - make_interval(secs => $4) FROM noisegate_prepared.versions
+		WHERE dataset = $1 AND of_schema = $2 AND of_table = $3`, r.on.Dataset, t.Schema, t.Name, t.Append.Settle.Seconds()).
+		Scan(&next.Number, &next.AsOf); err != nil {
+		return err
+	}
+	if t.Append.Column != "" && !r.full {
+		if before, seed, err := r.before(ctx, tx); err != nil {
+			return err
+		} else if before != nil && !next.AsOf.After(before.AsOf) {
+			r.as, r.made = kept, *before
+			return nil
+		} else if before != nil {
+			r.as, next.Built, next.OID = appended, before.Base(), before.OID
+			return r.make(ctx, tx, next, before, seed)
 		}
 	}
-	if err := tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) + 1, now() FROM noisegate_prepared.versions
-		WHERE dataset = $1 AND of_schema = $2 AND of_table = $3`, on.Dataset, t.Schema, t.Name).Scan(&v.Number, &v.AsOf); err != nil {
-		return nil, err
+	r.as = anew
+	return r.make(ctx, tx, next, nil, r.Seed())
+}
+
+// lock keeps other runs of the database away, and changes of the table's definition.
+func (r *run) lock(ctx context.Context, tx pgx.Tx) error {
+	for _, lock := range []string{"noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE",
+		pgx.Identifier{r.t.Schema, r.t.Name}.Sanitize() + " IN ACCESS SHARE MODE"} {
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+lock); err != nil {
+			return err
+		}
 	}
-	build, err := sqlrewrite.Prepare(on, t, v.Number)
+	return nil
+}
+
+// before is the version that rows are appended to, and its seed: the newest, if it is what the policy asks for; nil: there is none.
+func (r *run) before(ctx context.Context, tx pgx.Tx) (*catalog.Version, int64, error) {
+	held, err := listed(ctx, tx, r.on.Dataset)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	for _, v := range held {
+		if v.Table != (catalog.TableName{Schema: r.t.Schema, Name: r.t.Name}) {
+			continue
+		}
+		if sqlrewrite.Serving(r.on, v) == nil {
+			break
+		}
+		var seed int64
+		err := tx.QueryRow(ctx, "SELECT seed FROM noisegate_prepared.seeds WHERE relation = $1", r.on.CopyOf(r.t, v).Name).Scan(&seed)
+		if errors.Is(err, pgx.ErrNoRows) {
+			break
+		}
+		return &v, seed, err
+	}
+	return nil, 0, nil
+}
+
+// withoutIndexes has what is asked answered by rows alone: whether the numbers' indexes are whole is what is to be seen.
+var withoutIndexes = []string{"SET LOCAL enable_indexscan = off", "SET LOCAL enable_indexonlyscan = off",
+	"SET LOCAL enable_bitmapscan = off"}
+
+// always is before all times.
+var always = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+
+// withIndexes ends that.
+var withIndexes = []string{"SET LOCAL enable_indexscan = on", "SET LOCAL enable_indexonlyscan = on", "SET LOCAL enable_bitmapscan = on"}
+
+// make makes a version: of all rows of its table, or by appending to the version before.
+func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *catalog.Version, seed int64) error {
+	build, err := sqlrewrite.Prepare(r.on, r.t, v)
+	if err != nil {
+		return err
 	}
 	if err := stillHolds(ctx, tx, build.Conditions); err != nil {
-		return nil, err
+		return err
 	}
-	begins(StepUnits)
-	// Without indexes: whether the numbers' own are whole is what is to be seen.
-	for _, text := range []string{build.NeedUnits, build.AddUnits, build.Create,
-		"SET LOCAL enable_indexscan = off", "SET LOCAL enable_indexonlyscan = off", "SET LOCAL enable_bitmapscan = off"} {
-		if _, err := tx.Exec(ctx, text); err != nil {
-			return nil, err
+	execute := func(texts ...string) error {
+		for _, text := range texts {
+			if _, err := tx.Exec(ctx, text); err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	var times []any // of the rows, where a policy has rows appended
+	if build.Merge != "" {
+		since := always
+		if before != nil {
+			since = pgtype.Timestamptz{Time: before.AsOf, Valid: true}
+		}
+		times = []any{since, v.AsOf}
+	}
+	r.begins(StepUnits)
+	if err := execute(build.NeedUnits); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, build.AddUnits, times...); err != nil {
+		return err
+	}
+	if err := execute(withoutIndexes...); err != nil {
+		return err
 	}
 	var keys bool
 	if err := tx.QueryRow(ctx, build.Numbered).Scan(&keys); err != nil {
-		return nil, err
+		return err
 	}
 	if !keys {
-		return nil, errNumbers
+		return errNumbers
 	}
-	begins(StepRows)
-	if _, err := tx.Exec(ctx, build.Fill, c.Seed()); err != nil {
-		return nil, err
-	}
-	begins(StepConstraints)
-	reader := pgx.Identifier{c.Reader}.Sanitize()
 	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
-	for _, text := range append(build.Constrain, "ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader) {
-		if _, err := tx.Exec(ctx, text); err != nil {
-			return nil, err
-		}
+	if before == nil {
+		err = r.fill(ctx, tx, build, append([]any{seed}, times...))
+	} else if err = execute(withIndexes...); err == nil {
+		r.begins(StepRows)
+		_, err = tx.Exec(ctx, build.Merge, append([]any{seed}, times...)...)
+	}
+	if err != nil {
+		return err
+	}
+	reader := pgx.Identifier{r.Reader}.Sanitize()
+	if err := execute("ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader); err != nil {
+		return err
 	}
 	if trees := treesOf(build.Conditions); trees != nil {
 		var foreign bool
 		if err := tx.QueryRow(ctx, treeText, trees).Scan(&foreign); err != nil {
-			return nil, err
+			return err
 		}
 		if foreign {
-			return nil, fault.PolicyStale()
+			return fault.PolicyStale()
 		}
 	}
 	v.Digest = build.Digest
-	units, _ := on.UnitsOf(t)
-	_, err = tx.Exec(ctx, `INSERT INTO noisegate_prepared.versions (dataset, of_schema, of_table, number, relation, digest, as_of, units)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, on.Dataset, t.Schema, t.Name, v.Number, build.Copy.Name, build.Digest[:], v.AsOf, units)
-	return v, err
+	r.made = v
+	return r.write(ctx, tx, build, before, seed)
+}
+
+// fill makes a copy of all rows.
+func (r *run) fill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, args []any) error {
+	if _, err := tx.Exec(ctx, build.Create); err != nil {
+		return err
+	}
+	r.begins(StepRows)
+	if _, err := tx.Exec(ctx, build.Fill, args...); err != nil {
+		return err
+	}
+	r.begins(StepConstraints)
+	for _, text := range build.Constrain {
+		if _, err := tx.Exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the version into the list, in the place of that to which rows were appended, and the seed of one that rows can be appended
+// to.
+func (r *run) write(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, before *catalog.Version, seed int64) error {
+	v, built := r.made, any(nil)
+	if v.Built > 0 {
+		built = v.Built
+	}
+	units, _ := r.on.UnitsOf(r.t)
+	if _, err := tx.Exec(ctx, `INSERT INTO noisegate_prepared.versions
+		(dataset, of_schema, of_table, number, relation, digest, as_of, units, built) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		r.on.Dataset, v.Table.Schema, v.Table.Name, v.Number, build.Copy.Name, build.Digest[:], v.AsOf, units, built); err != nil {
+		return err
+	}
+	if before != nil {
+		_, err := tx.Exec(ctx, `DELETE FROM noisegate_prepared.versions WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number = $4`,
+			r.on.Dataset, v.Table.Schema, v.Table.Name, before.Number)
+		return err
+	}
+	if build.Merge == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO noisegate_prepared.seeds (relation, seed) VALUES ($1, $2)
+		ON CONFLICT (relation) DO UPDATE SET seed = $2`, build.Copy.Name, seed)
+	return err
 }
 
 // notOnCitus refuses a database whose tables may lie on other servers: a gateway reads no copy of such a one.
@@ -290,12 +460,13 @@ func stillHolds(ctx context.Context, tx pgx.Tx, pins []sqlrewrite.Precondition) 
 	return nil
 }
 
-// dropVersions drops the versions of a table below a number, each by itself: one that a question reads stays until the next run.
-func dropVersions(ctx context.Context, conn *pgx.Conn, dataset string, of catalog.TableName, below int64) error {
+// dropVersions drops the versions of a table below a number, each by itself: one that a question reads stays until the next run. It reports
+// whether there was one.
+func dropVersions(ctx context.Context, conn *pgx.Conn, dataset string, of catalog.TableName, below int64) (dropped bool, err error) {
 	rows, err := conn.Query(ctx, `SELECT number, relation FROM noisegate_prepared.versions
 		WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number < $4 ORDER BY number`, dataset, of.Schema, of.Name, below)
 	if err != nil {
-		return err
+		return false, err
 	}
 	type old struct {
 		Number   int64
@@ -303,7 +474,7 @@ func dropVersions(ctx context.Context, conn *pgx.Conn, dataset string, of catalo
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[old])
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, v := range all {
 		err = errors.Join(err, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -313,12 +484,15 @@ func dropVersions(ctx context.Context, conn *pgx.Conn, dataset string, of catalo
 					return err
 				}
 			}
+			if _, err := tx.Exec(ctx, "DELETE FROM noisegate_prepared.seeds WHERE relation = $1", v.Relation); err != nil {
+				return err
+			}
 			_, err := tx.Exec(ctx, `DELETE FROM noisegate_prepared.versions
 				WHERE dataset = $1 AND of_schema = $2 AND of_table = $3 AND number = $4`, dataset, of.Schema, of.Name, v.Number)
 			return err
 		}))
 	}
-	return err
+	return len(all) > 0, err
 }
 
 // forget takes units that are in no copy any more out of all tables of numbers, whatever policies say by now: who was erased from the
@@ -365,7 +539,8 @@ func forgetIn(ctx context.Context, tx pgx.Tx) error {
 }
 
 // versionsText lists the versions of a dataset whose copies are there, newest first.
-const versionsText = `SELECT v.of_schema, v.of_table, v.number, c.oid, v.digest, v.as_of
+const versionsText = `SELECT v.of_schema, v.of_table, v.number, coalesce((pg_catalog.to_jsonb(v) ->> 'built')::bigint, 0), -- not in old lists
+	c.oid, v.digest, v.as_of
 	FROM noisegate_prepared.versions v
 	JOIN pg_catalog.pg_class c ON c.relname = v.relation
 	JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
@@ -374,7 +549,7 @@ const versionsText = `SELECT v.of_schema, v.of_table, v.number, c.oid, v.digest,
 // versionOf reads a row of [versionsText].
 func versionOf(row pgx.CollectableRow) (v catalog.Version, err error) {
 	var digest []byte
-	err = row.Scan(&v.Table.Schema, &v.Table.Name, &v.Number, &v.OID, &digest, &v.AsOf)
+	err = row.Scan(&v.Table.Schema, &v.Table.Name, &v.Number, &v.Built, &v.OID, &digest, &v.AsOf)
 	copy(v.Digest[:], digest)
 	return v, err
 }

@@ -83,7 +83,7 @@ func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.
 	if err := notOnCitus(ctx, conn); err != nil {
 		return unprepared(err)
 	}
-	build, err := sqlrewrite.Prepare(on, t, 1)
+	build, err := sqlrewrite.Prepare(on, t, catalog.Version{Number: 1})
 	if err != nil {
 		return unprepared(err)
 	}
@@ -92,7 +92,7 @@ func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.
 			pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')), true)
 			AND coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('noisegate_prepared'), 'CREATE'), false)
 			AND NOT EXISTS (SELECT FROM pg_catalog.pg_class kept WHERE kept.relnamespace = pg_catalog.to_regnamespace('noisegate_prepared')
-				AND kept.relname IN ('versions', $2) AND NOT pg_catalog.pg_has_role(kept.relowner, 'USAGE')),
+				AND kept.relname IN ('versions', 'seeds', $2) AND NOT pg_catalog.pg_has_role(kept.relowner, 'USAGE')),
 			EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $3)
 		FROM pg_catalog.pg_class c WHERE c.oid = $1`, t.OID, build.Units, c.Reader).Scan(&may, &reader); err != nil {
 		return unprepared(err)
@@ -109,6 +109,61 @@ func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.
 	return nil
 }
 
+// Compare reads the rows of a table, and of the newest version of its copy that the policy asks for, to which rows were appended: its error
+// is [ErrChanged] where that is not what a full run would make of the rows up to its time. It is nil where no rows are appended, or no
+// version serves. It tells nothing else of a row.
+func (c PrepareConfig) Compare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table) error {
+	if t.Append.Column == "" {
+		return nil
+	}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave(ctx, conn)
+	if there, err := list(ctx, conn, false); err != nil || !there {
+		return err
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		return undone(err, errCompare)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it gives numbers to units, for itself alone
+	r := run{PrepareConfig: c, on: on, t: t}
+	same, err := r.same(ctx, tx)
+	switch {
+	case err != nil:
+		return undone(err, errCompare)
+	case !same:
+		return ErrChanged
+	default:
+		return nil
+	}
+}
+
+// same reports whether the version that rows are appended to is what a full run would make of the rows up to its time.
+func (r *run) same(ctx context.Context, tx pgx.Tx) (same bool, err error) {
+	if err := r.lock(ctx, tx); err != nil {
+		return false, err
+	}
+	v, seed, err := r.before(ctx, tx)
+	if err != nil || v == nil {
+		return v == nil, err
+	}
+	build, err := sqlrewrite.Prepare(r.on, r.t, *v)
+	if err != nil {
+		return false, err
+	}
+	if err := stillHolds(ctx, tx, build.Conditions); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, build.AddUnits, always, v.AsOf); err != nil {
+		return false, err
+	}
+	err = tx.QueryRow(ctx, build.Same, seed, always, v.AsOf).Scan(&same)
+	return same, err
+}
+
 // Drop removes all copies of some tables of a dataset, and the numbers of units that no copy has any more. A copy that a question reads
 // stays, which the error says; another call removes it.
 func (c PrepareConfig) Drop(ctx context.Context, dataset string, tables ...catalog.TableName) error {
@@ -121,7 +176,7 @@ func (c PrepareConfig) Drop(ctx context.Context, dataset string, tables ...catal
 		return err
 	}
 	for _, t := range tables {
-		if failed := dropVersions(ctx, conn, dataset, t, math.MaxInt64); failed != nil {
+		if _, failed := dropVersions(ctx, conn, dataset, t, math.MaxInt64); failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: not all copies could be dropped: %w", t, undone(failed, errDrop)))
 		}
 	}
@@ -132,8 +187,10 @@ func (c PrepareConfig) Drop(ctx context.Context, dataset string, tables ...catal
 }
 
 // listed are the versions of a dataset's tables, newest first, whose copies are there; none where nothing was ever prepared.
-func listed(ctx context.Context, conn *pgx.Conn, dataset string) ([]catalog.Version, error) {
-	rows, err := conn.Query(ctx, versionsText, dataset)
+func listed(ctx context.Context, on interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, dataset string) ([]catalog.Version, error) {
+	rows, err := on.Query(ctx, versionsText, dataset)
 	var all []catalog.Version
 	if err == nil { // else it was not even prepared
 		all, err = pgx.CollectRows(rows, versionOf)

@@ -87,7 +87,7 @@ func prepareConfig(p *pgtest.ProtectedDatabase, seed int64) pgexec.PrepareConfig
 func prepared(t *testing.T, p *pgtest.ProtectedDatabase, d *pgexec.Database, on *catalog.Snapshot, seed int64) *catalog.Snapshot {
 	t.Helper()
 	table, _ := on.Table("", "visits")
-	made, err := prepareConfig(p, seed).Prepare(t.Context(), on, table, nil)
+	made, err := prepareConfig(p, seed).Prepare(t.Context(), on, table, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,7 +466,7 @@ func TestVersionsInUse(t *testing.T) {
 	prepared(t, p, d, on, 2)
 	first, _ := serving.Named("", "visits")
 	release := locked(t, p, first.Schema+"."+first.Name+" IN ACCESS SHARE MODE")
-	made, err := prepareConfig(p, 3).Prepare(t.Context(), on, table, nil)
+	made, err := prepareConfig(p, 3).Prepare(t.Context(), on, table, false, nil)
 	if made == nil || made.Number != 3 || err == nil || !strings.Contains(err.Error(), "version 3 serves; those before it could not be") {
 		t.Errorf("%+v, %v", made, err)
 	}
@@ -572,7 +572,7 @@ func TestPrepareRefuses(t *testing.T) {
 			undo: "GRANT SELECT ON visits TO noisegate_prepare", want: "lacks a right"},
 		"no right to create": {change: "REVOKE CREATE ON SCHEMA noisegate_prepared FROM noisegate_prepare",
 			undo: "GRANT CREATE ON SCHEMA noisegate_prepared TO noisegate_prepare", want: "lacks a right"},
-		"no space": {unseen: true, change: "INSERT INTO visits (id, person) SELECT g, g FROM generate_series(1000, 9000) g; " +
+		"no space": {unseen: true, change: "INSERT INTO visits (id, person) SELECT g, g FROM generate_series(100000, 108000) g; " +
 			"DO $$BEGIN EXECUTE format(" +
 			"'ALTER DATABASE %I SET temp_file_limit = 0; ALTER DATABASE %I SET work_mem = 64', current_database(), current_database()); END$$",
 			undo: "DO $$BEGIN EXECUTE format('ALTER DATABASE %I RESET ALL', current_database()); END$$", want: "no space left"},
@@ -613,7 +613,7 @@ func TestPrepareRefuses(t *testing.T) {
 			if (err == nil) != c.unseen || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("before a run: %v, want %q: %t", err, c.want, !c.unseen)
 			}
-			if _, err := config.Prepare(t.Context(), on, table, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := config.Prepare(t.Context(), on, table, false, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			p.Exec(t, c.undo)
@@ -669,7 +669,8 @@ func TestNumbersAreKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Exec(t, "ALTER TABLE "+numbers+" DROP CONSTRAINT "+key, "INSERT INTO "+numbers+" (id) SELECT id FROM "+numbers+" LIMIT 1")
-	if _, err := prepareConfig(p, 2).Prepare(t.Context(), on, table, nil); err == nil || !strings.Contains(err.Error(), "is there twice") {
+	if _, err := prepareConfig(p, 2).Prepare(t.Context(), on, table, false, nil); err == nil ||
+		!strings.Contains(err.Error(), "is there twice") {
 		t.Errorf("got %v", err)
 	}
 	if versions, err := d.Versions(t.Context(), "d"); err != nil || len(versions) == 0 || versions[0].Number != 1 {
@@ -684,7 +685,7 @@ func TestPrepareIsKilled(t *testing.T) {
 	d := open(t, p, nil)
 	r := rand.New(rand.NewPCG(16, 5))
 	fillVisits(t, p, r)
-	p.Exec(t, "INSERT INTO visits (id, person, minutes) SELECT g, g % 500, g % 60 FROM generate_series(1000, 6000) g")
+	p.Exec(t, "INSERT INTO visits (id, person, minutes) SELECT g, g % 500, g % 60 FROM generate_series(100000, 105000) g")
 	on := provenSnapshot(t, d, preparedPolicy)
 	table, _ := on.Table("", "visits")
 	begun := time.Now()
@@ -698,7 +699,7 @@ func TestPrepareIsKilled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		var run sync.WaitGroup
 		run.Go(func() {
-			if _, err := prepareConfig(p, 3).Prepare(ctx, on, table, nil); err == nil {
+			if _, err := prepareConfig(p, 3).Prepare(ctx, on, table, false, nil); err == nil {
 				ended++
 			}
 		})
@@ -744,7 +745,7 @@ func TestPrepareIsCancelled(t *testing.T) {
 	var steps []string
 	ended := make(chan error, 1)
 	go func() {
-		_, err := prepareConfig(p, 2).Prepare(ctx, on, table, func(step string) { steps = append(steps, step) })
+		_, err := prepareConfig(p, 2).Prepare(ctx, on, table, false, func(step string) { steps = append(steps, step) })
 		ended <- err
 	}()
 	watch := p.Conn(t, p.DSN)
@@ -771,7 +772,7 @@ func TestPrepareIsCancelled(t *testing.T) {
 	p.Exec(t, "BEGIN; LOCK TABLE noisegate_prepared.versions IN SHARE ROW EXCLUSIVE MODE NOWAIT; ROLLBACK")
 	release()
 	steps = nil
-	if _, err := prepareConfig(p, 2).Prepare(t.Context(), on, table, func(step string) { steps = append(steps, step) }); err != nil {
+	if _, err := prepareConfig(p, 2).Prepare(t.Context(), on, table, false, func(step string) { steps = append(steps, step) }); err != nil {
 		t.Error(err)
 	}
 	if !slices.Equal(steps, []string{pgexec.StepUnits, pgexec.StepRows, pgexec.StepConstraints, pgexec.StepCleanup}) {
@@ -831,7 +832,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 				return
 			}
 			on := provenSnapshot(t, d, document)
-			if _, err := prepareConfig(p, 1).Prepare(t.Context(), on, on.Tables[0], nil); err != nil {
+			if _, err := prepareConfig(p, 1).Prepare(t.Context(), on, on.Tables[0], false, nil); err != nil {
 				t.Fatal(err)
 			}
 			versions, err := d.Versions(t.Context(), "d")

@@ -14,7 +14,7 @@ import (
 )
 
 // Constants (Lemma 5a). A parameter stands in a cast, which gives its type; the argument's text is read here as PostgreSQL will read it. An argument
-// that is an int64 changes from one run to the next (a seed, an end of a range): of it only the type is used, so that what is proven holds
+// that is an int64 changes from one run to the next (a seed, an end of a range; a time, for a cast to one): of it only the type is used, so that what is proven holds
 // for every one. A text that PostgreSQL could not read as the type fails whatever the rows hold. *Example.* $1::integer with the text "5" is 5,
 // one value for the statement; with an int64 it is any integer.
 
@@ -28,8 +28,8 @@ func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
 	case nil:
 		return d.nullOf(k)
 	case int64:
-		if !isInteger(k) {
-			refuse("a changing argument that is no whole number")
+		if !isInteger(k) && k != timestamptz {
+			refuse("a changing argument that is no whole number and no time")
 		}
 		v := d.make(k, d.intern("$"+strconv.Itoa(int(p.Number))+":"+strconv.Itoa(int(k))))
 		v.constant, v.opaque = true, true

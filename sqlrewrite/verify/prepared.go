@@ -29,6 +29,13 @@ import (
 // same whatever they are, as long as no two units have one. Of the rows of one unit there is one number: it moves such a count by 1 in a group.
 //
 // A copy is a function of a seed that nobody knows, drawn anew for each; for every seed the copies of neighbours are neighbours.
+//
+// **Lemma 15, what is appended.** Let the rows of each number in a copy be functions of its unit's rows, and let Merge run: the rows that
+// Insert makes of other times (added), of these those whose hash is below that of the unit's last rank if it has that (fresh), and of units that
+// have such rows those of the copy, which leave it (kept), are ranked together and put in up to rank m. Then the rows of each number are functions
+// of its unit's rows again. *Proof.* By Lemma 14 added is, number by number, a function of the unit's rows, and Insert's table of numbers is the
+// copy's. Each of the other steps compares, joins or ranks rows of one number alone, and ranks them in an order without ties: rank is a key of a
+// number's rows in kept, and so it is in added, and new tells these apart. ∎ The text is fixed but for Insert's: it is compared, not derived.
 
 // Check is a range that the database holds a column of a pinned table to.
 type Check struct {
@@ -39,7 +46,8 @@ type Check struct {
 // Copying are the two statements that make a copy of a table, in the order in which they run.
 type Copying struct {
 	Units  string // gives a number to each unit that has none
-	Insert string // fills the copy; $1 is the seed
+	Insert string // fills the copy; $1 is the seed, and where rows are appended $2 and $3 are times
+	Merge  string // puts to the copy what Insert makes of other times; "": no rows are appended
 	Copy   *catalog.Table
 	// Numbered runs between the two, and must be true of the rows of UnitsTable: no id and no number is on two of them.
 	Numbered   string
@@ -59,14 +67,22 @@ func Build(b Copying, on *catalog.Snapshot) (err error) {
 		refuse("ids and numbers that are not seen to be keys of each other")
 	}
 	t := copying.Tables{Schema: b.Copy.Schema, Copy: b.Copy.Name, Units: b.UnitsTable}
-	b.fills(on, t.Read(b.Insert))
-	rel := b.derive(on, t.ReadIDs(b.Units), nil)
+	in := t.Read(b.Insert)
+	var times []any // which are any (Lemma 5a)
+	if hashed := b.Copy.Columns[len(b.Copy.Columns)-1].Name == catalog.HashColumn; hashed {
+		times = []any{int64(0), int64(0)}
+	}
+	if times == nil && b.Merge != "" || times != nil && b.Merge != t.Merge(b.Insert, in) {
+		refuse("rows are appended in another way")
+	}
+	b.fills(on, in, times)
+	rel := b.derive(on, t.ReadIDs(b.Units), times)
 	owns(rel, rel.columns[0].name)
 	return nil
 }
 
 // fills proves the INSERT into the copy.
-func (b Copying) fills(on *catalog.Snapshot, in copying.Rows) {
+func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 	named := slices.EqualFunc(in.Columns, b.Copy.Columns, func(name string, c *catalog.Column) bool { return name == c.Name })
 	if in.Columns[0] != b.Copy.Unit.Column || in.Columns[1] != catalog.RankColumn || in.Outputs[0] != in.Rank || in.Most < 1 || in.Most > b.Copy.Copy.MaxRows {
 		refuse("a copy that keeps more rows of a unit than it may, or names its columns otherwise")
@@ -74,10 +90,11 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows) {
 	if !named {
 		refuse("a copy that has other columns")
 	}
-	rel := b.derive(on, in.Query, []any{int64(0)}) // which is any seed: nothing is known of it but its type (Lemma 5a)
+	rel := b.derive(on, in.Query, append([]any{int64(0)}, times...)) // which is any seed: nothing is known of it but its type (Lemma 5a)
 	owns(rel, in.ID)
 	for i, name := range in.Outputs {
-		if v := rel.find("", name); v == nil || v.vague || v.opaque || v.terms != nil || v.ident != "" || len(v.anchors) > 0 ||
+		secret := times != nil && i == len(in.Outputs)-1 // the hash, which no statement over a copy is to name
+		if v := rel.find("", name); v == nil || v.vague || v.opaque && (!secret || v.constant) || v.terms != nil || v.ident != "" || len(v.anchors) > 0 ||
 			i > 0 && v.kind != kinds[b.Copy.Columns[i+1].Type] {
 			refuse("an output of a copy that is no function of a unit's rows, that tells one or the seed, or that is of another type")
 		}

@@ -15,10 +15,12 @@ type Build struct {
 	Units string         // the table of numbers of units, in the schema of copies
 
 	NeedUnits  string // makes that table where it is not there
-	AddUnits   string // gives numbers to units that have none
+	AddUnits   string // gives numbers to units that have none; its arguments are those of Fill without the seed
 	Numbered   string // says whether ids and numbers are keys of each other then, by the rows themselves; no copy is made where they are not
 	Create     string // makes the copy, empty, with columns of the types of the source
-	Fill       string // fills it; $1 is a secret seed, a bigint
+	Fill       string // fills it; $1 is a secret seed, a bigint; where rows are appended, of the times after $2, up to $3
+	Merge      string // puts the rows of the times after $2, up to $3, to those of a copy with this seed; "": it is made anew each time
+	Same       string // says whether the copy is what Fill would make of the same arguments; where rows are appended, else ""
 	Constrain  []string
 	Conditions []Precondition // must hold of the source in that transaction
 	Digest     [32]byte       // of all of it: a version is what its policy asks for where this is the same
@@ -30,6 +32,9 @@ type Build struct {
 func (b *Build) digest() (sum [32]byte) {
 	h := Identity{sha256.New()}
 	h.Add("noisegate build 1", b.NeedUnits, b.AddUnits, b.Numbered, b.Create, b.Fill)
+	if b.Merge != "" {
+		h.Add(b.Merge)
+	}
 	h.Add(b.Constrain...)
 	for _, p := range b.Conditions {
 		h.Add(fmt.Sprintf("%+v", p))
@@ -41,7 +46,8 @@ func (b *Build) digest() (sum [32]byte) {
 // Prove holds the statements that read people against what a copy must be; see [verify.Build].
 func (b *Build) Prove() error {
 	pins := Statement{Preconditions: b.Conditions}.Claimed().Pins
-	texts := verify.Copying{Units: b.AddUnits, Numbered: b.Numbered, Insert: b.Fill, Copy: b.Copy, UnitsTable: b.Units, Pins: pins}
+	texts := verify.Copying{Units: b.AddUnits, Numbered: b.Numbered, Insert: b.Fill, Merge: b.Merge, Copy: b.Copy, UnitsTable: b.Units,
+		Pins: pins}
 	return unproven(verify.Build(texts, b.on), b.Fill)
 }
 
@@ -50,6 +56,7 @@ func (p *Precondition) ofCopy(t *catalog.Table) {
 	if t.Copy == nil {
 		return
 	}
+	p.Version = t.Copy.Version
 	p.Keys = append(p.Keys, t.Unique[0])
 	p.Checks = append(p.Checks, verify.Check{Column: catalog.RankColumn, Lo: 1, Hi: t.Copy.MaxRows})
 }

@@ -14,12 +14,12 @@ import (
 var errNotPreparable = errors.New("sqlprint: a table that cannot be prepared")
 
 // NewBuild prints what makes a version of a table of a snapshot. Its error is internal: [catalog.Check] lets no other table ask for a copy.
-func NewBuild(on *catalog.Snapshot, t *catalog.Table, version int64) (*Build, error) {
-	if t.Prepare < 1 || t.Preparable() != "" || version < 1 {
+func NewBuild(on *catalog.Snapshot, t *catalog.Table, v catalog.Version) (*Build, error) {
+	if t.Prepare < 1 || t.Preparable() != "" || v.Number < 1 {
 		return nil, fault.Internal(errNotPreparable)
 	}
 	unit, _ := t.Column(t.Unit.Column)
-	c := on.CopyOf(t, catalog.Version{Number: version})
+	c := on.CopyOf(t, v)
 	name, id := on.UnitsOf(t)
 	b := &Build{Copy: c, Units: name, on: on}
 	units := scalar.QuoteIdent(catalog.PreparedSchema) + "." + scalar.QuoteIdent(b.Units)
@@ -34,7 +34,8 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, version int64) (*Build, er
 		where += fmt.Sprintf(" AND (pg_catalog.octet_length(%s) <= %d)", column, unit.LongestText())
 	}
 	b.AddUnits = fmt.Sprintf("INSERT INTO %s (id) SELECT DISTINCT %s AS id FROM %s AS t WHERE %s ON CONFLICT DO NOTHING",
-		units, column, rows, where)
+		units, column, rows, where+appended(t, 1))
+	where += appended(t, 2)
 	b.fill(t, fillParts{units: units, id: column, rows: rows, where: where})
 	copied := TableName(c)
 	for _, column := range c.Columns {
@@ -65,6 +66,15 @@ func numbered(table string) string {
 	return "SELECT " + once("id") + " AND " + once("unit")
 }
 
+// appended prints a condition on the rows of a source from which rows are appended: those of the times after a parameter, up to the next.
+func appended(t *catalog.Table, parameter int) string {
+	if t.Append.Column == "" {
+		return ""
+	}
+	column := "t." + scalar.QuoteIdent(t.Append.Column)
+	return fmt.Sprintf(" AND (%[1]s > $%[2]d::%[4]s) AND (%[1]s <= $%[3]d::%[4]s)", column, parameter, parameter+1, catalog.Timestamptz)
+}
+
 // fillParts are the parts of the texts of a build that are the same in all of them.
 type fillParts struct{ units, id, rows, where string }
 
@@ -81,7 +91,7 @@ func (b *Build) fill(t *catalog.Table, in fillParts) {
 	empty := []string{"0::bigint AS " + into[0], "0::integer AS " + into[1]}
 	inner := []string{in.id + " AS id", fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY %s%s) AS rn", in.id, hash, order)}
 	outer := []string{"u.unit", "r.rn"}
-	for i, c := range b.Copy.Columns[2:] {
+	for i, c := range b.Copy.Copied() {
 		name := scalar.QuoteIdent(c.Name)
 		value := "t." + name
 		empty = append(empty, value)
@@ -91,10 +101,37 @@ func (b *Build) fill(t *catalog.Table, in fillParts) {
 		inner, outer = append(inner, fmt.Sprintf("%s AS c%d", value, i)), append(outer, fmt.Sprintf("r.c%d", i))
 		into = append(into, name)
 	}
+	if t.Append.Column != "" {
+		empty = append(empty, "0::bigint AS "+catalog.HashColumn)
+		inner, outer = append(inner, hash+" AS h"), append(outer, "r.h")
+		into = append(into, catalog.HashColumn)
+	}
 	b.Create = fmt.Sprintf("CREATE TABLE %s AS SELECT %s FROM %s AS t WITH NO DATA", TableName(b.Copy), strings.Join(empty, ", "), in.rows)
-	b.Fill = fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM (SELECT %s FROM %s AS t WHERE %s) AS r "+
-		"JOIN ONLY %s AS u ON u.id = r.id WHERE r.rn <= %d",
-		TableName(b.Copy), strings.Join(into, ", "), strings.Join(outer, ", "), strings.Join(inner, ", "), in.rows, in.where, in.units, t.Prepare)
+	ranked := fmt.Sprintf("SELECT %s FROM (SELECT %s FROM %s AS t WHERE %s) AS r JOIN ONLY %s AS u ON u.id = r.id WHERE r.rn <= %d",
+		strings.Join(outer, ", "), strings.Join(inner, ", "), in.rows, in.where, in.units, t.Prepare)
+	insert := fmt.Sprintf("INSERT INTO %s (%s) ", TableName(b.Copy), strings.Join(into, ", "))
+	b.Fill = insert + ranked
+	if t.Append.Column != "" {
+		b.Merge = b.merge(insert, ranked, into, outer, t.Prepare)
+		b.Same = fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM (%s) AS r FULL JOIN ONLY %s AS c ON c.%s = r.unit AND c.%s = r.rn "+
+			"WHERE r.unit IS NULL OR c.%[3]s IS NULL OR ROW(%[5]s)::text <> ROW(c.%[6]s)::text)", ranked, TableName(b.Copy), into[0], into[1],
+			strings.Join(outer[2:], ", "), strings.Join(into[2:], ", c."))
+	}
+}
+
+// merge prints the statement that appends: of the rows of some times those that may be among the first of their unit, beside the rows that
+// the copy has of such units, which it takes out and ranks anew. Of rows with one hash those that were there come first.
+func (b *Build) merge(insert, ranked string, columns, made []string, most int64) string {
+	of, unit, all := TableName(b.Copy), columns[0], strings.Join(made, ", ")
+	names := strings.NewReplacer("u.", "", "r.", "").Replace(all)
+	outputs := strings.NewReplacer("u.", "m.", "r.rn", "m.rank", "r.", "m.").Replace(all)
+	return "WITH added (" + names + ") AS MATERIALIZED (" + ranked + "), " +
+		"fresh AS MATERIALIZED (SELECT a.* FROM added AS a WHERE NOT EXISTS (SELECT FROM ONLY " + of + " AS c WHERE c." + unit +
+		fmt.Sprintf(" = a.unit AND c.%s = %d AND c.%s <= a.h)), ", catalog.RankColumn, most, catalog.HashColumn) +
+		"kept (" + names + ") AS (DELETE FROM ONLY " + of + " AS c USING (SELECT DISTINCT f.unit FROM fresh AS f) AS f WHERE c." + unit +
+		" = f.unit RETURNING c." + strings.Join(columns, ", c.") + ") " + insert + "SELECT " + outputs + " FROM (SELECT r.*, " +
+		"pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank FROM (SELECT k.*, false AS new FROM kept AS k " +
+		fmt.Sprintf("UNION ALL SELECT f.*, true FROM fresh AS f) AS r) AS m WHERE m.rank <= %d", most)
 }
 
 // hashed hashes a value of a column into another hash.
@@ -115,7 +152,10 @@ func (b *Build) condition(t *catalog.Table) Precondition {
 	for _, name := range key {
 		needed[name], solid[name] = true, true
 	}
-	for _, c := range b.Copy.Columns[2:] {
+	if t.Append.Column != "" {
+		needed[t.Append.Column], solid[t.Append.Column] = true, true
+	}
+	for _, c := range b.Copy.Copied() {
 		needed[c.Name] = true
 		solid[c.Name] = solid[c.Name] || c.NotNull
 	}

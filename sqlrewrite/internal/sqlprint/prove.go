@@ -49,6 +49,7 @@ type Precondition struct {
 	// MostRows is how many rows the table, a public one, may have; 0: the statement does not rest on it.
 	MostRows int64
 	Checks   []verify.Check // ranges that validated constraints of a prepared copy hold columns to
+	Version  int64          // of a prepared copy to which rows are appended, the version whose rows are meant; 0: it has one
 }
 
 // PreconditionColumn is one column of a [Precondition].

@@ -4,6 +4,8 @@ package copying
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
@@ -67,6 +69,46 @@ func (t Tables) Read(sql string) Rows {
 		}
 	}
 	return read
+}
+
+// Merge is the statement that puts to a copy the rows that one which [Tables.Read] read makes, and ranks them beside those that are there;
+// docs/prepared.md says how. "": the insertion is not written as it is to be.
+func (t Tables) Merge(insert string, in Rows) string {
+	quoted := func(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+	last := len(in.Columns) - 1
+	if last < 2 {
+		return ""
+	}
+	var into, gone, names, made []string
+	for i, name := range in.Columns {
+		as := "c" + strconv.Itoa(i-2)
+		switch i {
+		case 0:
+			name, as = quoted(name), "unit"
+		case 1:
+			as = "rn"
+		case last:
+			as = "h"
+		default:
+			name = quoted(name)
+		}
+		into, gone, names, made = append(into, name), append(gone, "c."+name), append(names, as), append(made, "m."+as)
+	}
+	made[1] = "m.rank"
+	list := func(all []string) string { return strings.Join(all, ", ") }
+	copied, most := quoted(t.Schema)+"."+quoted(t.Copy), strconv.FormatInt(in.Most, 10)
+	head := "INSERT INTO " + copied + " (" + list(into) + ") "
+	rows, ok := strings.CutPrefix(insert, head)
+	if !ok {
+		return ""
+	}
+	return "WITH added (" + list(names) + ") AS MATERIALIZED (" + rows + "), " +
+		"fresh AS MATERIALIZED (SELECT a.* FROM added AS a WHERE NOT EXISTS (SELECT FROM ONLY " + copied + " AS c WHERE " +
+		gone[0] + " = a.unit AND " + gone[1] + " = " + most + " AND " + gone[last] + " <= a.h)), " +
+		"kept (" + list(names) + ") AS (DELETE FROM ONLY " + copied + " AS c USING (SELECT DISTINCT f.unit FROM fresh AS f) AS f " +
+		"WHERE " + gone[0] + " = f.unit RETURNING " + list(gone) + ") " +
+		head + "SELECT " + list(made) + " FROM (SELECT r.*, pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
+		"FROM (SELECT k.*, false AS new FROM kept AS k UNION ALL SELECT f.*, true FROM fresh AS f) AS r) AS m WHERE m.rank <= " + most
 }
 
 // ReadIDs reads the statement that gives numbers to units: INSERT INTO units (id) query ON CONFLICT DO NOTHING.
