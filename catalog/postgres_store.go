@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +26,8 @@ type Chain interface {
 	// Enter writes entries of versions that are stored and older than such entries, unless that was done; taken is true
 	// when these are not all.
 	Enter(ctx context.Context, dataset string, stored []Addition) (taken bool, err error)
+	// EverProtected are the tables that have, or had, a privacy unit by the entries.
+	EverProtected(ctx context.Context, dataset string) ([]string, error)
 }
 
 // Addition is a version of a policy for the chain.
@@ -96,6 +99,9 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 		if err := s.Enter(ctx, a.Policy.Dataset); err != nil {
 			return nil, false, err
 		}
+		if err := s.keepsProtection(ctx, a.Policy, current.policy()); err != nil {
+			return nil, false, err
+		}
 		snapshot.Version = version + 1
 		at, inserted, err := s.insert(ctx, snapshot, pinned, a)
 		if err != nil {
@@ -123,6 +129,37 @@ func (s *Snapshot) protected() map[string]uint32 {
 		}
 	}
 	return tables
+}
+
+// keepsProtection refuses a policy that makes a table public which the chain says was protected: whoever has a steward's
+// token could read it, and set it back. What the policy in force (nil: none that can be read) has as public stays public.
+func (s *Store) keepsProtection(ctx context.Context, new, inForce *Policy) error {
+	names, err := s.chain.EverProtected(ctx, new.Dataset)
+	if err != nil {
+		return err
+	}
+	public := func(p *Policy) map[string]*TablePolicy {
+		tables := map[string]*TablePolicy{}
+		if p != nil {
+			for _, t := range p.Tables {
+				if t.Public {
+					tables[t.String()] = t
+				}
+			}
+		}
+		return tables
+	}
+	now, before := public(new), public(inForce)
+	slices.Sort(names)
+	var problems []error
+	for _, name := range names {
+		if t := now[name]; t != nil && before[name] == nil {
+			problems = append(problems, fault.PolicyInvalid(t.pos, "table "+fault.Quote(name)+" was protected by an earlier version of the "+
+				"policy, and one person alone does not make it public", "whoever owns the database can make a copy or a view of what "+
+				"may be public, under another name"))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // Enter writes entries of the chain for versions of a dataset's policy that are older than such entries. Once there are

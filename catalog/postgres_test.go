@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,11 +53,22 @@ func apply(t *testing.T, p *pgtest.ProtectedDatabase, store *Store, document str
 }
 
 // tables is a [Chain] that stores versions and keeps no chain: what an entry is, this package does not know.
-type tables struct{ pool *pgxpool.Pool }
+type tables struct {
+	pool      *pgxpool.Pool
+	protected sync.Map // names
+}
 
-func writing(pool *pgxpool.Pool) *Store { return NewStore(pool, tables{pool}) }
+func writing(pool *pgxpool.Pool) *Store { return NewStore(pool, &tables{pool: pool}) }
 
-func (c tables) Record(ctx context.Context, a Addition) (at time.Time, taken bool, err error) {
+func (c *tables) EverProtected(context.Context, string) (names []string, err error) {
+	c.protected.Range(func(name, _ any) bool {
+		names = append(names, name.(string))
+		return true
+	})
+	return names, nil
+}
+
+func (c *tables) Record(ctx context.Context, a Addition) (at time.Time, taken bool, err error) {
 	err = c.pool.QueryRow(ctx, `INSERT INTO noisegate.policy (dataset, version, document, digest, metadata, applied_by, entry)
 		VALUES ($1, $2, $3, $4, $5::text::jsonb, $6, $2) ON CONFLICT DO NOTHING RETURNING applied_at`,
 		a.Dataset, a.Version, a.Text, a.Digest[:], string(a.Facts), a.By).Scan(&at)
@@ -66,10 +78,13 @@ func (c tables) Record(ctx context.Context, a Addition) (at time.Time, taken boo
 	case err != nil:
 		return at, false, unavailable("cannot store a policy", err)
 	}
+	for name := range a.Protected {
+		c.protected.Store(name, true)
+	}
 	return at, false, nil
 }
 
-func (tables) Enter(context.Context, string, []Addition) (taken bool, err error) { return false, nil }
+func (*tables) Enter(context.Context, string, []Addition) (taken bool, err error) { return false, nil }
 
 func newStore(t *testing.T) *Store {
 	t.Helper()
@@ -510,6 +525,53 @@ func TestUnreachableDatabases(t *testing.T) {
 		"history": history, "apply": apply} {
 		if fault.CodeOf(err) != fault.CodeDataUnavailable || strings.Contains(err.Error(), "noisegate_test") {
 			t.Errorf("%s: got %v, want data/unavailable without a name", name, err)
+		}
+	}
+}
+
+// A table that was protected once does not become public, by whichever way of versions; what is public stays so, and what
+// never was protected becomes public.
+//
+// covers: A76
+func TestProtectedTablesStayProtected(t *testing.T) {
+	p, store := small(t), newStore(t)
+	const people, public = "  more_visits: {unit: {column: person_id}}\n", "  more_visits: {public: true}\n"
+	with := func(table string) string { return strings.Replace(smallPolicy, people, table, 1) }
+	for i, c := range []struct {
+		document string
+		refused  bool
+	}{
+		{document: with("")},
+		{document: with(public)}, // it never was protected
+		{document: with(people)},
+		{document: with(public), refused: true},
+		{document: with("")},
+		{document: with(public), refused: true},
+		{document: with(people)},
+	} {
+		policy, problems := Parse(c.document)
+		if len(problems) > 0 {
+			t.Fatal(errors.Join(problems...))
+		}
+		schema, err := Inspect(t.Context(), pgtest.PoolOf(t, p.ReaderDSN), policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := store.History(t.Context(), "small")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, review := store.Review(t.Context(), policy, schema)
+		_, _, err = apply(t, p, store, c.document)
+		for name, err := range map[string]error{"review": review, "apply": err} {
+			if refused := fault.CodeOf(err) == fault.CodePolicyInvalid && strings.Contains(err.Error(), "more_visits"); refused != c.refused ||
+				err != nil && !refused {
+				t.Errorf("version %d, %s: %v", i+1, name, err)
+			}
+		}
+		after, err := store.History(t.Context(), "small")
+		if err != nil || (len(after) == len(before)) != c.refused {
+			t.Errorf("version %d: %d versions after %d, %v", i+1, len(after), len(before), err)
 		}
 	}
 }

@@ -95,6 +95,11 @@ func (s *Store) Review(ctx context.Context, p *Policy, live *Schema) (*Review, e
 	if problems := strangers(p, inForce); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
+	if s.chain != nil {
+		if err := s.keepsProtection(ctx, p, inForce); err != nil {
+			return nil, err
+		}
+	}
 	if row == nil {
 		return &Review{Snapshot: snapshot, Changes: Diff(nil, p)}, nil
 	}

@@ -264,6 +264,8 @@ func TestStewardSeesTranches(t *testing.T) {
 
 // Whoever may spend does not raise, freeze or reset what they spend from, whatever their roles; another steward may, and
 // the dataset's account is everybody's.
+//
+// covers: A76
 func TestNobodyActsOnTheirOwnAccount(t *testing.T) {
 	r := newRig(t, line("dataset", "", 20), line("group", "research", 5), perAnalyst("analysts", 1))
 	both, ok := auth.NewPrincipal("ana", []string{"analyst", "steward"}, []string{"research"})

@@ -59,6 +59,10 @@ func (c policyChain) Enter(ctx context.Context, dataset string, stored []catalog
 	return false, err
 }
 
+func (c policyChain) EverProtected(ctx context.Context, dataset string) ([]string, error) {
+	return c.ledger.EverProtected(ctx, dataset)
+}
+
 func inChain(a catalog.Addition) budget.PolicyVersion {
 	return budget.PolicyVersion{Dataset: a.Dataset, DataVersion: a.DataVersion, Protected: a.Protected,
 		PolicyRow: budget.PolicyRow{Version: a.Version, Digest: a.Digest, AppliedBy: a.By}}

@@ -21,6 +21,8 @@ func (unwritable) RecordFreeReads(context.Context, budget.FreeReads) error {
 // Reads of public tables are in the journal before they happen: of a day and a version never fewer than there were, less
 // than twice as many, in as many entries as their number has binary digits. Each analyst, day, version and start of a
 // gateway is counted by itself.
+//
+// covers: A76
 func TestReadsAreInTheJournalFirst(t *testing.T) {
 	r := newRig(t)
 	sums := func(who reader) (reads int64, entries int) {

@@ -3,6 +3,7 @@ package budgettest
 import (
 	"context"
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,6 +36,18 @@ func (m *Memory) RecordPolicy(_ context.Context, p budget.NewPolicy) (at time.Ti
 
 // EnterPolicies implements [budget.InForce]: nothing here is older than entries.
 func (*Memory) EnterPolicies(context.Context, string, []budget.PolicyVersion) error { return nil }
+
+// EverProtected implements [budget.InForce].
+func (m *Memory) EverProtected(_ context.Context, dataset string) (names []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.entries {
+		if v, ok := machine.PolicyOf(e); ok && e.Dataset == dataset {
+			names = slices.AppendSeq(names, maps.Keys(v.Protected))
+		}
+	}
+	return names, nil
+}
 
 // PolicyRows implements [budget.InForce]. Rows do not name their entries.
 func (m *Memory) PolicyRows(_ context.Context, dataset string) ([]budget.PolicyRow, error) {

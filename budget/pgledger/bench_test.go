@@ -16,6 +16,7 @@ import (
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/budgettest"
+	"noisegate.example/budget/pgledger"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
 )
@@ -50,6 +51,13 @@ func benchmark(b *testing.B, d *pgtest.ControlDatabase, open func(*testing.B) []
 			for i, l := range ledgers { // opens the accounts, prepares statements
 				if err := spend(b.Context(), l, -1-int64(i)); err != nil {
 					b.Fatal(err)
+				}
+			}
+			for _, l := range ledgers { // as a gateway does before it charges
+				if l, ok := l.(*pgledger.Ledger); ok {
+					if err := l.VerifyAll(b.Context()); err != nil {
+						b.Fatal(err)
+					}
 				}
 			}
 			took := make([]time.Duration, b.N)

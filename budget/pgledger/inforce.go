@@ -17,6 +17,8 @@ var (
 	sqlPolicies string
 	//go:embed sql/in_force.sql
 	sqlInForce string
+	//go:embed sql/ever_protected.sql
+	sqlEverProtected string
 	//go:embed sql/digest_facts.sql
 	sqlDigestFacts string
 	//go:embed sql/store_policy.sql
@@ -109,6 +111,14 @@ func (p *Ledger) EnterPolicies(ctx context.Context, dataset string, versions []b
 	return p.do(ctx, &operation{dataset: dataset, inForce: &inForce{}, decide: func(s *machine.Machine) error {
 		return s.EnterPolicies(versions)
 	}})
+}
+
+// EverProtected implements [budget.InForce].
+func (p *Ledger) EverProtected(ctx context.Context, dataset string) ([]string, error) {
+	if err := p.intact(dataset); err != nil {
+		return nil, err
+	}
+	return collect(ctx, p.pool, pgx.RowTo[string], sqlEverProtected, dataset)
 }
 
 // PolicyRows implements [budget.InForce].
