@@ -190,7 +190,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"prepared.go", `in.Outputs[0] != in.Rank ||`, ``},
 	{"prepared.go", `|| !rel.solid[v.id]`, ``},
 	{"prepared.go", `if !named {`, `if !named && false {`},
-	{"prepared.go", `|| v.opaque && (!secret || v.constant)`, ``},
+	{"prepared.go", `v.opaque && (!secret || v.constant)`, `secret && false`},
 	{"prepared.go", `(!secret || v.constant)`, `!secret`},
 	{"prepared.go", `times == nil && b.Merge != "" ||`, ``},
 	{"prepared.go", `times != nil && b.Merge != t.Merge(b.Insert, in)`, `false`},
