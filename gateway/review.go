@@ -18,6 +18,9 @@ func (s *Service) ReviewPolicy(ctx context.Context, dataset string, text []byte)
 	if fault.CodeOf(err) == fault.CodePolicyInvalid {
 		return refusedReview(dataset, err), nil
 	}
+	if err != nil && ctx.Err() != nil { // who types on stops the check of what stood there before: nothing is wrong with the schema
+		return nil, fault.RequestGone(ctx.Err())
+	}
 	if err != nil {
 		return nil, err
 	}

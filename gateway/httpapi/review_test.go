@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +70,15 @@ func TestPolicyReviews(t *testing.T) {
 	}
 	if back := check(); len(back.Changes) != 1 || back.Changes[0].Effect != "tightens" || back.Version != 2 {
 		t.Errorf("%+v", back)
+	}
+}
+
+// Who hangs up while a policy is checked, as a page does whose reader types on, is told that; the schema is not called unreadable.
+func TestPolicyReviewsThatAreStopped(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	if _, err := f.ReviewPolicy(gone, gatewaytest.Dataset, []byte(gatewaytest.Policy)); fault.CodeOf(err) != fault.CodeRequestGone {
+		t.Errorf("%v", err)
 	}
 }
