@@ -44,6 +44,9 @@ type Options struct {
 	// Cached copies the cluster of a fresh directory from one that initdb made before, with the same programs, below
 	// [CacheDir]. Such clusters have one system identifier.
 	Cached bool
+	// Follows makes the server a standby of another one, which takes a copy of it by pg_basebackup. That one has settings
+	// that replicate: wal_level and max_wal_senders.
+	Follows *Server
 	// Memory makes a fresh directory on a file system in memory, where there is one with room ([memoryRoom]): for tests,
 	// which create and drop thousands of files.
 	Memory bool
@@ -62,6 +65,7 @@ type Server struct {
 	settings map[string]string
 	keep     bool
 	cached   bool
+	follows  *Server
 
 	mu      sync.Mutex
 	process *process // nil when stopped
@@ -85,7 +89,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{programs: o.Programs, account: acc, dir: o.Dir, keep: o.Dir != "", cached: o.Cached, settings: settings(o.Settings)}
+	s := &Server{programs: o.Programs, account: acc, dir: o.Dir, keep: o.Dir != "", cached: o.Cached, follows: o.Follows,
+		settings: settings(o.Settings)}
 	parent := acc.tempDir()
 	if memory := MemoryDir(); o.Memory && memory != "" && acc.reaches(memory) {
 		parent = memory
@@ -175,6 +180,9 @@ func (s *Server) initialize(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(s.data, "PG_VERSION")); err == nil {
 		return nil
 	}
+	if s.follows != nil {
+		return s.backup(ctx, s.follows)
+	}
 	if s.cached {
 		return s.copyCluster(ctx)
 	}
@@ -190,6 +198,16 @@ func (s *Server) initdb(ctx context.Context, data string) error {
 	cmd := s.command(ctx, "initdb", append(initdbOptions(), "--pgdata="+data)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgserver: initdb failed: %w: %s", err, lastLines(out))
+	}
+	return nil
+}
+
+// backup copies a running server, to follow it.
+func (s *Server) backup(ctx context.Context, of *Server) error {
+	cmd := s.command(ctx, "pg_basebackup", "--pgdata="+s.data, "--host="+of.sockets, "--port="+port, "--username="+Superuser,
+		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgserver: pg_basebackup failed: %w: %s", err, lastLines(out))
 	}
 	return nil
 }
@@ -264,7 +282,7 @@ func (s *Server) await(ctx context.Context, p *process) error {
 	for {
 		text, _ := os.ReadFile(filepath.Join(s.data, "postmaster.pid"))
 		lines := strings.Split(string(text), "\n")
-		if len(lines) >= 8 && lines[0] == pid && strings.TrimSpace(lines[7]) == "ready" {
+		if len(lines) >= 8 && lines[0] == pid && slices.Contains([]string{"ready", "standby"}, strings.TrimSpace(lines[7])) {
 			return nil
 		}
 		select {
