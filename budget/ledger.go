@@ -216,6 +216,9 @@ const (
 	EntryPolicy  EntryKind = "policy" // a version of the policy is in force
 	EntryFree    EntryKind = "free"   // an analyst may read public tables so many times; see [FreeReads]
 	EntryKeys    EntryKind = "keys"   // whose signatures count from here on
+	// A charge that was lost is booked again: see [Recharge].
+	EntryRecharge EntryKind = "recharge"
+	EntryResume   EntryKind = "resume" // the dataset goes on without entries that are lost: see [Resume]
 )
 
 // Entry is one line of the append-only journal. Each dataset's entries are a chain: see journal.HashAfter.
@@ -231,12 +234,12 @@ type Entry struct {
 	// Shared is, of settlements, what the charge counts as for the dataset and the ensemble, where that is less; see
 	// [Apart]. Nil: the same.
 	Shared *mechanisms.Loss
-	// Digest is, of reservations, the SHA-256 of fingerprint and request; of settlements, that of the answer.
+	// Digest is, of reservations, the SHA-256 of fingerprint and request; of settlements and recharges, that of the answer.
 	Digest []byte
 	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte.
 	MechanismText []byte // reservations: every release's parameters, and slots of plans that are paid for or drawn
 	// AccountText: of limits, refills and freezes, the account and its limit from here on; of resets whose failures, of imports which votes,
-	// of policies which version, of free reads how many, of keys which.
+	// of policies which version, of free reads how many, of keys which; of recharges the receipt, of resumes what is lost.
 	AccountText []byte
 	Hash        [32]byte
 
@@ -353,5 +356,6 @@ type ReleaseInfo struct {
 // Settlement is the entry with which a charge was settled. It commits to its answer and to all entries before it, and never changes.
 type Settlement struct {
 	Head
-	At time.Time
+	At      time.Time
+	Charged *Charged
 }

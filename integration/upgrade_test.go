@@ -123,7 +123,7 @@ func TestSchemaMigratedUnderLoad(t *testing.T) {
 }
 
 // TestOlderLedgersAreRefused puts states of the control database back that are older by one answer, by two, and so on,
-// while the gateway is down: it starts on none of them, and on the newest it does.
+// while the gateway is down: it answers for none of them, and for the newest it does.
 //
 // covers: F12
 func TestOlderLedgersAreRefused(t *testing.T) {

@@ -453,7 +453,11 @@ func (m *Memory) Settlement(_ context.Context, id budget.ReservationID) (budget.
 	defer m.mu.Unlock()
 	for e := range m.newest(budget.Page{}) {
 		if e.Kind == budget.EntrySettle && e.Reservation == id {
-			return budget.Settlement{Head: budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}, At: e.At.UTC()}, nil
+			charged := &budget.Charged{Analyst: e.Analyst, Loss: e.Loss}
+			for _, a := range m.machine.Charges[id].Accounts {
+				charged.Accounts = append(charged.Accounts, a.ID)
+			}
+			return budget.Settlement{Head: budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}, At: e.At.UTC(), Charged: charged}, nil
 		}
 	}
 	return budget.Settlement{}, fault.BudgetUnknownRelease()

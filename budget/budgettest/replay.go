@@ -166,8 +166,9 @@ func testReleases(f *fixture) {
 			return e.Kind == budget.EntrySettle &&
 				e.Reservation == id
 		}); err != nil || i < 0 ||
-			settlement != (budget.Settlement{Head: budget.Head{Dataset: dataset, Seq: f.entries()[i].Seq, Hash: f.entries()[i].Hash},
-				At: f.entries()[i].At}) {
+			settlement.Head != (budget.Head{Dataset: dataset, Seq: f.entries()[i].Seq, Hash: f.entries()[i].Hash}) ||
+			settlement.At != f.entries()[i].At || settlement.Charged.Analyst != "ana" || settlement.Charged.Loss != f.entries()[i].Loss ||
+			len(settlement.Charged.Accounts) != len(f.entries()[i].AccountIDs) {
 			f.Errorf("settlement %+v, %v", settlement, err)
 		}
 	}

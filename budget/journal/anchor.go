@@ -29,8 +29,22 @@ type Anchor struct {
 // NewAnchor keeps an anchor at a path.
 func NewAnchor(path string) *Anchor { return &Anchor{path: path} }
 
+// Server is the line of states that a server of the control database is on: its cluster, and the timeline, which
+// a standby that takes over counts up. The zero value is none.
+type Server struct {
+	System   int64 `json:"system"` // the cluster's identifier
+	Timeline int64 `json:"timeline"`
+}
+
+// Anchored is what an anchor remembers.
+type Anchored struct {
+	Server Server        // that the gateway wrote to last; none in files from before 2026-11-26
+	Heads  []budget.Head // the newest of each chain, whichever gateway wrote it
+}
+
 // anchorText is the file.
 type anchorText struct {
+	Server Server         `json:"server,omitzero"`
 	Chains []anchoredHead `json:"chains"`
 }
 
@@ -40,33 +54,33 @@ type anchoredHead struct {
 	Hash    string `json:"hash"`
 }
 
-// Read gives the heads in the file: none while there is no file, an error when it cannot be read.
-func (a *Anchor) Read() ([]budget.Head, error) {
+// Read gives what is in the file: nothing while there is no file, an error when it cannot be read.
+func (a *Anchor) Read() (Anchored, error) {
 	data, err := os.ReadFile(a.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return Anchored{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("budget: the anchor cannot be read: %w", err)
+		return Anchored{}, fmt.Errorf("budget: the anchor cannot be read: %w", err)
 	}
 	var text anchorText
 	if err := json.Unmarshal(data, &text); err != nil {
-		return nil, fmt.Errorf("budget: the anchor %s is damaged: %w", a.path, err)
+		return Anchored{}, fmt.Errorf("budget: the anchor %s is damaged: %w", a.path, err)
 	}
 	heads := make([]budget.Head, len(text.Chains))
 	for i, c := range text.Chains {
 		heads[i] = budget.Head{Dataset: c.Dataset, Seq: c.Seq}
 		if heads[i].Hash, err = hash32(c.Hash); err != nil {
-			return nil, fmt.Errorf("budget: the anchor %s is damaged: %w", a.path, err)
+			return Anchored{}, fmt.Errorf("budget: the anchor %s is damaged: %w", a.path, err)
 		}
 	}
-	return heads, nil
+	return Anchored{text.Server, heads}, nil
 }
 
 // Write replaces the file. Whoever reads it sees the old or the new one, also after a crash.
-func (a *Anchor) Write(heads []budget.Head) error {
-	var text anchorText
-	for _, h := range slices.SortedFunc(slices.Values(heads), func(a, b budget.Head) int { return cmp.Compare(a.Dataset, b.Dataset) }) {
+func (a *Anchor) Write(what Anchored) error {
+	text := anchorText{Server: what.Server}
+	for _, h := range slices.SortedFunc(slices.Values(what.Heads), func(a, b budget.Head) int { return cmp.Compare(a.Dataset, b.Dataset) }) {
 		text.Chains = append(text.Chains, anchoredHead{h.Dataset, h.Seq, hex.EncodeToString(h.Hash[:])})
 	}
 	data, err := json.MarshalIndent(text, "", "\t")
@@ -98,26 +112,26 @@ func replaceFile(path string, data []byte) (err error) {
 	return errors.Join(directory.Sync(), directory.Close())
 }
 
-// Keep writes the newest heads every so often until the context ends, and once more then. It reports failures and goes on.
-func (a *Anchor) Keep(ctx context.Context, every time.Duration, newest func() []budget.Head, failed func(error)) {
+// Keep writes what is newest every so often until the context ends, and once more then. It reports failures and goes on.
+func (a *Anchor) Keep(ctx context.Context, every time.Duration, newest func() Anchored, failed func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	var written []budget.Head
+	var written Anchored
 	for done := false; !done; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			done = true
 		}
-		heads := newest()
-		slices.SortFunc(heads, func(a, b budget.Head) int { return cmp.Compare(a.Dataset, b.Dataset) })
-		if slices.Equal(heads, written) {
+		now := newest()
+		slices.SortFunc(now.Heads, func(a, b budget.Head) int { return cmp.Compare(a.Dataset, b.Dataset) })
+		if now.Server == written.Server && slices.Equal(now.Heads, written.Heads) {
 			continue
 		}
-		if err := a.Write(heads); err != nil {
+		if err := a.Write(now); err != nil {
 			failed(err)
 			continue
 		}
-		written = heads
+		written = now
 	}
 }

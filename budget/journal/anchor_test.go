@@ -17,15 +17,16 @@ import (
 func TestAnchor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "anchor")
 	anchor := journal.NewAnchor(path)
-	if heads, err := anchor.Read(); err != nil || heads != nil {
-		t.Fatal(heads, err)
+	if was, err := anchor.Read(); err != nil || was.Heads != nil || was.Server != (journal.Server{}) {
+		t.Fatal(was, err)
 	}
 	want := []budget.Head{{Dataset: "a", Seq: 3, Hash: [32]byte{3}}, {Dataset: "b", Seq: 9, Hash: [32]byte{9}}}
 	for n := range 2 {
-		if err := anchor.Write(want[:n+1]); err != nil {
+		server := journal.Server{System: 7, Timeline: int64(n)}
+		if err := anchor.Write(journal.Anchored{Server: server, Heads: want[:n+1]}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := anchor.Read(); err != nil || !slices.Equal(got, want[:n+1]) {
+		if got, err := anchor.Read(); err != nil || got.Server != server || !slices.Equal(got.Heads, want[:n+1]) {
 			t.Fatal(got, err)
 		}
 	}
@@ -40,7 +41,7 @@ func TestAnchor(t *testing.T) {
 			t.Errorf("%q is read", damaged)
 		}
 	}
-	if err := journal.NewAnchor(filepath.Join(path, "no", "such")).Write(want); err == nil {
+	if err := journal.NewAnchor(filepath.Join(path, "no", "such")).Write(journal.Anchored{Heads: want}); err == nil {
 		t.Error("written nowhere")
 	}
 }
@@ -53,14 +54,16 @@ func TestAnchorIsKept(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
-		anchor.Keep(ctx, time.Millisecond, func() []budget.Head { return []budget.Head{{Dataset: "d", Seq: seq.Load()}} },
+		anchor.Keep(ctx, time.Millisecond, func() journal.Anchored {
+			return journal.Anchored{Heads: []budget.Head{{Dataset: "d", Seq: seq.Load()}}}
+		},
 			func(err error) { t.Error(err) })
 		close(done)
 	}()
 	wait := func(want int64) {
 		t.Helper()
 		for range 1000 {
-			if heads, err := anchor.Read(); err == nil && len(heads) == 1 && heads[0].Seq == want {
+			if was, err := anchor.Read(); err == nil && len(was.Heads) == 1 && was.Heads[0].Seq == want {
 				return
 			}
 			time.Sleep(5 * time.Millisecond)

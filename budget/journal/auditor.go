@@ -63,6 +63,12 @@ func (b *Auditor) Add(e budget.Entry) error {
 		}
 	case budget.EntryPolicy, budget.EntryFree, budget.EntryKeys:
 		what = followPolicy(&b.policies, e)
+	case budget.EntryRecharge:
+		what = b.recharged(e)
+	case budget.EntryResume:
+		if !machine.ResumeOf(e) {
+			what = notAResume
+		}
 	default:
 		what = "nobody knows its kind"
 	}
@@ -106,6 +112,27 @@ func (b *Auditor) reserved(e budget.Entry) (what string) {
 	for _, a := range charge.Accounts {
 		a.Used.Add(machine.SumOf(e.Loss))
 		a.Busy = a.Limit.Rate.After(a.Busy, e.At, e.Loss)
+	}
+	return ""
+}
+
+// recharged follows a charge that was lost and is booked again, whatever its accounts would admit.
+func (b *Auditor) recharged(e budget.Entry) (what string) {
+	if b.charges[e.Reservation] != nil {
+		return "its charge was reserved before"
+	}
+	if !machine.RechargeOf(e) {
+		return notARecharge
+	}
+	charge := &auditedCharge{chained: true}
+	charge.State = machine.Expired
+	b.charges[e.Reservation] = charge
+	for _, number := range e.AccountIDs {
+		a := b.accounts[number]
+		if a == nil {
+			return "it charges an account that was never opened"
+		}
+		a.Used.Add(machine.SumOf(e.Loss))
 	}
 	return ""
 }
@@ -229,8 +256,10 @@ func (b *Auditor) refilled(a *auditedAccount, r machine.LimitRecord, e budget.En
 	return ""
 }
 
-// What is wrong with entries that say nothing of one analyst's failures, and nothing of votes.
+// What is wrong with entries that do not say what they are about.
 const (
-	notAReset   = "it does not say whose failures count no more"
-	notAnImport = "it does not say which votes were imported"
+	notAReset    = "it does not say whose failures count no more"
+	notAnImport  = "it does not say which votes were imported"
+	notARecharge = "it does not say which receipt it is of"
+	notAResume   = "it does not say what is lost"
 )

@@ -104,14 +104,19 @@ type BrokenError struct {
 	Dataset string
 	Seq     int64 // the first entry that does not agree; 0 when no single one is to blame
 	What    string
+	Held    bool // nobody changed it, and it is held: entries are missing, or may be
 }
 
 // Error implements error.
 func (e *BrokenError) Error() string {
-	if e.Seq == 0 {
-		return fmt.Sprintf("budget: the ledger of %s is broken: %s", e.Dataset, e.What)
+	is, at := "broken", ""
+	if e.Held {
+		is = "held"
 	}
-	return fmt.Sprintf("budget: the ledger of %s is broken at entry %d: %s", e.Dataset, e.Seq, e.What)
+	if e.Seq != 0 {
+		at = fmt.Sprintf(" at entry %d", e.Seq)
+	}
+	return fmt.Sprintf("budget: the ledger of %s is %s%s: %s", e.Dataset, is, at, e.What)
 }
 
 // Chain compares entries with each other. It is fed a dataset's entries in their order, from wherever they come: a ledger or an export.

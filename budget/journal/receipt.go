@@ -29,6 +29,7 @@ type Receipt struct {
 	Answer      [32]byte             // SHA-256 of the stored answer, as in the digest of its settlement
 	Head        budget.Head          // Hash is opaque where Seq is 0; both are zero where Reservation is ""
 	At          time.Time            // of the settlement; where nothing was charged, by the gateway's clock; whole microseconds
+	Charged     string               // what was charged, and whom, for [Signer.Charged] alone; "" in receipts from before 2026-11-26
 	Key         string               // which public key checks it: see [KeyID]
 	Signature   []byte               // Ed25519
 }
@@ -41,6 +42,7 @@ type receiptText struct {
 	Seq         int64                `json:"seq,omitempty"`
 	Head        string               `json:"head,omitempty"`
 	At          time.Time            `json:"at"`
+	Charged     string               `json:"charged,omitempty"`
 	Key         string               `json:"key"`
 	Signature   string               `json:"signature"`
 }
@@ -53,7 +55,7 @@ func (r Receipt) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(receiptText{
 		Dataset: r.Dataset, Reservation: r.Reservation, Answer: hex.EncodeToString(r.Answer[:]), Seq: r.Head.Seq,
-		Head: head, At: r.At.UTC(), Key: r.Key, Signature: base64.StdEncoding.EncodeToString(r.Signature),
+		Head: head, At: r.At.UTC(), Charged: r.Charged, Key: r.Key, Signature: base64.StdEncoding.EncodeToString(r.Signature),
 	})
 }
 
@@ -71,7 +73,7 @@ func (r *Receipt) UnmarshalJSON(data []byte) error {
 	}
 	signature, signatureErr := base64.StdEncoding.DecodeString(t.Signature)
 	*r = Receipt{Dataset: t.Dataset, Reservation: t.Reservation, Answer: answer, Head: budget.Head{Dataset: t.Dataset, Seq: t.Seq, Hash: head},
-		At: t.At, Key: t.Key, Signature: signature}
+		At: t.At, Charged: t.Charged, Key: t.Key, Signature: signature}
 	return errors.Join(answerErr, headErr, signatureErr)
 }
 
@@ -88,6 +90,9 @@ func (r Receipt) signed() []byte {
 	if r.Head.Seq == 0 {
 		w.buffer = []byte("noisegate receipt/2")
 	}
+	if r.Charged != "" {
+		w.buffer = []byte("noisegate receipt/3")
+	}
 	w.text(r.Dataset)
 	w.text(string(r.Reservation))
 	w.text(string(r.Answer[:]))
@@ -96,6 +101,9 @@ func (r Receipt) signed() []byte {
 	}
 	w.text(string(r.Head.Hash[:]))
 	w.number(r.At.UnixMicro())
+	if r.Charged != "" {
+		w.text(r.Charged)
+	}
 	return w.buffer
 }
 
@@ -205,8 +213,12 @@ func (s *Signer) Public() ed25519.PublicKey { return s.key.Public().(ed25519.Pub
 
 // Sign makes the receipt of the answer of a settled charge.
 func (s *Signer) Sign(settlement budget.Settlement, id budget.ReservationID, answer []byte) Receipt {
-	return s.signed(Receipt{Dataset: settlement.Dataset, Reservation: id, Answer: sha256.Sum256(answer), At: settlement.At,
-		Head: budget.Head{Dataset: settlement.Dataset, Hash: s.Opaque(settlement.Head)}})
+	r := Receipt{Dataset: settlement.Dataset, Reservation: id, Answer: sha256.Sum256(answer), At: settlement.At,
+		Head: budget.Head{Dataset: settlement.Dataset, Hash: s.Opaque(settlement.Head)}}
+	if settlement.Charged != nil {
+		r.Charged = s.seal(*settlement.Charged, r.Head.Hash)
+	}
+	return s.signed(r)
 }
 
 // SignUncharged makes the receipt of what was charged before, by several charges: it names none of them, and no head.

@@ -97,6 +97,15 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 		}
 	case budget.EntryPolicy, budget.EntryFree, budget.EntryKeys:
 		return followPolicy(&s.Policies, e)
+	case budget.EntryRecharge:
+		if !machine.RechargeOf(e) {
+			return notARecharge
+		}
+		s.move(e.AccountIDs, machine.SumOf(e.Loss), machine.Sums{})
+	case budget.EntryResume:
+		if !machine.ResumeOf(e) {
+			return notAResume
+		}
 	default:
 		return "nobody knows its kind"
 	}

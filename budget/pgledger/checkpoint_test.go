@@ -65,7 +65,7 @@ func testCheckpoint(t *testing.T, d *pgtest.ControlDatabase) {
 	reserve(t, l, charge("newer", mechanisms.Loss{Epsilon: 1}, own))
 	start := func() (*pgledger.Ledger, error) {
 		restarted := open(t, d)
-		return restarted, restarted.VerifyAtStart(t.Context(), l.Heads(), known)
+		return restarted, restarted.VerifyAtStart(t.Context(), l.Anchored(), known)
 	}
 	if _, err := start(); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,10 @@ func notFound() map[string]string {
 	return map[string]string{
 		"account.busy_until": "a brake for at most a day, which promises nothing; a cap is what bounds charges",
 		"request_key":        "a key only ever leads to an answer that is in the chain, or to a refusal",
+		"chain.postmaster":   "any other value holds the dataset until its gateways found what they know",
+		"chain.lost":         "true holds the dataset; who takes it back does not hide the entry from the gateway that knew it",
+		"gateway":            "who is waited for after a failover; each looks by itself for what it knows",
+		"lost":               "the same as chain.lost; what was accepted is in an entry",
 		"shared":             "a charge names the noise that it pays for, whatever was found here: decision 16",
 		"released":           "a charge names the noise that it pays for, whatever was found here: decision 32",
 		"schema_migration":   "it says which program may read the schema",

@@ -98,7 +98,7 @@ func (s *connection) receive(of *transaction) error {
 func (s *connection) read(r *pgconn.ResultReader, of *transaction) error {
 	types := s.conn.Conn().TypeMap()
 	for r.NextRow() {
-		for i, into := range []any{new(int), &of.next, &of.clock} {
+		for i, into := range []any{new(int), &of.next, &of.clock, &of.postmaster} {
 			field := r.FieldDescriptions()[i]
 			if err := types.Scan(field.DataTypeOID, field.Format, r.Values()[i], into); err != nil {
 				return err

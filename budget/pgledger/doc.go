@@ -40,6 +40,7 @@
 //	released.go                   released values
 //	settlement.go                 entries that receipts quote
 //	verify.go, verify_new.go      the chain against the tables: whole, or from a checkpoint on
+//	failover.go                   other servers, other gateways, what is missing, charges that are booked again
 //	safety.go                     servers and roles that are refused
 //	statements.go, sql/           all SQL text
 package pgledger

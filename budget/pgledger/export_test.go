@@ -14,3 +14,10 @@ func (p *Ledger) Age(by time.Duration) {
 		return true
 	})
 }
+
+// Wait lets so much time pass since the process first looked at the server of the control database.
+func (p *Ledger) Wait(d time.Duration) {
+	p.attending.Lock()
+	defer p.attending.Unlock()
+	p.attendance.since = p.attendance.since.Add(-d)
+}

@@ -50,6 +50,13 @@ func (k *known) wrote(began budget.Head, lines []machine.Line) {
 	}
 }
 
+// forget forgets a dataset of which entries are lost, until it is verified again.
+func (k *known) forget(dataset string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byDataset, dataset)
+}
+
 // agrees compares what a transaction loaded with what is known, once entries that others wrote are followed.
 func (p *Ledger) agrees(ctx context.Context, s *transaction) error {
 	p.known.mu.Lock()

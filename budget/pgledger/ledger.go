@@ -12,6 +12,7 @@ import (
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/internal/machine"
+	"noisegate.example/budget/journal"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/migrations"
@@ -28,6 +29,9 @@ type Ledger struct {
 	settlements settlements
 	heads       heads
 	known       known
+
+	attending  sync.Mutex // guards attendance, and lets one at a time compare the ledger with what is known
+	attendance attendance
 
 	caches struct {
 		mu        sync.Mutex
@@ -159,23 +163,34 @@ func (p *Ledger) intact(dataset string) error {
 	return nil
 }
 
+// whole is intact of a dataset that is not held either, as far as this process knows.
+func (p *Ledger) whole(dataset string) error {
+	if err := p.intact(dataset); err != nil {
+		return err
+	}
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	if held := p.heads.held[dataset]; held != nil {
+		return fault.DataUnavailable(held)
+	}
+	return nil
+}
+
 // Replay implements [budget.Ledger].
 func (p *Ledger) Replay(ctx context.Context, c budget.Charge) (*budget.Stored, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	if err := p.intact(c.Dataset); err != nil {
+	if err := p.whole(c.Dataset); err != nil {
 		return nil, err
 	}
 	stored, err := p.earlier(ctx, c)
 	if stored == nil || err != nil {
 		return nil, err
 	}
-	head, err := readHead(ctx, p.pool, stored.Dataset) // another gateway may have settled it: a receipt of the answer names a head that has it
-	if err != nil {
-		return nil, fault.DataUnavailable(err)
+	if _, err := p.lookAtHead(ctx, stored.Dataset); err != nil { // another gateway may have settled it, on a server that took over
+		return nil, err
 	}
-	p.saw(head)
 	return stored, nil
 }
 
@@ -301,12 +316,18 @@ func (p *Ledger) ExpireOlder(ctx context.Context, age time.Duration) (int, error
 		return 0, err
 	}
 	count := 0
+	var waits error
 	for _, c := range stale {
 		var expired bool
 		err := p.do(ctx, &operation{dataset: c.Dataset, ends: c.ID, decide: func(s *machine.Machine) (err error) {
 			expired, err = s.Close(c.ID, machine.Expiring())
 			return err
 		}})
+		var broken *journal.BrokenError
+		if errors.As(err, &broken) { // it waits, others need not
+			waits = err
+			continue
+		}
 		if fault.CodeOf(err) == fault.CodeDataUnavailable {
 			return count, err
 		}
@@ -314,6 +335,9 @@ func (p *Ledger) ExpireOlder(ctx context.Context, age time.Duration) (int, error
 			count++
 		}
 		p.open.Delete(c.ID)
+	}
+	if waits != nil {
+		return count, waits
 	}
 	p.swept = before.Add(-age - sweepMargin)
 	return count, nil
@@ -408,7 +432,7 @@ func (p *Ledger) Release(ctx context.Context, analyst string, id budget.Reservat
 	case err != nil:
 		return nil, fault.DataUnavailable(err)
 	}
-	if err := p.intact(s.Dataset); err != nil {
+	if err := p.whole(s.Dataset); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -63,7 +63,8 @@ func open(t testing.TB, d *pgtest.ControlDatabase) *pgledger.Ledger {
 func empty(t testing.TB, d *pgtest.ControlDatabase) {
 	t.Helper()
 	d.Exec(t, `SET session_replication_role = replica;
-		TRUNCATE noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry, noisegate.plan, noisegate.chain, noisegate.policy RESTART IDENTITY CASCADE`)
+		TRUNCATE noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry, noisegate.plan, noisegate.chain, noisegate.policy,
+			noisegate.gateway, noisegate.lost RESTART IDENTITY CASCADE`)
 }
 
 func TestPostgres(t *testing.T) {
@@ -106,6 +107,8 @@ func TestPostgres(t *testing.T) {
 		"F04_AnswerLost":                testAnswerLost,
 		"F03_NumberGivenTwice":          testNumberGivenTwice,
 		"F12_OlderLedgerWrittenOn":      testOlderLedgerWrittenOn,
+		"F12_HeldForGateways":           testHeldForGateways,
+		"F12_Recharge":                  testRecharge,
 		"AskedAsItEnds":                 testAskedAsItEnds,
 		"Overlap":                       testOverlap,
 		"F04_OverlapAnswersLost":        testOverlapAnswersLost,

@@ -24,7 +24,7 @@ func (s *transaction) load(ctx context.Context) (found bool, err error) {
 	b.Queue(sqlLock, s.dataset, s.seen.Seq).QueryRow(func(row pgx.Row) error {
 		var head []byte
 		var schema int
-		err := row.Scan(&s.head.Seq, &head, &s.machine.Now, &s.kept, &schema)
+		err := row.Scan(&s.head.Seq, &head, &s.machine.Now, &s.kept, &schema, &s.postmaster, &s.confirmed, &s.lacks)
 		if found = err == nil; found && schema != s.schema {
 			return fmt.Errorf("%w: it had migration %d last, and %d is known here", errSchema, schema, s.schema)
 		}
@@ -97,7 +97,7 @@ type wanted struct {
 	analysts        []string // of questions
 	fingerprints    [][]byte
 	keyOwners, keys []string
-	plans           []string
+	plans, books    []string
 }
 
 func (s *transaction) wanted() wanted {
@@ -121,6 +121,9 @@ func (s *transaction) wanted() wanted {
 		case op.ends != "":
 			w.ends = append(w.ends, string(op.ends))
 		}
+		if op.books != "" {
+			w.books = append(w.books, string(op.books))
+		}
 		c := op.charge
 		if c == nil {
 			continue
@@ -133,7 +136,7 @@ func (s *transaction) wanted() wanted {
 			w.plans = append(w.plans, string(c.Draws.Plan))
 		}
 	}
-	w.charges = slices.Concat(w.ends, w.plans)
+	w.charges = slices.Concat(w.ends, w.plans, w.books)
 	return w
 }
 

@@ -153,6 +153,7 @@ func (c *pipeline) again(batch []*operation, lost *transaction) {
 	ctx, cancel := context.WithTimeout(context.Background(), transactionPatience)
 	defer cancel()
 	var err error
+	attended := false
 	for range attempts {
 		s := &transaction{dataset: c.dataset, schema: c.ledger.schema, batch: batch, machine: machine.New(), lost: lost}
 		if c.cache != nil && c.cache.alone >= aloneFor-1 {
@@ -182,6 +183,18 @@ func (c *pipeline) again(batch []*operation, lost *transaction) {
 			}
 		}
 		var broken *journal.BrokenError
+		if errors.Is(err, errMoved) {
+			if e := c.ledger.Attend(ctx); e != nil {
+				err = e
+				break
+			}
+			continue
+		}
+		if errors.As(err, &broken) && broken.Held && !attended {
+			if attended = true; c.ledger.attendSoon(ctx) == nil {
+				continue
+			}
+		}
 		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.Is(err, errCommitted) || errors.Is(err, errSchema) ||
 			errors.As(err, &broken) {
 			break

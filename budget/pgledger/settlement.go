@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
 	"noisegate.example/internal/fault"
 )
 
@@ -26,14 +27,20 @@ type settlements struct {
 // rememberedSettlements is how many are remembered.
 const rememberedSettlements = 4096
 
-func (s *settlements) remember(e *budget.Entry) {
+func (s *settlements) remember(l *machine.Line) {
+	e := &l.Entry
+	charged := &budget.Charged{Analyst: e.Analyst, Loss: e.Loss}
+	for _, a := range l.About {
+		charged.Accounts = append(charged.Accounts, a.ID)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
 		s.known, s.order = map[budget.ReservationID]budget.Settlement{}, make([]budget.ReservationID, rememberedSettlements)
 	}
 	delete(s.known, s.order[s.next])
-	s.known[e.Reservation] = budget.Settlement{Head: budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}, At: e.At.UTC()}
+	head := budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}
+	s.known[e.Reservation] = budget.Settlement{Head: head, At: e.At.UTC(), Charged: charged}
 	s.order[s.next] = e.Reservation
 	s.next = (s.next + 1) % rememberedSettlements
 }
@@ -51,7 +58,11 @@ func (p *Ledger) Settlement(ctx context.Context, id budget.ReservationID) (s bud
 		return known, nil
 	}
 	var hash []byte
-	err = p.pool.QueryRow(ctx, sqlSettlement, id).Scan(&s.Dataset, &s.Seq, &hash, &s.At)
+	var scopes, names []string
+	s.Charged = &budget.Charged{}
+	l := &s.Charged.Loss
+	err = p.pool.QueryRow(ctx, sqlSettlement, id).Scan(&s.Dataset, &s.Seq, &hash, &s.At, &s.Charged.Analyst, &l.Epsilon, &l.Unbounded, &l.Rho,
+		&l.Delta, &l.Tail, &scopes, &names)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return budget.Settlement{}, fault.BudgetUnknownRelease()
@@ -59,6 +70,9 @@ func (p *Ledger) Settlement(ctx context.Context, id budget.ReservationID) (s bud
 		return budget.Settlement{}, fault.DataUnavailable(err)
 	}
 	copy(s.Hash[:], hash)
+	for i, scope := range scopes {
+		s.Charged.Accounts = append(s.Charged.Accounts, budget.AccountID{Dataset: s.Dataset, Scope: budget.Scope(scope), Name: names[i]})
+	}
 	s.At = s.At.UTC()
 	return s, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/internal/machine"
+	"noisegate.example/internal/fault"
 )
 
 // transactionPatience bounds how long a batch may take to be answered, to find out what became of it, and to be done again,
@@ -29,11 +30,16 @@ func (p *Ledger) attempt(ctx context.Context, s *transaction) error {
 
 // tell tells the callers what became of their operations, once that is committed.
 func (p *Ledger) tell(s *transaction) {
-	p.saw(s.head)
+	if err := p.acknowledge(s); err != nil {
+		for _, op := range s.batch {
+			p.group.finish(op, fault.DataUnavailable(err))
+		}
+		return
+	}
 	p.known.wrote(s.began, s.machine.Written)
 	for i := range s.machine.Written {
-		if e := &s.machine.Written[i].Entry; e.Kind == budget.EntrySettle {
-			p.settlements.remember(e)
+		if l := &s.machine.Written[i]; l.Kind == budget.EntrySettle {
+			p.settlements.remember(l)
 		}
 	}
 	for i, op := range s.batch {
@@ -53,7 +59,8 @@ func (p *Ledger) resolve(ctx context.Context, s *transaction, failure error) err
 	for range attempts {
 		var there bool
 		err = pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, sqlLock, s.dataset, 0); err != nil {
+			err := tx.QueryRow(ctx, sqlLock, s.dataset, 0).Scan(nil, nil, nil, nil, nil, &s.postmaster, nil, nil)
+			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
 			return tx.QueryRow(ctx, sqlCommitted, last.Seq, last.Hash[:]).Scan(&there)
@@ -92,7 +99,10 @@ func (p *Ledger) look(ctx context.Context, s *transaction) error {
 		return err
 	}
 	if !found {
-		if _, err := s.conn.Exec(ctx, sqlBeginChain, s.dataset); err != nil {
+		if _, err := s.conn.Exec(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
+		if _, err := s.conn.Exec(ctx, sqlBeginChain, s.dataset); err != nil { // it stays, also if nothing is written now
 			return err
 		}
 		s.machine = machine.New()
@@ -104,7 +114,11 @@ func (p *Ledger) look(ctx context.Context, s *transaction) error {
 			return err
 		}
 	}
+	if err := p.here(s); err != nil {
+		return err
+	}
 	if s.lostIsThere {
+		s.lost.postmaster = s.postmaster
 		return errCommitted
 	}
 	if err := p.follows(s); err != nil {
@@ -112,6 +126,11 @@ func (p *Ledger) look(ctx context.Context, s *transaction) error {
 	}
 	if err := p.agrees(ctx, s); err != nil {
 		return err
+	}
+	if s.first != nil {
+		if err := s.first(ctx); err != nil {
+			return err
+		}
 	}
 	s.decide()
 	return s.writeDown(ctx)
@@ -140,6 +159,12 @@ type transaction struct {
 	seen    budget.Head // the newest that this process knew to be committed before
 	kept    []byte      // the hash that the ledger has at seen, if it goes on after it
 	seqs    []int64     // numbers for entries
+
+	postmaster       time.Time // when its server was started
+	confirmed, lacks bool      // the ledger was confirmed on that server; an entry of it is lost
+	overrules        bool      // it is written although the dataset is held
+	// What is done before the operations, in the transaction; nil: nothing.
+	first func(context.Context) error
 
 	// What was sent before for the same operations and not answered; nil: nothing was. It may not even have begun.
 	lost        *transaction

@@ -1,7 +1,6 @@
 package pgledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -15,22 +14,31 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// heads are the newest ends of chains that this process knows to be committed, and the datasets whose ledger is known to be broken.
+// heads are the newest ends of chains that this process knows to be committed, on which server, and the datasets whose
+// ledger is known to be broken, or was held when it was looked at last.
 type heads struct {
 	mu        sync.Mutex
 	byDataset map[string]budget.Head
 	verified  map[string]journal.Checkpoint
 	broken    map[string]*journal.BrokenError
+	held      map[string]*journal.BrokenError
+	server    site           // whose commits are told
+	left      map[int64]bool // servers that it was before, by their start (µs)
 }
 
 func (p *Ledger) saw(h budget.Head) {
 	p.heads.mu.Lock()
 	defer p.heads.mu.Unlock()
-	if p.heads.byDataset == nil {
-		p.heads.byDataset = map[string]budget.Head{}
+	p.heads.note(h)
+}
+
+// note is for a head that goes on after the newest one that is known, or comes before it.
+func (h *heads) note(head budget.Head) {
+	if h.byDataset == nil {
+		h.byDataset = map[string]budget.Head{}
 	}
-	if h.Seq > p.heads.byDataset[h.Dataset].Seq {
-		p.heads.byDataset[h.Dataset] = h
+	if head.Seq > h.byDataset[head.Dataset].Seq {
+		h.byDataset[head.Dataset] = head
 	}
 }
 
@@ -42,16 +50,30 @@ func (p *Ledger) newest(dataset string) budget.Head {
 }
 
 // follows compares the ledger that is locked now with the newest head that this process had seen before: a server that lost commits, or a
-// standby that lagged when it took over, gives budget back. What other gateways wrote since does not hide it.
+// standby that lagged when it took over, gives budget back. What other gateways wrote since does not hide it. Nor does it go on where
+// another gateway found that, or may still find it.
 func (p *Ledger) follows(s *transaction) error {
-	seen := s.seen
-	if seen.Seq == 0 || s.head == seen || s.head.Seq > seen.Seq && bytes.Equal(s.kept, seen.Hash[:]) {
+	if s.overrules {
 		return nil
 	}
+	lost := s.lacks || !goesOn(s.head, s.kept, s.seen)
+	held := heldFor(s.dataset, s.seen.Seq, s.confirmed, lost)
 	p.heads.mu.Lock()
 	defer p.heads.mu.Unlock()
-	return p.heads.breaks(&journal.BrokenError{Dataset: s.dataset, Seq: seen.Seq,
-		What: "it was there and is not any more: the ledger is older than it was"})
+	if held == nil {
+		delete(p.heads.held, s.dataset)
+		return nil
+	}
+	p.heads.holds(held)
+	return held
+}
+
+// holds notes that nothing is written to a dataset.
+func (h *heads) holds(held *journal.BrokenError) {
+	if h.held == nil {
+		h.held = map[string]*journal.BrokenError{}
+	}
+	h.held[held.Dataset] = held
 }
 
 // breaks stops a dataset: it takes no operation until the gateway is started again, and then only if it verifies.
@@ -70,20 +92,27 @@ func (p *Ledger) Check(ctx context.Context) error {
 	}
 	p.heads.mu.Lock()
 	defer p.heads.mu.Unlock()
-	for _, broken := range p.heads.broken {
-		return fault.DataUnavailable(broken)
+	for _, broken := range []map[string]*journal.BrokenError{p.heads.broken, p.heads.held} {
+		for _, b := range broken {
+			return fault.DataUnavailable(b)
+		}
 	}
 	return nil
 }
 
-// Broken are the datasets whose ledger is known to be broken, sorted.
-func (p *Ledger) Broken() []string {
+// Broken are the datasets whose ledger is known to be broken, or is held, sorted, and why.
+func (p *Ledger) Broken() map[string]*journal.BrokenError {
 	p.heads.mu.Lock()
 	defer p.heads.mu.Unlock()
-	return slices.Sorted(maps.Keys(p.heads.broken))
+	all := maps.Clone(p.heads.held)
+	if all == nil {
+		all = map[string]*journal.BrokenError{}
+	}
+	maps.Copy(all, p.heads.broken)
+	return all
 }
 
-// Heads are the newest ends that this process knows to be committed, for a [journal.Anchor].
+// Heads are the newest ends that this process knows to be committed.
 func (p *Ledger) Heads() []budget.Head {
 	p.heads.mu.Lock()
 	defer p.heads.mu.Unlock()
@@ -98,7 +127,17 @@ func (p *Ledger) Head(ctx context.Context, dataset string) (budget.Head, error) 
 	if known {
 		return head, nil
 	}
-	head, err := readHead(ctx, p.pool, dataset)
+	return p.lookAtHead(ctx, dataset)
+}
+
+// lookAtHead reads where a chain ends, which must go on after what was known of it.
+func (p *Ledger) lookAtHead(ctx context.Context, dataset string) (budget.Head, error) {
+	seen := p.newest(dataset)
+	seen.Dataset = dataset
+	head, kept, err := readHead(ctx, p.pool, seen)
+	if err == nil && !goesOn(head, kept, seen) {
+		err = heldFor(dataset, seen.Seq, true, true)
+	}
 	if err != nil {
 		return budget.Head{}, fault.DataUnavailable(err)
 	}
@@ -111,15 +150,16 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func readHead(ctx context.Context, q querier, dataset string) (budget.Head, error) {
-	head := budget.Head{Dataset: dataset}
+// readHead reads where a chain ends, and the hash of the entry with the number of one that was seen before, if there are more.
+func readHead(ctx context.Context, q querier, seen budget.Head) (head budget.Head, kept []byte, err error) {
+	head = budget.Head{Dataset: seen.Dataset}
 	var hash []byte
-	err := q.QueryRow(ctx, sqlHead, dataset).Scan(&head.Seq, &hash)
+	err = q.QueryRow(ctx, sqlHead, seen.Dataset, seen.Seq).Scan(&head.Seq, &hash, &kept)
 	copy(head.Hash[:], hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
-	return head, err
+	return head, kept, err
 }
 
 // Verify implements [budget.Ledger]. It sees one committed state; charges go on meanwhile.
@@ -133,14 +173,28 @@ func (p *Ledger) Verify(ctx context.Context, from budget.Head) (budget.Verified,
 
 // verify goes on from a head. With a replayed state, to which it adds the entries, it also compares accounts, open charges and plans.
 func (p *Ledger) verify(ctx context.Context, from budget.Head, further *journal.Replayed) (verified budget.Verified, err error) {
+	seen := p.newest(from.Dataset)
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, p.pool, snapshot, func(tx pgx.Tx) error {
+		if seen.Seq > 0 {
+			head, kept, err := readHead(ctx, tx, seen)
+			if err != nil {
+				return err
+			}
+			if !goesOn(head, kept, seen) {
+				return heldFor(seen.Dataset, seen.Seq, true, true)
+			}
+		}
 		verified, err = verify(ctx, tx, from, further)
 		return err
 	})
 	var broken *journal.BrokenError
 	switch {
 	case err == nil:
+	case errors.As(err, &broken) && broken.Held:
+		p.heads.mu.Lock()
+		defer p.heads.mu.Unlock()
+		p.heads.holds(broken)
 	case errors.As(err, &broken):
 		p.heads.mu.Lock()
 		defer p.heads.mu.Unlock()
@@ -165,7 +219,7 @@ func verify(ctx context.Context, tx pgx.Tx, from budget.Head, further *journal.R
 	if err := follow(ctx, tx, chain, further); err != nil {
 		return chain.Verified, err
 	}
-	head, err := readHead(ctx, tx, from.Dataset)
+	head, _, err := readHead(ctx, tx, budget.Head{Dataset: from.Dataset})
 	if err != nil {
 		return chain.Verified, err
 	}

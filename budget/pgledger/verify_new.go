@@ -77,17 +77,22 @@ func (p *Ledger) lastVerified(dataset string) journal.Checkpoint {
 }
 
 // VerifyAtStart makes sure that the chains go on from the heads that an anchor remembers, and then is VerifyNew, from
-// what was verified before the process began. Whoever starts a gateway calls it before the first answer, and
-// [Ledger.VerifyAll] soon after if there were checkpoints.
-func (p *Ledger) VerifyAtStart(ctx context.Context, anchored []budget.Head, before []journal.Checkpoint) error {
-	for _, head := range anchored {
-		if err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error { return verifyFrom(ctx, tx, head) }); err != nil {
-			return err
-		}
+// what was verified before the process began. A dataset of which an entry is missing is held, one whose ledger was
+// changed is broken, and the error is the first of theirs: others can be answered. Whoever starts a gateway calls it
+// before the first answer, and [Ledger.VerifyAll] soon after if there were checkpoints.
+func (p *Ledger) VerifyAtStart(ctx context.Context, anchored journal.Anchored, before []journal.Checkpoint) error {
+	p.heads.mu.Lock()
+	p.heads.server.Server = anchored.Server
+	p.heads.mu.Unlock()
+	for _, head := range anchored.Heads {
 		p.saw(head)
 	}
 	for _, c := range before {
+		p.saw(c.Head())
 		p.reached(c)
+	}
+	if err := p.Attend(ctx); err != nil {
+		return err
 	}
 	return p.verifyEach(ctx, len(before) == 0, p.lastVerified)
 }
@@ -98,7 +103,7 @@ func (p *Ledger) Checkpoints() []journal.Checkpoint {
 	defer p.heads.mu.Unlock()
 	var all []journal.Checkpoint
 	for dataset, c := range p.heads.verified {
-		if p.heads.broken[dataset] == nil {
+		if p.heads.broken[dataset] == nil && p.heads.held[dataset] == nil {
 			all = append(all, c)
 		}
 	}

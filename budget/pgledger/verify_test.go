@@ -164,7 +164,7 @@ func testOlderLedger(t *testing.T, d *pgtest.ControlDatabase) {
 	anchor := journal.NewAnchor(filepath.Join(t.TempDir(), "anchor"))
 	restore := save(t, d)
 	reserve(t, l, charge("newer", mechanisms.Loss{Epsilon: 10}, own))
-	if err := anchor.Write(l.Heads()); err != nil {
+	if err := anchor.Write(l.Anchored()); err != nil {
 		t.Fatal(err)
 	}
 	restore()
@@ -177,11 +177,11 @@ func testOlderLedger(t *testing.T, d *pgtest.ControlDatabase) {
 	if err := restarted.VerifyAll(t.Context()); err != nil {
 		t.Errorf("without an anchor an older ledger is a good ledger, and got %v", err)
 	}
-	heads, err := anchor.Read()
-	if err != nil || len(heads) != 1 {
-		t.Fatal(heads, err)
+	was, err := anchor.Read()
+	if err != nil || len(was.Heads) != 1 {
+		t.Fatal(was, err)
 	}
-	if err := open(t, d).VerifyAtStart(t.Context(), heads, nil); !errors.As(err, &broken) || broken.Seq != heads[0].Seq {
+	if err := open(t, d).VerifyAtStart(t.Context(), was, nil); !errors.As(err, &broken) || !broken.Held || broken.Seq != was.Heads[0].Seq {
 		t.Errorf("with an anchor: %v", err)
 	}
 }

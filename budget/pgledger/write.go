@@ -29,7 +29,7 @@ func (s *transaction) writeDown(ctx context.Context) error {
 		return err
 	}
 	if len(s.machine.Written) > 0 {
-		b.QueuedQueries[0].QueryRow(func(row pgx.Row) error { return row.Scan(nil, &s.next, &s.clock) }) // sql/advance.sql
+		b.QueuedQueries[0].QueryRow(func(row pgx.Row) error { return row.Scan(nil, &s.next, &s.clock, &s.postmaster) }) // sql/advance.sql
 	}
 	b.Queue("COMMIT").Exec(committed)
 	err := s.conn.SendBatch(ctx, b).Close()
@@ -44,7 +44,7 @@ func (s *transaction) changes() *pgx.Batch {
 	if len(s.machine.Written) > 0 {
 		left := len(s.seqs) - len(s.machine.Written)
 		b.Queue(sqlAdvance, s.dataset, s.head.Seq, s.head.Hash[:], s.machine.Now, s.began.Seq, s.began.Hash[:], s.beganAt,
-			max(s.stock-left, 0), s.schema)
+			max(s.stock-left, 0), s.schema, s.overrules)
 	}
 	s.queueCharges(b)
 	s.queueKeys(b)
@@ -128,6 +128,9 @@ func (s *transaction) queueCharges(b *pgx.Batch) {
 				plan.Drew = false
 				b.Queue(sqlDrawn, plan.ID, plan.Drawn)
 			}
+		}
+		if c := s.machine.Charges[op.books]; c != nil && c.Fresh {
+			fresh, ended = append(fresh, c), append(ended, c)
 		}
 		if c := s.machine.Charges[op.ends]; c != nil && c.Ended && !slices.Contains(ended, c) {
 			ended = append(ended, c)

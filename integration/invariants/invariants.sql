@@ -28,7 +28,7 @@ FROM noisegate.charge c LEFT JOIN (
 	SELECT charge_id, string_agg(kind, ' ' ORDER BY seq) AS kinds FROM noisegate.entry GROUP BY charge_id
 ) e USING (charge_id)
 WHERE e.kinds IS DISTINCT FROM CASE c.state
-	WHEN 'open' THEN 'reserve' WHEN 'settled' THEN 'reserve settle' WHEN 'voided' THEN 'reserve void' WHEN 'expired' THEN CASE WHEN e.kinds = 'reserve fail' THEN e.kinds ELSE 'reserve expire' END END
+	WHEN 'open' THEN 'reserve' WHEN 'settled' THEN 'reserve settle' WHEN 'voided' THEN 'reserve void' WHEN 'expired' THEN CASE WHEN e.kinds IN ('reserve fail', 'recharge') THEN e.kinds ELSE 'reserve expire' END END
 
 -- I3: the journal tells of a charge that is not there
 SELECT format('entry %s: %s of %s', e.seq, e.kind, e.charge_id)

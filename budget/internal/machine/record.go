@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"noisegate.example/budget"
@@ -220,7 +221,8 @@ func ReadTexts(e *budget.Entry) error {
 		e.Account = importAccount(i)
 		return nil
 	}
-	if e.AccountText == nil || e.Kind == budget.EntryPolicy || e.Kind == budget.EntryFree || e.Kind == budget.EntryKeys {
+	others := []budget.EntryKind{budget.EntryPolicy, budget.EntryFree, budget.EntryKeys, budget.EntryRecharge, budget.EntryResume}
+	if e.AccountText == nil || slices.Contains(others, e.Kind) {
 		return nil
 	}
 	var r LimitRecord

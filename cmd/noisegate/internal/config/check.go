@@ -40,6 +40,9 @@ func (l *loader) check() {
 	if !c.Control.OwnerDSN.IsZero() {
 		l.dsn("control.owner_dsn", c.Control.OwnerDSN, c.Control.Insecure)
 	}
+	if c.Control.Replication != "" && c.Control.Replication != AsyncAccepted {
+		l.wrong("control.replication", "must be %s, or nothing", AsyncAccepted)
+	}
 	l.checkAuth(c.Auth)
 	l.between("limits.places", c.Limits.Places, 1, maxConcurrent)
 	l.between("limits.per_analyst", c.Limits.PerAnalyst, 1, max(c.Limits.Places, 1))

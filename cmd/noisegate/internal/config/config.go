@@ -7,6 +7,7 @@ package config
 
 import (
 	"log/slog"
+	"os"
 	"time"
 
 	"noisegate.example/gateway"
@@ -58,7 +59,25 @@ type Control struct {
 	Insecure bool // allows a connection over a network without verified TLS
 
 	Anchor         string // a file that remembers where the ledger ended; see journal.Anchor
+	Gateway        string // this gateway's name among those of the control database; see [Config.GatewayName]
+	Replication    string // AsyncAccepted, or ""
 	ReceiptKeyFile string // Ed25519, PKCS #8 PEM: signs the receipts of answers
+}
+
+// AsyncAccepted says that who runs the gateway takes it for granted that a failover of the control database may lose
+// what was committed last: then datasets are held until a steward has looked.
+const AsyncAccepted = "async-accepted"
+
+// GatewayName is what this gateway is called among those of its control database: the same each time that it is started.
+func (c *Config) GatewayName() string {
+	if c.Control.Gateway != "" {
+		return c.Control.Gateway
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unnamed"
+	}
+	return host + " " + c.HTTP.Listen
 }
 
 // Auth says whose tokens are believed.

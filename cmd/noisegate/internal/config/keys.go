@@ -35,6 +35,8 @@ func (c *Config) settings() []setting {
 		{"control.owner_dsn", secret(&c.Control.OwnerDSN)},
 		{"control.insecure", boolean(&c.Control.Insecure)},
 		{"control.anchor", text(&c.Control.Anchor)},
+		{"control.gateway", text(&c.Control.Gateway)},
+		{"control.replication", text(&c.Control.Replication)},
 		{"control.receipt_key_file", text(&c.Control.ReceiptKeyFile)},
 		{"auth.issuer", text(&c.Auth.Issuer)},
 		{"auth.audience", text(&c.Auth.Audience)},

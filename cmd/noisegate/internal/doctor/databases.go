@@ -131,7 +131,7 @@ func (d *doctor) replication(ctx context.Context, conn *pgx.Conn) {
 	}
 	if senders > 0 && names == "" {
 		d.warn(key, "set synchronous_standby_names, or never promote them",
-			"%d standbys follow asynchronously: after a failover, charges that one lacks are budget that is given back", senders)
+			"%d standbys follow asynchronously: after a failover to one that lacks charges, datasets are held until these are booked again", senders)
 		return
 	}
 	d.ok(key, "%d standbys, synchronous_standby_names %q", senders, names)

@@ -99,7 +99,7 @@ func (d *doctor) anchor() {
 			"is not set: a control database that is put back to an older state gives budget back, and nothing notices")
 		return
 	}
-	heads, err := journal.NewAnchor(path).Read()
+	was, err := journal.NewAnchor(path).Read()
 	if err != nil {
 		d.fail(key, "see \"Backups and recovery\" of the page /docs/operations before it is removed", "%v", err)
 		return
@@ -117,7 +117,7 @@ func (d *doctor) anchor() {
 		d.warn(key, "if the gateway ran before, find out who removed it", "%s remembers nothing yet", path)
 		return
 	}
-	d.ok(key, "%s remembers where %d chains of the ledger ended", path, len(heads))
+	d.ok(key, "%s remembers where %d chains of the ledger ended", path, len(was.Heads))
 }
 
 // certificates looks at what TLS is spoken with, and where it is not.

@@ -24,7 +24,7 @@ type Sources struct {
 	Gates    func() []gateway.GateState
 	Ready    func() map[string]error // what is not well is not nil; see [gateway.Service.Ready]
 	Heads    func() []budget.Head    // the newest entries of the ledger that are known
-	Broken   func() []string         // datasets whose ledger is known to be broken
+	Broken   func() []string         // datasets whose ledger is known to be broken, or is held
 	Sessions func() int              // of PostgreSQL's protocol; nil: it is not spoken
 }
 

@@ -20,7 +20,8 @@ const (
 // measure makes the metrics. It is called before there is a door.
 func (g *Server) measure() {
 	sources := metrics.Sources{Datasets: slices.Sorted(maps.Keys(g.config.Datasets)), Routes: httpapi.Routes(),
-		Gates: g.service.Gates, Ready: g.service.Ready, Heads: g.ledger.Heads, Broken: g.ledger.Broken}
+		Gates: g.service.Gates, Ready: g.service.Ready, Heads: g.ledger.Heads,
+		Broken: func() []string { return slices.Sorted(maps.Keys(g.ledger.Broken())) }}
 	if g.config.Wire.Listen != "" {
 		sources.Sessions = func() int { return g.wire.LoggedIn() }
 	}

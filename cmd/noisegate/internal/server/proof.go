@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
-	"noisegate.example/budget"
 	"noisegate.example/budget/journal"
 	"noisegate.example/internal/fault"
 )
@@ -16,14 +18,14 @@ const anchorInterval = time.Second
 
 // prove makes sure, before the first answer, that the ledger was changed by gateways only, and is not older than the anchor remembers.
 func (g *Server) prove(ctx context.Context) error {
-	var anchored []budget.Head
+	var anchored journal.Anchored
 	if path := g.config.Control.Anchor; path != "" {
 		g.anchor = journal.NewAnchor(path)
 		var err error
 		if anchored, err = g.anchor.Read(); err != nil {
 			return err
 		}
-		if len(anchored) == 0 {
+		if len(anchored.Heads) == 0 {
 			g.log.WarnContext(ctx, "control.anchor remembers nothing yet: an older ledger is not noticed this time. If this is not the first "+
 				"start, find out who removed the file")
 		}
@@ -32,9 +34,14 @@ func (g *Server) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := g.ledger.VerifyAtStart(ctx, anchored, checkpoints); err != nil {
+	var broken *journal.BrokenError
+	if err := g.ledger.VerifyAtStart(ctx, anchored, checkpoints); err != nil && !errors.As(err, &broken) {
 		return err
 	}
+	if err := g.ledger.Join(ctx, g.config.GatewayName(), rand.Text()); err != nil {
+		return err
+	}
+	g.reportBroken(ctx)
 	g.proved = time.Now()
 	if g.wholeProof = g.proved; len(checkpoints) > 0 {
 		g.wholeProof = time.Time{} // due at once
@@ -44,11 +51,70 @@ func (g *Server) prove(ctx context.Context) error {
 		g.log.WarnContext(ctx, "control.anchor is not set: an older ledger that is put back while no gateway runs will not be noticed")
 		return nil
 	}
-	if err := g.anchor.Write(g.ledger.Heads()); err != nil { // now, rather than when it is needed
+	if err := g.anchor.Write(g.ledger.Anchored()); err != nil { // now, rather than when it is needed
 		return fmt.Errorf("control.anchor: %w", err)
 	}
 	return nil
 }
+
+// attendance is how often a gateway tells others that it is there, and looks whether the ledger has what it knows.
+const attendance = time.Second
+
+// keepAttending looks after failovers until the context ends. Requests look by themselves where there was one.
+func (g *Server) keepAttending(ctx context.Context) error {
+	return every(ctx, attendance, func() error {
+		limited, cancel := context.WithTimeout(ctx, startPatience)
+		defer cancel()
+		if err := g.ledger.Attend(limited); err != nil && ctx.Err() == nil {
+			g.log.WarnContext(ctx, "the ledger could not be attended", "cause", err.Error())
+		}
+		g.reportBroken(ctx)
+		return nil
+	})
+}
+
+// reportBroken logs which datasets are not answered for, and which are again, when that changes.
+func (g *Server) reportBroken(ctx context.Context) {
+	g.reporting.Lock()
+	defer g.reporting.Unlock()
+	now := g.ledger.Broken()
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if what := now[name].Error(); g.reported[name] != what {
+			message := "a ledger is broken"
+			if now[name].Held {
+				message = "a ledger is held"
+			}
+			g.log.ErrorContext(ctx, message, "dataset", name, "entry", now[name].Seq, "what", now[name].What)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.reported)) {
+		if now[name] == nil {
+			g.log.InfoContext(ctx, "a ledger is taken up again", "dataset", name)
+		}
+	}
+	g.reported = map[string]string{}
+	for name, broken := range now {
+		g.reported[name] = broken.Error()
+	}
+}
+
+// signOff ends this gateway for others, once it answers nobody any more, and writes down the last that it knows.
+func (g *Server) signOff(ctx context.Context) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOffPatience)
+	defer cancel()
+	if err := g.ledger.SignOff(limited); err != nil {
+		g.log.WarnContext(ctx, "this gateway could not sign off: after a failover others wait for it (noisegate audit gateways)",
+			"cause", err.Error())
+	}
+	if g.anchor != nil {
+		if err := g.anchor.Write(g.ledger.Anchored()); err != nil {
+			g.log.ErrorContext(ctx, "the anchor cannot be written", "cause", err.Error())
+		}
+	}
+}
+
+// signOffPatience is how long a gateway that ends waits for the control database.
+const signOffPatience = 3 * time.Second
 
 // checkpointLife is how long ago the whole ledger may have been verified for a start to go on from there. Each start
 // from a checkpoint is followed by a look at the whole; a gateway that never lives that long must take its time in the
@@ -81,7 +147,7 @@ func (g *Server) readCheckpoints(ctx context.Context) (fresh []journal.Checkpoin
 // keepAnchor writes down the newest heads until the context ends.
 func (g *Server) keepAnchor(ctx context.Context) {
 	if g.anchor != nil {
-		g.anchor.Keep(ctx, anchorInterval, g.ledger.Heads, func(err error) {
+		g.anchor.Keep(ctx, anchorInterval, g.ledger.Anchored, func(err error) {
 			g.metrics.AnchorFailed()
 			g.log.ErrorContext(ctx, "the anchor cannot be written", "cause", err.Error())
 		})
@@ -142,7 +208,7 @@ func (g *Server) report(ctx context.Context, err error) {
 	switch {
 	case err == nil, ctx.Err() != nil:
 	case errors.As(err, &broken):
-		g.log.ErrorContext(ctx, "a ledger is broken", "dataset", broken.Dataset, "entry", broken.Seq, "what", broken.What)
+		g.reportBroken(ctx)
 	default:
 		g.log.WarnContext(ctx, "the ledger could not be verified", "code", string(fault.CodeOf(err)))
 	}

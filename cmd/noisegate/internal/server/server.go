@@ -15,6 +15,9 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,6 +80,10 @@ type Server struct {
 	codes       *auth.Codes // nil: nobody logs in with one
 	log         *slog.Logger
 	closers     []func()
+
+	warned    atomic.Bool // of standbys that follow asynchronously
+	reporting sync.Mutex
+	reported  map[string]string // datasets that are broken or held, as the log has them
 }
 
 // Start connects to all databases and refuses what is unsafe: an old schema, a ledger that could forget, roles that
@@ -180,6 +187,9 @@ func (g *Server) checkSafety(ctx context.Context) error {
 	if err := g.ledger.CheckSafety(ctx); err != nil {
 		return err
 	}
+	if err := g.checkReplication(ctx); err != nil {
+		return err
+	}
 	if err := g.checkServer(ctx, g.config.Control.DSN, LedgerRole()); err != nil {
 		return fmt.Errorf("control database: %w", err)
 	}
@@ -187,6 +197,41 @@ func (g *Server) checkSafety(ctx context.Context) error {
 		if err := g.checkServer(ctx, g.config.Datasets[name].DSN, pgrole.Expectation{Task: pgrole.Reader}); err != nil {
 			return fmt.Errorf("dataset %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// checkReplication refuses a control database that is expected to fail over to a standby that may lack what was committed
+// last, and warns of standbys that could: unless whoever runs the gateway takes that for granted.
+func (g *Server) checkReplication(ctx context.Context) error {
+	if g.config.Control.Replication == config.AsyncAccepted {
+		return nil
+	}
+	parsed, err := pgx.ParseConfig(g.config.Control.DSN.Reveal())
+	if err != nil {
+		return errors.New("a connection string cannot be read") // the cause may quote a password
+	}
+	hosts := map[string]bool{}
+	for _, f := range parsed.Fallbacks {
+		if address := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))); f.Host != parsed.Host || f.Port != parsed.Port {
+			hosts[address] = true
+		}
+	}
+	var names string
+	var senders int
+	if err := g.control.QueryRow(ctx, `SELECT pg_catalog.current_setting('synchronous_standby_names'), pg_catalog.count(*)
+		FROM pg_catalog.pg_stat_replication`).Scan(&names, &senders); err != nil {
+		return fault.DataUnavailable(err)
+	}
+	switch {
+	case names != "":
+	case len(hosts) > 0:
+		return config.Wrong(errors.New("control.dsn names several hosts, and synchronous_standby_names of the control database is empty: what " +
+			"was committed last is lost when a standby takes over. Set it, or say control.replication: " + config.AsyncAccepted +
+			" (datasets are then held after each failover that loses something)"))
+	case senders > 0 && !g.warned.Swap(true):
+		g.log.WarnContext(ctx, "standbys of the control database follow asynchronously: if one takes over, datasets are held until "+
+			"what it lacks is booked again. Set synchronous_standby_names", "standbys", senders)
 	}
 	return nil
 }
@@ -415,6 +460,7 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 	group.Go(func() error { g.service.KeepReady(ctx); return nil })
 	group.Go(func() error { g.service.KeepPreparing(ctx); return nil })
 	group.Go(func() error { g.keepAnchor(ctx); return nil })
+	group.Go(func() error { return g.keepAttending(ctx) })
 	group.Go(func() error {
 		return every(ctx, policyInterval, func() error {
 			_ = g.policies.Refresh(ctx) // the log says so; the next tick tries again
@@ -423,6 +469,7 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 	})
 	group.Go(func() error { return g.keepProving(ctx) })
 	group.Go(func() error { return every(ctx, safetyInterval, func() error { return g.stillSafe(ctx) }) })
+	defer g.signOff(ctx)
 	return group.Wait()
 }
 

@@ -1,0 +1,186 @@
+package pgledger_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
+)
+
+// A server that was started anew, or took over, is not written to until every gateway that is known has found there what
+// it knows, or is forgotten. On an unchanged timeline those that are away are not waited for long.
+func testHeldForGateways(t *testing.T, d *pgtest.ControlDatabase) {
+	l := open(t, d)
+	if err := l.Join(t.Context(), "here", "run of here"); err != nil {
+		t.Fatal(err)
+	}
+	own := account(budget.AnalystScope, "ana", 1000)
+	reserve(t, l, charge("before", mechanisms.Loss{Epsilon: 10}, own))
+	moved := "UPDATE noisegate.chain SET postmaster = 'epoch'"
+	gone := func(timeline string) {
+		d.Exec(t, `INSERT INTO noisegate.gateway (run, name, system, timeline, postmaster, heads)
+			SELECT 'run ' || `+timeline+`, 'gone', system, `+timeline+`, 'epoch', '[]' FROM noisegate.gateway WHERE name = 'here'`, moved)
+	}
+	held := func(id string) {
+		t.Helper()
+		var broken *journal.BrokenError
+		if _, err := l.Reserve(t.Context(), charge(id, mechanisms.Loss{Epsilon: 10}, own)); !errors.As(err, &broken) || !broken.Held {
+			t.Errorf("%s: %v", id, err)
+		}
+		if err := l.Check(t.Context()); !errors.As(err, &broken) {
+			t.Errorf("%s: ready: %v", id, err)
+		}
+	}
+	goesOn := func(id string) {
+		t.Helper()
+		if err := l.Attend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		reserve(t, l, charge(id, mechanisms.Loss{Epsilon: 10}, own))
+		if err := errors.Join(l.Check(t.Context()), l.VerifyAll(t.Context())); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+
+	d.Exec(t, moved)
+	goesOn("nobody else")
+
+	gone("0") // it was on another timeline
+	l.Wait(time.Hour)
+	held("another timeline")
+	all, err := l.Gateways(t.Context())
+	if err != nil || len(all) != 2 || !slices.ContainsFunc(all, func(g pgledger.Gateway) bool { return g.Name == "gone" && !g.Found }) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if n, err := l.Forget(t.Context(), "sam", "gone"); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	goesOn("forgotten")
+
+	gone("timeline")
+	l.Wait(-time.Hour)
+	held("the same timeline")
+	l.Wait(2 * time.Hour)
+	goesOn("it did not come")
+
+	gone("-1")
+	held("once more")
+	done, confirmed, err := l.Resume(t.Context(), "sam", budget.Resume{Dataset: "d", Reason: "it burnt"})
+	if err != nil || !confirmed || len(done.Lost) != 0 {
+		t.Error(done, confirmed, err)
+	}
+	goesOn("a steward confirmed it")
+	if err := l.SignOff(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if all, err := l.Gateways(t.Context()); err != nil || slices.ContainsFunc(all, func(g pgledger.Gateway) bool { return g.Name == "here" }) {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// What a lossy failover gave back is booked again from receipts, once each and beyond caps, and then a steward lets the
+// dataset go on. Other datasets are not held. A gateway that missed more holds it again.
+func testRecharge(t *testing.T, d *pgtest.ControlDatabase) {
+	here, there := open(t, d), open(t, d)
+	own := account(budget.AnalystScope, "ana", 30)
+	elsewhere := account(budget.AnalystScope, "ana", 100)
+	elsewhere.ID.Dataset = "e"
+	reserve(t, here, charge("kept", mechanisms.Loss{Epsilon: 10}, own))
+	restore := save(t, d)
+	reserve(t, here, charge("lost", mechanisms.Loss{Epsilon: 20}, own))
+	if err := here.Settle(t.Context(), "lost", mechanisms.Loss{Epsilon: 20}, []byte("answer")); err != nil {
+		t.Fatal(err)
+	}
+	settled, err := here.Settlement(t.Context(), "lost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := journal.NewKeyText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := journal.NewSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt := signer.Sign(settled, "lost", []byte("answer"))
+	fresh := open(t, d) // asks the ledger
+	again, err := fresh.Settlement(t.Context(), "lost")
+	if err != nil || signer.Sign(again, "lost", []byte("answer")).Charged != receipt.Charged {
+		t.Errorf("another gateway's receipt: %+v, %v", again, err)
+	}
+	restore()
+	d.Exec(t, "SELECT setval('noisegate.entry_seq_seq', (SELECT max(seq) FROM noisegate.entry))")
+	reserve(t, there, charge("given back", mechanisms.Loss{Epsilon: 15}, own))
+	var broken *journal.BrokenError
+	for name, l := range map[string]*pgledger.Ledger{"who knew": here, "who did not": there} {
+		if err := here.Attend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := l.Reserve(t.Context(), charge("more of "+name, mechanisms.Loss{Epsilon: 1}, own))
+		if !errors.As(err, &broken) || !broken.Held {
+			t.Errorf("%s: %v", name, err)
+		}
+		other := charge("elsewhere of "+name, mechanisms.Loss{Epsilon: 1}, elsewhere)
+		other.Dataset = "e"
+		reserve(t, l, other)
+	}
+
+	recharge, err := signer.Recharge(receipt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := receipt
+	forged.Reservation = "forged"
+	if _, err := signer.Recharge(forged); !errors.Is(err, journal.ErrCharged) {
+		t.Errorf("a forged receipt: %v", err)
+	}
+	for i, want := range []int{1, 0} {
+		if n, err := there.Recharge(t.Context(), "sam", []budget.Recharge{recharge}); n != want || err != nil {
+			t.Error(i, n, err, errors.Unwrap(err))
+		}
+	}
+	if _, err := there.Reserve(t.Context(), charge("still held", mechanisms.Loss{Epsilon: 1}, own)); !errors.As(err, &broken) || !broken.Held {
+		t.Errorf("what is booked is not yet confirmed: %v", err)
+	}
+	done, held, err := there.Resume(t.Context(), "sam", budget.Resume{Dataset: "d", Reason: "booked"})
+	if err != nil || !held || len(done.Lost) != 1 || done.Lost[0] != settled.Head {
+		t.Errorf("%+v, %t, %v, %v", done, held, err, errors.Unwrap(err))
+	}
+	for _, l := range []*pgledger.Ledger{here, there} {
+		if err := errors.Join(l.Attend(t.Context()), l.Check(t.Context()), l.VerifyAll(t.Context())); err != nil {
+			t.Error(err)
+		}
+		b, err := l.Balances(t.Context(), []budget.AccountID{own.ID})
+		if want := (mechanisms.Loss{Epsilon: 20}); err != nil || b[0].Spent != want || b[0].Reserved.Epsilon != 25 {
+			t.Errorf("%+v, %v", b, err)
+		}
+		if _, err := l.Reserve(t.Context(), charge("beyond", mechanisms.Loss{Epsilon: 1}, own)); errors.As(err, &broken) || err == nil {
+			t.Errorf("beyond the cap: %v", err)
+		}
+		if err := l.Settle(t.Context(), "lost", mechanisms.Loss{Epsilon: 20}, []byte("answer")); err == nil {
+			t.Error("a charge that was lost is settled")
+		}
+	}
+	auditor, chain := journal.NewAuditor("d", nil), journal.NewChain(budget.Head{Dataset: "d"})
+	entries, err := here.Entries(t.Context(), budget.Page{Limit: 100, Dataset: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range slices.Backward(entries) {
+		if err := errors.Join(chain.Add(e), auditor.Add(e)); err != nil {
+			t.Error(err)
+		}
+	}
+	if entries[0].Kind != budget.EntryResume || !slices.ContainsFunc(entries, func(e budget.Entry) bool {
+		return e.Kind == budget.EntryRecharge && e.Analyst == "ana" && e.Loss.Epsilon == 20
+	}) {
+		t.Errorf("%+v", entries)
+	}
+}
