@@ -24,11 +24,14 @@ const (
 )
 
 type auditCommands struct {
-	Verify   auditVerifyCommand   `cmd:"" help:"Check the ledger's hash chain, and receipts against it: of a running gateway, or offline, of a file that export wrote."`
-	Export   auditExportCommand   `cmd:"" help:"Write the ledger's whole journal, a line of JSON for each entry, oldest first (stewards)."`
-	Tail     auditTailCommand     `cmd:"" help:"Show the newest entries of the ledger's journal (stewards)."`
-	Refusals auditRefusalsCommand `cmd:"" help:"Show how often each analyst was refused, by code, since the gateway started (stewards)."`
-	DP       auditDPCommand       `cmd:"" name:"dp" help:"Ask about two tables that differ by one person, and prove from the answers how much privacy is lost at least."`
+	Verify    auditVerifyCommand    `cmd:"" help:"Check the ledger's hash chain, and receipts against it: of a running gateway, or offline, of a file that export wrote."`
+	Export    auditExportCommand    `cmd:"" help:"Write the ledger's whole journal, a line of JSON for each entry, oldest first (stewards)."`
+	Tail      auditTailCommand      `cmd:"" help:"Show the newest entries of the ledger's journal (stewards)."`
+	Refusals  auditRefusalsCommand  `cmd:"" help:"Show how often each analyst was refused, by code, since the gateway started (stewards)."`
+	Gateways  auditGatewaysCommands `cmd:"" help:"Who writes to the ledger: after a failover of the control database each is waited for."`
+	Reconcile auditReconcileCommand `cmd:"" help:"Book charges again that the ledger lost, from receipts: each once, also beyond a cap."`
+	Resume    auditResumeCommand    `cmd:"" help:"Let a dataset go on that is held after a failover: what it lost stays lost, or was booked."`
+	DP        auditDPCommand        `cmd:"" name:"dp" help:"Ask about two tables that differ by one person, and prove from the answers how much privacy is lost at least."`
 }
 
 type auditDPCommand struct {

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/budget/pgledger"
+)
+
+// byOperator is who these commands say did something: they connect to the control database, as the gateway does.
+const byOperator = "operator"
+
+type auditGatewaysCommands struct {
+	List   auditGatewaysCommand `cmd:"" default:"1" help:"List the gateways that signed on and not off, and whether each has found its newest entries on the server that runs now."`
+	Forget auditForgetCommand   `cmd:"" help:"Wait no more for a gateway that will not come back. End its process first."`
+}
+
+type auditGatewaysCommand struct {
+	JSON bool `help:"Print JSON, for programs."`
+	configFlag
+}
+
+// ledgerOf opens the ledger of a configuration.
+func (f configFlag) ledger(ctx context.Context, a *app) (*pgledger.Ledger, error) {
+	c, err := f.load(a)
+	if err != nil {
+		return nil, err
+	}
+	return pgledger.Open(ctx, c.Control.DSN.Reveal())
+}
+
+// shownGateway is a gateway, for people and as JSON.
+type shownGateway struct {
+	Name    string    `json:"name"`
+	Started time.Time `json:"started"`
+	Seen    time.Time `json:"seen"`
+	Found   bool      `json:"found"` // its newest entries, on the server that runs now
+	Heads   []string  `json:"heads"`
+}
+
+func (c *auditGatewaysCommand) run(ctx context.Context, a *app) error {
+	ledger, err := c.ledger(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	all, err := ledger.Gateways(ctx)
+	if err != nil {
+		return err
+	}
+	shown := make([]shownGateway, len(all))
+	for i, g := range all {
+		shown[i] = shownGateway{g.Name, g.Started.UTC(), g.Seen.UTC(), g.Found, []string{}}
+		for _, h := range g.Heads {
+			shown[i].Heads = append(shown[i].Heads, fmt.Sprintf("%s %d", h.Dataset, h.Seq))
+		}
+	}
+	if c.JSON {
+		return printJSON(a.Out, shown)
+	}
+	t := &table{}
+	t.header("gateway", "started", "seen", "newest entries")
+	for _, g := range shown {
+		found := "found"
+		if !g.Found {
+			found = "not found yet"
+		}
+		t.row(g.Name, g.Started.Format(time.DateTime), g.Seen.Format(time.DateTime), found)
+	}
+	t.write(a.Out)
+	return nil
+}
+
+type auditForgetCommand struct {
+	Name string `arg:"" help:"The gateway, as the list names it."`
+	configFlag
+}
+
+func (c *auditForgetCommand) run(ctx context.Context, a *app) error {
+	ledger, err := c.ledger(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	runs, err := ledger.Forget(ctx, byOperator, c.Name)
+	if err == nil && runs == 0 {
+		err = fmt.Errorf("no gateway is called %q: see noisegate audit gateways", c.Name)
+	}
+	if err == nil {
+		fmt.Fprintf(a.Out, "%s is forgotten\n", c.Name)
+	}
+	return err
+}
+
+type auditResumeCommand struct {
+	Dataset string `arg:"" help:"A dataset that is held: an entry of its ledger is missing, or may be."`
+	Reason  string `required:"" help:"Why it may go on, for the ledger's journal."`
+	configFlag
+}
+
+func (c *auditResumeCommand) run(ctx context.Context, a *app) error {
+	ledger, err := c.ledger(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	done, held, err := ledger.Resume(ctx, byOperator, budget.Resume{Dataset: c.Dataset, Reason: c.Reason})
+	switch {
+	case err != nil:
+		return err
+	case !held:
+		fmt.Fprintf(a.Out, "%s is not held\n", c.Dataset)
+	default:
+		fmt.Fprintf(a.Out, "%s goes on; lost entries: %d\n", c.Dataset, len(done.Lost))
+	}
+	return nil
+}
+
+type auditReconcileCommand struct {
+	Receipts string `required:"" type:"path" placeholder:"DIR" help:"A directory with receipts, as answers carry them in Noisegate-Receipt: files of JSON, one after another."`
+	Check    bool   `help:"Say what would be booked, and book nothing."`
+	configFlag
+}
+
+// reconciled counts receipts by what became of them.
+type reconciled struct{ there, booked, free, unreadable int }
+
+func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
+	loaded, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	signer, err := loaded.Control.Signer()
+	if err == nil && signer == nil {
+		err = usage(errors.New("control.receipt_key_file is not set: receipts are read with the key that signed them"))
+	}
+	if err != nil {
+		return err
+	}
+	receipts, err := receiptsIn(c.Receipts)
+	if err != nil {
+		return err
+	}
+	ledger, err := pgledger.Open(ctx, loaded.Control.DSN.Reveal())
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	var n reconciled
+	for _, r := range receipts {
+		if err := c.reconcile(ctx, a, ledger, signer, r, &n); err != nil {
+			return err
+		}
+	}
+	would := "booked"
+	if c.Check {
+		would = "would be booked"
+	}
+	fmt.Fprintf(a.Out, "%d receipts: %d are in the ledger, %d %s, %d name no charge\n", len(receipts), n.there, n.booked, would, n.free)
+	if n.unreadable > 0 {
+		return fmt.Errorf("%d receipts are not in the ledger and could not be booked: lower the caps by what their answers cost", n.unreadable)
+	}
+	return nil
+}
+
+// reconcile books one receipt, unless the ledger has its charge.
+func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *pgledger.Ledger, signer *journal.Signer, r journal.Receipt,
+	n *reconciled) error {
+	if r.Reservation == "" {
+		n.free++
+		return nil
+	}
+	recharge, err := signer.Recharge(r)
+	switch there, look := ledger.Booked(ctx, r.Reservation); {
+	case look != nil:
+		return look
+	case there:
+		n.there++
+		return nil
+	case err != nil:
+		n.unreadable++
+		fmt.Fprintf(a.Out, "%s: release %s is not in the ledger, and its receipt cannot be booked: %v\n", r.Dataset, r.Reservation, err)
+		return nil
+	}
+	if c.Check {
+		n.booked++
+		fmt.Fprintf(a.Out, "%s: release %s of %s would be booked\n", r.Dataset, r.Reservation, recharge.Analyst)
+		return nil
+	}
+	booked, err := ledger.Recharge(ctx, byOperator, []budget.Recharge{recharge})
+	if n.booked += booked; booked > 0 {
+		fmt.Fprintf(a.Out, "%s: release %s of %s is booked\n", r.Dataset, r.Reservation, recharge.Analyst)
+	} else if err == nil {
+		n.there++
+	}
+	return err
+}
+
+// receiptsIn reads the receipts in a directory's files.
+func receiptsIn(dir string) (all []journal.Receipt, err error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, usage(err)
+	}
+	for _, f := range files {
+		if f.IsDir() {
+			continue
+		}
+		name := filepath.Join(dir, f.Name())
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, usage(err)
+		}
+		for values := json.NewDecoder(file); err == nil; {
+			var r journal.Receipt
+			if err = values.Decode(&r); err == nil {
+				all = append(all, r)
+			}
+		}
+		if e := file.Close(); errors.Is(err, io.EOF) {
+			err = e
+		}
+		if err != nil {
+			return nil, usage(fmt.Errorf("%s: a receipt cannot be read: %w", name, err))
+		}
+	}
+	return all, nil
+}
