@@ -17,7 +17,7 @@ TIMING    ?= 5000
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration clients console console-test golden fuzz faults faults-short soak audit bench neighbours versions timing totality citus proofs peers reproducible installable static sbom
+.PHONY: help demo build check test integration clients console console-test golden fuzz faults faults-short failover soak audit bench neighbours versions timing totality citus proofs peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ faults: ## the fault campaign: 1000 kills, 12 points x 84, 200 stops of PostgreS
 faults-short: ## the same with 50 kills, 12 points x 20, 10 stops and a soak of 30 s, for CI
 	$(CAMPAIGN) -run 'KillsUnderLoad' ./integration -kills 50
 	$(CAMPAIGN) -run 'KillAtEveryPoint|PostgresStoppedUnderLoad|Soak' ./integration/faults -kills-per-point 20 -restarts 10 -soak 30s
+
+failover: ## an asynchronous standby of the control database takes over under load, 50 times
+	$(CAMPAIGN) -run 'Failover' ./integration/faults -failovers 50
 
 soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, at most every 30 s
 	$(GO) test -count=1 -v -timeout 24h -run Soak ./integration/faults -soak $(SOAK)
