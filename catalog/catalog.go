@@ -69,19 +69,20 @@ const DefaultSchema = "public"
 // Table is one relation of the protected database with its policy, pinned to the relation that was checked.
 type Table struct {
 	Schema, Name string
-	OID          uint32 // pinned: a table that was dropped and made again is another table
-	Public       bool   // no privacy unit: may be read as it is
-	Unit         Unit   // the privacy unit; zero for public tables
-	MaxRows      int64  // rows that one unit may contribute to one group; 1 for row units
-	MaxGroups    int64  // groups of one GROUP BY that one unit may influence (L0); 1 for row units
-	MaxValues    int64  // different values of one unit that count(DISTINCT x) counts in one group; 0: as many as rows
-	MaxTotal     int64  // rows that one unit may contribute to all groups together; 0: MaxRows in each of MaxGroups
-	Lines        Lines  // where the policy says so
-	Prepare      int64  // rows of one unit that a prepared copy keeps; 0: the policy asks for none
-	PreparedOnly bool   // questions are answered from its prepared copy, or not at all
-	Append       Append // how a prepared copy takes up new rows; zero: each run makes it anew
-	Copy         *Copy  // of a prepared copy; nil: it is a table of the policy itself
-	MostRows     int64  // of a public table: rows that it has at most, approved with headroom; 0: not known, or not public
+	OID          uint32     // pinned: a table that was dropped and made again is another table
+	Public       bool       // no privacy unit: may be read as it is
+	Unit         Unit       // the privacy unit; zero for public tables
+	MaxRows      int64      // rows that one unit may contribute to one group; 1 for row units
+	MaxGroups    int64      // groups of one GROUP BY that one unit may influence (L0); 1 for row units
+	MaxValues    int64      // different values of one unit that count(DISTINCT x) counts in one group; 0: as many as rows
+	MaxTotal     int64      // rows that one unit may contribute to all groups together; 0: MaxRows in each of MaxGroups
+	Lines        Lines      // where the policy says so
+	Prepare      int64      // rows of one unit that a prepared copy keeps; 0: the policy asks for none
+	Ranks        [][]string // sets of columns, each sorted, by which that copy ranks groups and rows
+	PreparedOnly bool       // questions are answered from its prepared copy, or not at all
+	Append       Append     // how a prepared copy takes up new rows; zero: each run makes it anew
+	Copy         *Copy      // of a prepared copy; nil: it is a table of the policy itself
+	MostRows     int64      // of a public table: rows that it has at most, approved with headroom; 0: not known, or not public
 	Columns      []*Column
 	// Unique are sets of columns that no two rows share, rows with a NULL in one of them apart. A statement that relies on one makes sure
 	// of it when it runs.

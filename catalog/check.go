@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"noisegate.example/internal/fault"
 )
@@ -115,6 +116,19 @@ func (c *checker) prepare(t *TablePolicy, table *Table) {
 	}
 	if why := table.Preparable(); why != "" {
 		c.problem(t.pos, "leave out prepare", "table %s is not prepared: %s", t.TableName, why)
+	}
+	table.Ranks = t.Prepare.Ranks
+	for _, set := range table.Ranks {
+		if why := table.rankable(set); why != "" {
+			c.problem(t.pos, "leave the set out of ranks", "the copy of %s has no ranks by (%s): %s", t.TableName, strings.Join(set, ", "), why)
+		}
+	}
+	if len(table.Ranks) > 0 && t.Prepare.Append != nil {
+		c.problem(t.pos, "leave out ranks, or write refresh: full", "a copy of %s that rows are appended to has no ranks", t.TableName)
+	}
+	if len(table.Ranks) > 0 && table.MaxGroups == 0 && table.MaxTotal == 0 {
+		c.problem(t.pos, "write max_groups beside max_rows", "the copy of %s has ranks, and no max_groups says how many groups of a unit count",
+			t.TableName)
 	}
 	c.advisePrepare(t, table)
 }

@@ -246,6 +246,7 @@ func (d *decoder) prepare(n *node) *PreparePolicy {
 					"refresh of a prepared copy is full, or says by which column new rows are found")
 			}
 		},
+		"ranks": func(n *node) { p.Ranks = d.ranks(n) },
 	})
 	if n.kind == mappingNode && !has(n, "max_rows") {
 		d.problem(n.pos, "write prepare: {max_rows: N}", "prepare lacks max_rows, the rows of one unit that a copy keeps")
@@ -265,6 +266,30 @@ func (d *decoder) appended(n *node) *Append {
 			"refresh lacks append, the column with the time when a row was inserted, or settle, for how long a transaction may insert")
 	}
 	return a
+}
+
+// ranks reads sets of columns, [[region], [month]].
+func (d *decoder) ranks(n *node) (all [][]string) {
+	if n.kind != listNode || len(n.items) == 0 || len(n.items) > maxRankSets {
+		d.problem(n.pos, "write ranks: [[region], [month]]", "ranks must be a list of 1 to %d sets of columns", maxRankSets)
+		return nil
+	}
+	for _, item := range n.items {
+		if item.kind != listNode || len(item.items) == 0 {
+			d.problem(item.pos, "write ranks: [[region], [month]]", "a set of ranks must be a list of columns")
+			continue
+		}
+		var set []string
+		for _, name := range item.items {
+			set = append(set, d.word(name, "a column of ranks"))
+		}
+		slices.Sort(set)
+		if slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(set, other) }) {
+			d.problem(item.pos, "leave one out", "ranks has a set of columns twice")
+		}
+		all = append(all, set)
+	}
+	return all
 }
 
 func (d *decoder) truth(n *node, what string) bool {

@@ -15,8 +15,9 @@ import (
 
 // PreparePolicy asks for a prepared copy of a table.
 type PreparePolicy struct {
-	MaxRows int64   // rows of one unit that it keeps
-	Append  *Append `json:",omitempty"` // nil: each run makes the copy anew
+	MaxRows int64      // rows of one unit that it keeps
+	Ranks   [][]string `json:",omitempty"` // sets of columns by which it numbers each unit's groups, and the rows in them
+	Append  *Append    `json:",omitempty"` // nil: each run makes the copy anew
 }
 
 // Append says how a prepared copy takes up rows that its table got since: without reading the others again.
@@ -40,6 +41,38 @@ type Copy struct {
 	Of      TableName // the table that it is a copy of
 	MaxRows int64     // no unit has more rows: the rank is from 1 to MaxRows, and unique among the rows of a unit
 	Version int64     // of a copy that rows are appended to, the number of the version that is meant; 0: it has no other than its own
+	Ranks   []RankSet
+}
+
+// RankSet is a set of columns of a prepared table by which each unit's rows are grouped, and the columns that number these groups, from 1,
+// and the rows of one unit in one of them, from 1.
+type RankSet struct {
+	Keys       []string // sorted
+	Group, Row string
+}
+
+// Own are how many columns a copy has that its table has not, which come first: the unit's number, the rank, and those of sets.
+func (c *Copy) Own() int { return 2 + 2*len(c.Ranks) }
+
+// maxRankSets bounds the sets of one copy: each takes a sort of it, and two columns.
+const maxRankSets = 4
+
+// rankable says why the copy of a table cannot have a set of ranks; "" where it can. Equal values of a key are identical.
+func (t *Table) rankable(set []string) string {
+	for i, name := range set {
+		c, known := t.Column(name)
+		switch {
+		case !known || !c.Exposed:
+			return "the policy exposes no column " + name
+		case c.Identifies != "" || name == t.Unit.Column:
+			return "column " + name + " tells units, each of which has one group by it"
+		case !c.Type.IsInteger() && c.Type != Bool && c.Type != Date && c.Type != UUID && c.Type != Text:
+			return "column " + name + " is no whole number, truth value, date, uuid or text"
+		case slices.Contains(set[:i], name):
+			return "column " + name + " is there twice"
+		}
+	}
+	return ""
 }
 
 // Version is one complete copy of a table, as the database that holds it says.
@@ -68,6 +101,9 @@ func (v Version) Label(of string) string {
 	}
 	return label
 }
+
+// ownName is a name of a column that copies have and their tables have not.
+var ownName = regexp.MustCompile(`^noisegate_(rn|hash|(group|row)_[0-9]+)$`)
 
 // plainName is a name that needs no more than a few letters to be told apart.
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
@@ -102,7 +138,7 @@ const longestID = 2600
 // Preparable says why a table cannot be prepared; "" where it can.
 func (t *Table) Preparable() string {
 	unit, _ := t.Column(t.Unit.Column)
-	taken := slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Name == RankColumn || c.Name == HashColumn })
+	taken := slices.ContainsFunc(t.Columns, func(c *Column) bool { return ownName.MatchString(c.Name) })
 	appended, _ := t.Column(t.Append.Column)
 	switch {
 	case t.Unit.Kind != ColumnUnit || unit == nil:
@@ -114,7 +150,7 @@ func (t *Table) Preparable() string {
 	case t.RowSecurity:
 		return "a table with row_security cannot be prepared"
 	case taken:
-		return "a table with a column " + RankColumn + " or " + HashColumn + " cannot be prepared"
+		return "a table with a column of a name that copies have for themselves, such as " + RankColumn + ", cannot be prepared"
 	case t.Append.Column != "" && (appended == nil || appended.Type != Timestamptz || !appended.NotNull):
 		return "rows are appended by a column of the table that is a timestamp with time zone and NOT NULL"
 	case t.RowKey() == nil:
@@ -147,12 +183,20 @@ func (s *Snapshot) CopyOf(t *Table, v Version) *Table {
 	const int8OID, int4OID = 20, 23
 	c := *t
 	c.Schema, c.Name, c.OID = PreparedSchema, copyName(s.Dataset, TableName{t.Schema, t.Name}, v.Base()), v.OID
-	c.Copy = &Copy{Of: TableName{t.Schema, t.Name}, MaxRows: t.Prepare}
+	c.Copy, c.Ranks = &Copy{Of: TableName{t.Schema, t.Name}, MaxRows: t.Prepare}, nil
 	c.Partitioned, c.RowSecurity, c.Indexes, c.Apart, c.mayLead, c.Prepare = false, false, nil, nil, nil, 0
 	c.Append = Append{}
 	c.Columns = []*Column{
 		{Name: t.Unit.Column, AttNum: 1, TypeOID: int8OID, TypMod: -1, Type: Int8, NotNull: true, Identifies: t.Unit.Of},
 		{Name: RankColumn, AttNum: 2, TypeOID: int4OID, TypMod: -1, Type: Int4, NotNull: true},
+	}
+	for i, keys := range t.Ranks {
+		set := RankSet{Keys: keys, Group: fmt.Sprintf("noisegate_group_%d", i+1), Row: fmt.Sprintf("noisegate_row_%d", i+1)}
+		c.Copy.Ranks = append(c.Copy.Ranks, set)
+		for _, name := range []string{set.Group, set.Row} {
+			c.Columns = append(c.Columns, &Column{Name: name, AttNum: int16(len(c.Columns) + 1), TypeOID: int4OID, TypMod: -1, Type: Int4,
+				NotNull: true})
+		}
 	}
 	for _, of := range t.Columns {
 		if !of.Exposed || of.Identifies != "" || of.Name == t.Unit.Column {
@@ -176,7 +220,7 @@ func (s *Snapshot) CopyOf(t *Table, v Version) *Table {
 
 // Copied are the columns of a prepared copy that are those of its table.
 func (t *Table) Copied() []*Column {
-	return slices.DeleteFunc(slices.Clone(t.Columns[2:]), func(c *Column) bool { return c.Name == HashColumn })
+	return slices.DeleteFunc(slices.Clone(t.Columns[t.Copy.Own():]), func(c *Column) bool { return c.Name == HashColumn })
 }
 
 // cutInCopy reports whether a copy has NULL in the place of values that are too long to count.

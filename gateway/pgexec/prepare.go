@@ -46,6 +46,7 @@ var (
 	errNoReader = errors.New("the role that the gateway connects as, of the dataset's dsn, is not there")
 	errNumbers  = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
 		"Drop it with all copies, and prepare anew")
+	errRanks   = errors.New("ranks of the copy are not those that it is to have, and it was not made: the version before stays")
 	errCitus   = errors.New("the database has Citus, whose tables are not prepared: questions are answered from the tables themselves")
 	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
@@ -201,7 +202,7 @@ func unprepared(err error) error { return undone(err, errPrepare) }
 // undone is what may be said of an error, where what was done is known; otherwise is what that means.
 func undone(err, otherwise error) error {
 	var known *fault.Error
-	if errors.As(err, &known) || errors.Is(err, errNumbers) || errors.Is(err, errCitus) {
+	if errors.As(err, &known) || errors.Is(err, errNumbers) || errors.Is(err, errRanks) || errors.Is(err, errCitus) {
 		return err
 	}
 	var server *pgconn.PgError
@@ -371,6 +372,9 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 	if err != nil {
 		return err
 	}
+	if err := ranked(ctx, tx, build); err != nil {
+		return err
+	}
 	reader := pgx.Identifier{r.Reader}.Sanitize()
 	if err := execute("ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader); err != nil {
 		return err
@@ -431,6 +435,21 @@ func (r *run) write(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, bef
 	_, err := tx.Exec(ctx, `INSERT INTO noisegate_prepared.seeds (relation, seed) VALUES ($1, $2)
 		ON CONFLICT (relation) DO UPDATE SET seed = $2`, build.Copy.Name, seed)
 	return err
+}
+
+// ranked refuses a copy whose ranks are not those of its sets.
+func ranked(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build) error {
+	if build.Ranked == "" {
+		return nil
+	}
+	var right bool
+	if err := tx.QueryRow(ctx, build.Ranked).Scan(&right); err != nil {
+		return err
+	}
+	if !right {
+		return errRanks
+	}
+	return nil
 }
 
 // notOnCitus refuses a database whose tables may lie on other servers: a gateway reads no copy of such a one.

@@ -51,8 +51,8 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
 
-// The units of which a table of visits has the most that a copy keeps: in one group, and each in another.
-const inOne, inMany = 13, 14
+// The units of which a table of visits has the most that a copy keeps: in one group, each in another, and in two.
+const inOne, inMany, inTwo = 13, 14, 15
 
 // fillVisits gives people many visits, or few, or one, nobody some, and the values that computations find hardest.
 func fillVisits(t *testing.T, p *pgtest.ProtectedDatabase, r *rand.Rand) {
@@ -72,9 +72,10 @@ func fillVisits(t *testing.T, p *pgtest.ProtectedDatabase, r *rand.Rand) {
 				pick("'x'", "'y'", "NULL")))
 		}
 	}
-	for i := range 4 { // who moves integers by as much as one may: the first in one group, the second in as many as there are rows
+	for i := range 4 { // who moves integers by as much as one may: in one group, in as many as there are rows, and in two with two rows
 		rows = append(rows, fmt.Sprintf("(%d, %d, 1, 50, 9, 4, 'a', now(), 'x')", 1000+i, inOne),
-			fmt.Sprintf("(%d, %d, %d, %d, %[4]d.5, 0.25, 'a', now(), 'only %[3]d')", 2000+i, inMany, 1+i, 40+i))
+			fmt.Sprintf("(%d, %d, %d, %d, %[4]d.5, 0.25, 'a', now(), 'only %[3]d')", 2000+i, inMany, 1+i, 40+i),
+			fmt.Sprintf("(%d, %d, %d, 50, 9, 4, '%c', now(), 'x')", 3000+i, inTwo, 1+2*(i/2), 'a'+i/2))
 	}
 	p.Exec(t, "TRUNCATE visits", "INSERT INTO visits VALUES "+strings.Join(rows, ", "))
 }
@@ -192,12 +193,24 @@ func integers(t *testing.T, pool *pgxpool.Pool, plan *sqlrewrite.Plan) map[strin
 // Whoever is taken out of the source, copies of both that are made with one seed move no integer by more than the claims of statements over
 // them; and of each claim somebody moves one by as much.
 func TestPreparedNeighbours(t *testing.T) {
-	t.Parallel()
+	for name, change := range map[string]*strings.Replacer{
+		"in all": strings.NewReplacer(),
+		"ranks": strings.NewReplacer("prepare: {max_rows: 4}", "prepare: {max_rows: 4, ranks: [[ward], [kind], [note, ward]]}",
+			"max_rows: 4\n    max_groups: 4", "max_rows: 2\n    max_groups: 2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			neighbours(t, change.Replace(preparedPolicy))
+		})
+	}
+}
+
+func neighbours(t *testing.T, policy string) {
 	p := pgtest.Protected(t, preparedDDL)
 	d := open(t, p, nil)
 	r := rand.New(rand.NewPCG(16, 1))
 	fillVisits(t, p, r)
-	on := provenSnapshot(t, d, preparedPolicy)
+	on := provenSnapshot(t, d, policy)
 	reached, pool := map[string]bool{}, p.Pool(t)
 	rounds := 3
 	if testing.Short() {
@@ -211,7 +224,7 @@ func TestPreparedNeighbours(t *testing.T) {
 		for _, sql := range preparedQueries {
 			whole[sql] = integers(t, pool, planned(t, all, sql, total))
 		}
-		for _, person := range []int{1, 4, 2 + round, inOne, inMany} {
+		for _, person := range []int{1, 4, 2 + round, inOne, inMany, inTwo} {
 			p.Exec(t, "CREATE TABLE kept AS SELECT * FROM visits", fmt.Sprintf("DELETE FROM visits WHERE person = %d", person))
 			without := prepared(t, p, d, on, int64(round))
 			for _, sql := range preparedQueries {
@@ -852,5 +865,49 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 				t.Errorf("%s rows count, want 6", n)
 			}
 		})
+	}
+}
+
+// A copy whose ranks are not those of its sets is seen to be none, whatever wrote them.
+func TestRanksAreSeen(t *testing.T) {
+	t.Parallel()
+	p := pgtest.Protected(t, preparedDDL)
+	d := open(t, p, nil)
+	fillVisits(t, p, rand.New(rand.NewPCG(16, 11)))
+	on := provenSnapshot(t, d, strings.Replace(preparedPolicy, "max_rows: 4}", "max_rows: 4, ranks: [[ward], [kind, note]]}", 1))
+	serving := prepared(t, p, d, on, 1)
+	table, _ := on.Table("", "visits")
+	build, err := sqlrewrite.Prepare(on, table, catalog.Version{Number: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, _ := serving.Named("", "visits")
+	name, conn := copied.Schema+"."+copied.Name, p.Conn(t, p.DSN)
+	for change, want := range map[string]bool{
+		"minutes = minutes": true,
+		"noisegate_group_1 = noisegate_group_1 + 1 WHERE person = 1": false, // a gap
+		"noisegate_row_1 = noisegate_row_1 + 1 WHERE person = 1":     false,
+		"noisegate_group_2 = 1":            false, // groups that share a number
+		"noisegate_row_2 = 1":              false, // rows that do
+		"noisegate_row_1 = noisegate_rn":   false, // ranks of rows within the unit
+		"noisegate_group_1 = noisegate_rn": false, // a group with several numbers
+		"noisegate_group_1 = (SELECT 1 + count(*) FROM NAME o WHERE o.ward < c.ward)":      false, // ranks among all units
+		"noisegate_row_1 = (SELECT count(*) FROM NAME o WHERE o.ward = c.ward)":            false,
+		"noisegate_group_1 = noisegate_group_1 + 3, noisegate_row_1 = noisegate_row_1 + 2": false, // ranks of rows that are not kept
+	} {
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ranked bool
+		if _, err = tx.Exec(t.Context(), "UPDATE "+name+" AS c SET "+strings.ReplaceAll(change, "NAME", name)); err == nil {
+			err = tx.QueryRow(t.Context(), build.Ranked).Scan(&ranked)
+		}
+		if err != nil || ranked != want {
+			t.Errorf("%s: seen as right: %t, %v", change, ranked, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }

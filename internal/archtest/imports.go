@@ -150,7 +150,7 @@ func foundations() []layer {
 			others: []library{only(pgQuery)}},
 		{dir: "sqlrewrite/verify/internal/public", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/tree"},
 			others: []library{only(pgQuery)}},
-		{dir: "sqlrewrite/verify/internal/copying", pure: true, own: []string{"sqlrewrite/verify/internal/tree"},
+		{dir: "sqlrewrite/verify/internal/copying", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/tree"},
 			others: []library{only(pgQuery)}},
 		{dir: "sqlrewrite/verify/internal/tree", pure: true, others: []library{only(pgQuery)}},
 		{dir: "sqlrewrite/verify/internal/ranges", pure: true},
@@ -186,7 +186,8 @@ func rooms() []layer {
 		{dir: "sqlrewrite/internal/stability", pure: true, own: []string{
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/domain"}},
-		{dir: "sqlrewrite/internal/sqlprint", pure: true, own: []string{
+		{dir: "sqlrewrite/internal/copytext", pure: true, own: []string{"catalog", "sqlrewrite/internal/scalar"}},
+		{dir: "sqlrewrite/internal/sqlprint", pure: true, own: []string{"sqlrewrite/internal/copytext",
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/verify", "sqlrewrite/verify/memo", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/domain", "sqlrewrite/internal/stability"}},
 		{dir: "sqlrewrite/internal/bind", pure: true, own: []string{

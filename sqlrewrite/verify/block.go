@@ -65,7 +65,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	s.conditions(q.WhereClause, nil)
 	s.rel.owner()
 	var r *relation
-	if len(q.GroupClause) > 0 || q.HavingClause != nil || aggregating(q.TargetList) {
+	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, aggregates) {
 		if len(q.DistinctClause) > 0 {
 			refuse("DISTINCT of aggregates")
 		}
@@ -97,9 +97,12 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 		}
 		of := *s
 		of.numbers = s.parent == nil && t.Val.GetColumnRef() != nil // an item of FROM may hand it on
-		r.columns = append(r.columns, named{"", outputName(t), typed(of.expr(t.Val))})
+		r.columns = append(r.columns, named{"", tree.NameOf(t), typed(of.expr(t.Val))})
 	}
 	for _, c := range r.columns {
+		if p := c.v.place; p != nil && slices.Equal(p.of, s.rel.parts) { // row_number() differs among the rows of a partition
+			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.partition), c.v.id), rows: 1})
+		}
 		if of, ok := d.behind(c.v.id); ok {
 			r.edges = append(slices.Clone(r.edges), edge{c.v.id, of, true})
 		}
@@ -146,18 +149,6 @@ func typed(v *value) *value {
 	c := *v
 	c.untyped = false
 	return &c
-}
-
-// outputName is the name of an output, which outer queries use; without AS only a column has one that counts.
-func outputName(t *pgquery.ResTarget) string {
-	if t.Name != "" {
-		return t.Name
-	}
-	if c := t.Val.GetColumnRef(); c != nil {
-		w := tree.Words(c.Fields)
-		return w[len(w)-1]
-	}
-	return "" // of no use to others
 }
 
 // distinct is SELECT DISTINCT.

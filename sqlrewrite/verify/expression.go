@@ -249,6 +249,9 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 	if v := s.shareOfTotal(c); v != nil { // Lemma 2b
 		return v
 	}
+	if v := s.within(c); v != nil {
+		return v
+	}
 	deeper := *s
 	deeper.narrow = slices.Clone(s.narrow)
 	var all, conditions []*value
@@ -276,6 +279,30 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 		v.nulls = s.nullsOfCase(c, all, conditions, v)
 	}
 	return v
+}
+
+// within is CASE WHEN octet_length(x) <= n THEN x END where no x is longer, which is x; nil for others.
+func (s *scope) within(c *pgquery.CaseExpr) *value {
+	if len(c.Args) != 1 || c.Defresult != nil || c.Args[0].GetCaseWhen().GetResult().GetColumnRef() == nil {
+		return nil
+	}
+	x := s.expr(c.Args[0].GetCaseWhen().Result)
+	if x.octets == 0 || s.d.shorter(s.truth(c.Args[0].GetCaseWhen().Expr).id, x.id) < x.octets {
+		return nil
+	}
+	return x
+}
+
+// shorter is n of the condition octet_length(x) <= n; -1 of others.
+func (d *derivation) shorter(condition, x int) int64 {
+	t := d.terms[condition]
+	if t.op != "<=" || d.terms[t.args[0]].op != "octet_length" || d.terms[t.args[0]].args[0] != x {
+		return -1
+	}
+	if n := d.known[t.args[1]].number(); n != nil && n.IsInt() && n.Num().IsInt64() {
+		return n.Num().Int64()
+	}
+	return -1
 }
 
 // nullsOfCase: where every branch but the last is a constant that is not NULL, and every condition is a comparison of the last branch's parts

@@ -40,46 +40,6 @@ type grouping struct {
 	having  bool
 }
 
-// aggregating reports whether an output calls an aggregate. Aggregates inside are found where they are read.
-func aggregating(list []*pgquery.Node) bool {
-	return slices.ContainsFunc(list, func(n *pgquery.Node) bool { return calls(n.GetResTarget().GetVal()) })
-}
-
-func calls(n *pgquery.Node) bool {
-	any := func(list ...*pgquery.Node) bool { return slices.ContainsFunc(list, calls) }
-	switch e := n.GetNode().(type) {
-	case *pgquery.Node_FuncCall:
-		if w := tree.Words(e.FuncCall.Funcname); e.FuncCall.Over == nil && (e.FuncCall.AggStar || aggregates[w[len(w)-1]]) {
-			return true
-		}
-		return any(e.FuncCall.Args...)
-	case *pgquery.Node_TypeCast:
-		return calls(e.TypeCast.Arg)
-	case *pgquery.Node_CollateClause:
-		return calls(e.CollateClause.Arg)
-	case *pgquery.Node_AExpr:
-		return any(e.AExpr.Lexpr, e.AExpr.Rexpr)
-	case *pgquery.Node_List:
-		return any(e.List.Items...)
-	case *pgquery.Node_BoolExpr:
-		return any(e.BoolExpr.Args...)
-	case *pgquery.Node_NullTest:
-		return calls(e.NullTest.Arg)
-	case *pgquery.Node_BooleanTest:
-		return calls(e.BooleanTest.Arg)
-	case *pgquery.Node_CoalesceExpr:
-		return any(e.CoalesceExpr.Args...)
-	case *pgquery.Node_MinMaxExpr:
-		return any(e.MinMaxExpr.Args...)
-	case *pgquery.Node_CaseExpr:
-		return any(e.CaseExpr.Args...) || calls(e.CaseExpr.Defresult)
-	case *pgquery.Node_CaseWhen:
-		return any(e.CaseWhen.Expr, e.CaseWhen.Result)
-	default:
-		return false
-	}
-}
-
 // key is what a column is in a group.
 func (g *grouping) key(v *value) *value {
 	c := *v
@@ -147,7 +107,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 		if !g.release && v.terms != nil {
 			v = d.plain(v)
 		}
-		r.columns = append(r.columns, named{"", outputName(t), typed(v)})
+		r.columns = append(r.columns, named{"", tree.NameOf(t), typed(v)})
 	}
 	if g.release {
 		r.released = s.released(r.columns, domains)

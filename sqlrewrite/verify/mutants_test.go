@@ -154,7 +154,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"total.go", `return h.or(x.above), nil`, `return h, nil`},
 	{"total.go", `!slices.Equal(x.rel.parts, t.share.of.parts) ||`, ``},
 	{"total.go", `|| !x.rel.within(d, t.share.partition, nil)`, ``},
-	{"total.go", `l2.Add(l2, rest.Mul(rest, rest))`, `l2.Add(l2, rest)`},
+	{"internal/ranges/ranges.go", `l2.Add(l2, rest.Mul(rest, rest))`, `l2.Add(l2, rest)`},
 	{"total.go", `c.most = new(big.Rat).Mul(h.most, new(big.Rat).Abs(by))`, ``},
 	{"work.go", `o.holds(fixed)`, `false`},
 	{"work.go", `!isAmong(p, c.parts)`, `false`},
@@ -183,9 +183,47 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"work.go", `rows.Add(rows, n)`, ``},
 	{"join.go", `inner.parent, inner.meeting = &scope{d: s.d, rel: left}, s.meeting`, `inner.parent = &scope{d: s.d, rel: left}`},
 	{"join.go", `both.outer = append(both.outer, x.outer...)`, ``},
-	{"prepared.go", `!solid[id] || !isInteger(v.kind)`, `!isInteger(v.kind)`},
-	{"prepared.go", `rows: rows.Num().Int64() + 1, sql: true})`, `rows: rows.Num().Int64(), sql: true})`},
-	{"prepared.go", `Sub(n, k.from).Num().Int64() + 1`, `Sub(n, k.from).Num().Int64()`},
+	{"prepared.go", `if unit == nil || !solid[unit.id] {`, `if unit == nil {`},
+	{"prepared.go", `rank != nil && solid[rank.id] && rank.checked`, `rank != nil && rank.checked`},
+	{"prepared.go", `rank.within.Lo.Cmp(one) >= 0`, `rank.within.Lo.Cmp(one) >= -1`},
+	{"prepared.go", `slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) })`, `true`},
+	{"prepared.go", `len(keys) < len(set.Keys)`, `len(keys) < 1`},
+	{"prepared.go", `|| !solid[group.id] || !solid[row.id] {`, `{`},
+	{"prepared.go", `partition: append([]int{unit.id}, keys...)`, `partition: keys`},
+	{"prepared.go", `|| !group.dense || row.dense`, ``},
+	{"prepared.go", `!slices.Equal(group.partition, keys[:1])`, `false`},
+	{"prepared.go", `!subset(keys[1:], group.order)`, `false`},
+	{"prepared.go", `!d.all(group.order, known)`, `false`},
+	{"prepared.go", `!subset(keys, row.partition)`, `false`},
+	{"prepared.go", `!d.all(row.partition, known)`, `false`},
+	{"prepared.go", `refuse("ranks of rows that the copy does not keep")`, ``},
+	{"prepared.go", `return n >= 0 && n <= most`, `return n >= 0`},
+	{"prepared.go", `t.Checked(b.Numbered, b.Ranked, b.Copy.Copy.Ranks)`, ``},
+	{"internal/copying/copying.go", `if byRank != want {`, `if false {`},
+	{"window.go", `rows: k.places * l.rows})
+				}
+			}
+		}
+		for`, `rows: k.places + l.rows})
+				}
+			}
+		}
+		for`},
+	{"window.go", `rows: k.places * l.rows})
+			}
+		}
+	}
+}`, `rows: k.places + l.rows})
+			}
+		}
+	}
+}`},
+	{"window.go", `subset(l.by, of) && !subset(l.by, k.by) && !l.sql {
+				s.rel.whole`, `!subset(l.by, k.by) && !l.sql {
+				s.rel.whole`},
+	{"expression.go", `if x.octets == 0 || s.d.shorter`, `if s.d.shorter`},
+	{"expression.go", `Expr).id, x.id) < x.octets {`, `Expr).id, x.id) < 0 {`},
+	{"block.go", `p != nil && slices.Equal(p.of, s.rel.parts)`, `p != nil && !p.dense`},
 	{"prepared.go", `|| in.Most > b.Copy.Copy.MaxRows`, ``},
 	{"prepared.go", `in.Outputs[0] != in.Rank ||`, ``},
 	{"prepared.go", `|| !rel.solid[v.id]`, ``},
@@ -194,7 +232,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"prepared.go", `(!secret || v.constant)`, `!secret`},
 	{"prepared.go", `times == nil && b.Merge != "" ||`, ``},
 	{"prepared.go", `times != nil && b.Merge != t.Merge(b.Insert, in)`, `false`},
-	{"prepared.go", `i > 0 && v.kind != kinds`, `i < 0 && v.kind != kinds`},
+	{"prepared.go", `i >= own && v.kind != kinds`, `i < 0 && v.kind != kinds`},
 	{"prepared.go", `[]any{int64(0)}`, `[]any{"0"}`},
 	{"prepared.go", `|| len(v.anchors) > 0`, ``},
 	{"prepared.go", `owns(rel, in.ID)`, `_ = in.ID`},
@@ -214,6 +252,8 @@ var ruleMutants = []struct{ file, old, mutant string }{
 // survivors are mutants that other rules, or PostgreSQL, make up for.
 var survivors = map[string]string{
 	`&& s.untied(x):`:                               "settle leaves rows that tie only where they are identical, and then the shares add up in every order of them",
+	`if unit == nil || !solid[unit.id] {`:           "rows whose unit may be NULL are not released",
+	`partition: append([]int{unit.id}, keys...)`:    "what one unit has is counted where the unit is known",
 	`of.numbers = s.parent == nil &&`:               "IN over rows of people is refused in an expression, and EXISTS gives none of its outputs",
 	`refuse("DISTINCT over rows of several units")`: "each use of such rows needs a column that names their unit, which they do not have",
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"math/big"
 	"slices"
-	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
@@ -27,6 +26,12 @@ import (
 // text, those that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. ∎ Neighbouring
 // databases may give a unit two numbers. So no statement over a copy names them, but in count(DISTINCT number): what a statement gives is the
 // same whatever they are, as long as no two units have one. Of the rows of one unit there is one number: it moves such a count by 1 in a group.
+//
+// **Lemma 16, ranks in a copy.** Let a copy be one whose rows Ranked has seen, after they were made, to have for a set of keys numbers g and n such
+// that the rows of one unit that agree in the keys (NULLs agree) have one g, and n from 1 to as many as they are, and different tuples of keys
+// of a unit have different g. Then g and n are what dense_rank() and row_number() of Lemma 3 are: of the rows with g <= G a unit has at most G
+// different tuples, of those with n <= r at most r for each tuple, and so of both at most G·r. *Proof.* Each tuple has another g, which is a whole
+// number from 1 on; n differs among the rows of a tuple. ∎ By Lemma 14 numbers are functions of the unit's rows. Nobody writes to a copy later.
 //
 // A copy is a function of a seed that nobody knows, drawn anew for each; for every seed the copies of neighbours are neighbours.
 //
@@ -52,6 +57,7 @@ type Copying struct {
 	// Numbered runs between the two, and must be true of the rows of UnitsTable: no id and no number is on two of them.
 	Numbered   string
 	UnitsTable string // the table of the numbers, in the schema of the copy
+	Ranked     string // runs at the end, and must be true of the rows of the copy: they are ranked as its sets say
 	Pins       []Pin  // what holds of the source while they run
 }
 
@@ -61,22 +67,18 @@ func Build(b Copying, on *catalog.Snapshot) (err error) {
 	if b.Copy == nil || b.Copy.Copy == nil || b.Copy.Copy.MaxRows < 1 || b.UnitsTable == b.Copy.Name {
 		refuse("no copy")
 	}
-	quoted := `"` + b.Copy.Schema + `"."` + b.UnitsTable + `"`
-	if strings.Count(quoted, `"`) != 4 || b.Numbered != strings.ReplaceAll("SELECT NOT EXISTS (SELECT FROM ONLY @ GROUP BY id HAVING "+
-		"pg_catalog.count(*) > 1) AND NOT EXISTS (SELECT FROM ONLY @ GROUP BY unit HAVING pg_catalog.count(*) > 1)", "@", quoted) {
-		refuse("ids and numbers that are not seen to be keys of each other")
-	}
-	t := copying.Tables{Schema: b.Copy.Schema, Copy: b.Copy.Name, Units: b.UnitsTable}
+	t := copying.Tables{Schema: b.Copy.Schema, Copy: b.Copy.Name, Units: b.UnitsTable, Unit: b.Copy.Unit.Column, Rank: catalog.RankColumn}
+	t.Checked(b.Numbered, b.Ranked, b.Copy.Copy.Ranks)
 	in := t.Read(b.Insert)
 	var times []any // which are any (Lemma 5a)
 	if hashed := b.Copy.Columns[len(b.Copy.Columns)-1].Name == catalog.HashColumn; hashed {
 		times = []any{int64(0), int64(0)}
 	}
-	if times == nil && b.Merge != "" || times != nil && b.Merge != t.Merge(b.Insert, in) {
+	if times == nil && b.Merge != "" || times != nil && b.Ranked != "" || times != nil && b.Merge != t.Merge(b.Insert, in) {
 		refuse("rows are appended in another way")
 	}
 	b.fills(on, in, times)
-	rel := b.derive(on, t.ReadIDs(b.Units), times)
+	_, rel := b.derive(on, t.ReadIDs(b.Units), times)
 	owns(rel, rel.columns[0].name)
 	return nil
 }
@@ -90,25 +92,29 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 	if !named {
 		refuse("a copy that has other columns")
 	}
-	rel := b.derive(on, in.Query, append([]any{int64(0)}, times...)) // which is any seed: nothing is known of it but its type (Lemma 5a)
+	d, rel := b.derive(on, in.Query, append([]any{int64(0)}, times...)) // which is any seed: nothing is known of it but its type (Lemma 5a)
 	owns(rel, in.ID)
+	b.places(d, rel, in)
+	own := b.Copy.Copy.Own() - 1 // of the columns but the unit's
 	for i, name := range in.Outputs {
 		secret := times != nil && i == len(in.Outputs)-1 // the hash, which no statement over a copy is to name
 		if v := rel.find("", name); v == nil || v.vague || v.opaque && (!secret || v.constant) || v.terms != nil || v.ident != "" || len(v.anchors) > 0 ||
-			i > 0 && v.kind != kinds[b.Copy.Columns[i+1].Type] {
+			i >= own && v.kind != kinds[b.Copy.Columns[i+1].Type] {
 			refuse("an output of a copy that is no function of a unit's rows, that tells one or the seed, or that is of another type")
+		} else if i >= own && v.kind == text && !d.cut(v.id, b.Copy.Columns[i+1].LongestText()) {
+			refuse("texts of a copy that may be longer than those that count")
 		}
 	}
 }
 
 // derive derives the rows of a query over the source.
-func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) *relation {
+func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *relation) {
 	d := newDerivation("", args, on, b.Pins)
 	rel := d.query(q, &scope{d: d})
 	if rel.released != nil || slices.Contains(d.read, false) {
 		refuse("aggregates over many units, or an argument that the text does not name")
 	}
-	return rel
+	return d, rel
 }
 
 // owns refuses rows of which a column does not hold the id of the one unit that each belongs to.
@@ -120,43 +126,56 @@ func owns(rel *relation, name string) {
 	}
 }
 
-// ranked is a column that numbers the rows which agree in others, from a number on.
-type ranked struct {
-	id   int
-	by   []int
-	from *big.Rat
-}
-
-// ranks are those of a pinned key: of rows that agree in its other columns there are as many as one of them, a whole number, has values.
-func (p *part) ranks(key limit, byID map[int]*value, solid map[int]bool) {
-	for i, id := range key.by {
-		v := byID[id]
-		if !solid[id] || !isInteger(v.kind) || !v.checked {
-			continue
-		}
-		rest := slices.Delete(slices.Clone(key.by), i, i+1)
-		rows := new(big.Rat).Sub(v.within.Hi, v.within.Lo)
-		p.limits = append(p.limits, limit{by: rest, rows: rows.Num().Int64() + 1, sql: true})
-		p.ranked = append(p.ranked, ranked{id: id, by: rest, from: v.within.Lo})
-	}
-}
-
-// rankedTo reads rank <= n.
-func (s *scope) rankedTo(l, r *value) {
-	n := r.number()
-	if n == nil || l.outer || !n.IsInt() || !n.Num().IsInt64() {
+// ranks places the columns of a copy that number rows. A pinned key (unit, rank), rank checked to be at least 1, numbers the rows of a unit as
+// row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] and the check of their rows say (Lemma 16).
+func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value, solid map[int]bool) {
+	unit, rank := byName[t.Unit.Column], byName[catalog.RankColumn]
+	if unit == nil || !solid[unit.id] {
 		return
 	}
-	for i, p := range s.rel.parts {
-		for _, k := range p.ranked {
-			if k.id != l.id {
-				continue
+	key := []string{catalog.RankColumn, t.Unit.Column}
+	slices.Sort(key)
+	if rank != nil && solid[rank.id] && rank.checked && rank.within.Lo.Cmp(one) >= 0 && slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
+		rank.place = &placing{partition: []int{unit.id}, of: []*part{p}}
+		p.limits = append(p.limits, limit{by: []int{unit.id}, rows: rank.within.Hi.Num().Int64()})
+	}
+	for _, set := range t.Copy.Ranks {
+		var keys []int
+		for _, name := range set.Keys {
+			if v := byName[name]; v != nil && v.same {
+				keys = append(keys, v.id)
 			}
-			rows := new(big.Rat).Sub(n, k.from).Num().Int64() + 1
-			c := *p
-			c.limits = append(slices.Clone(p.limits), limit{by: k.by, rows: max(rows, 1), sql: true})
-			s.rel.parts = slices.Clone(s.rel.parts)
-			s.rel.parts[i] = &c
+		}
+		group, row := byName[set.Group], byName[set.Row]
+		if len(keys) == 0 || len(keys) < len(set.Keys) || group == nil || row == nil || !solid[group.id] || !solid[row.id] {
+			continue
+		}
+		group.place = &placing{dense: true, partition: []int{unit.id}, order: keys}
+		row.place = &placing{partition: append([]int{unit.id}, keys...), of: []*part{p}}
+	}
+}
+
+// places refuses ranks that are not those of their set: of groups, and of rows in them, among the rows that the copy keeps.
+func (b Copying) places(d *derivation, rel *relation, in copying.Rows) {
+	if len(b.Copy.Copy.Ranks) == 0 {
+		return
+	}
+	if rows := rel.rows(d, nil, true); rows == nil || rows.Cmp(big.NewInt(b.Copy.Copy.MaxRows)) > 0 {
+		refuse("ranks of rows that the copy does not keep")
+	}
+	unit := rel.find("", in.ID)
+	for i, set := range b.Copy.Copy.Ranks {
+		group, row := rel.find("", in.Outputs[1+2*i]).place, rel.find("", in.Outputs[2+2*i]).place
+		known, keys := make(knowledge), []int{unit.id}
+		known.add(unit.id, true, true)
+		for _, name := range set.Keys {
+			v := rel.find("", in.Outputs[slices.Index(in.Columns, name)-1])
+			known.add(v.id, false, true)
+			keys = append(keys, v.id)
+		}
+		if group == nil || row == nil || !group.dense || row.dense || !slices.Equal(group.partition, keys[:1]) || !subset(keys[1:], group.order) ||
+			!d.all(group.order, known) || !subset(keys, row.partition) || !d.all(row.partition, known) {
+			refuse("ranks of groups or rows that are not by the set's columns within one unit")
 		}
 	}
 }
@@ -172,4 +191,14 @@ func (p *Pin) check(v *value, column string) {
 		}
 		v.within, v.checked = v.within.Meet(ranges.Of(c.Lo, c.Hi)), true
 	}
+}
+
+// cut reports whether a value is CASE WHEN octet_length(x) <= n THEN x END, n at most some number.
+func (d *derivation) cut(id int, most int64) bool {
+	t := d.terms[id]
+	if t.op != "case" || len(t.args) != 2 {
+		return false
+	}
+	n := d.shorter(t.args[0], t.args[1])
+	return n >= 0 && n <= most
 }

@@ -88,6 +88,7 @@ func TestUnsafeStatementsOverCopies(t *testing.T) {
 		"different values, fewer":   {sql: strings.Replace(units, `person_id`, `minutes`, 1), groups: 1, most: 4, l1: 4, l2: 16},
 		"no check":                  {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks = nil })},
 		"a check of more":           {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Hi = 6 })},
+		"a check from 0":            {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Lo = 0 })},
 		"a check of another column": {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Column = "ward" })},
 		"no key":                    {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Keys = nil })},
 		"a rank that may be NULL":   {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[1].NotNull = false })},
@@ -97,6 +98,88 @@ func TestUnsafeStatementsOverCopies(t *testing.T) {
 			on, pins := copied()
 			if c.change != nil {
 				c.change(pins)
+			}
+			sql, args := expand(c.sql)
+			err := Statement(sql, args, on, Claim{Keys: c.keys, Groups: big.NewInt(c.groups), PerGroup: []*big.Int{big.NewInt(c.most)}, Pins: pins,
+				Norms: []Norm{{Columns: []int{0}, L1: big.NewInt(c.l1), L2Squared: big.NewInt(c.l2)}}})
+			if (err == nil) != c.proven {
+				t.Errorf("%s: %v", sql, err)
+			}
+		})
+	}
+}
+
+// copiedByWard is copied with ranks of groups by ward.
+func copiedByWard() (*catalog.Snapshot, []Pin) {
+	on, pins := copied()
+	c := on.Tables[0]
+	c.Copy.Ranks = []catalog.RankSet{{Keys: []string{"ward"}, Group: "noisegate_group_1", Row: "noisegate_row_1"}}
+	for _, name := range []string{"noisegate_group_1", "noisegate_row_1"} {
+		n := len(c.Columns)
+		c.Columns = append(c.Columns, &catalog.Column{Name: name, AttNum: int16(n + 1), TypeOID: uint32(n), TypMod: -1, Type: catalog.Int4})
+		pins[0].Columns = append(pins[0].Columns, PinnedColumn{Name: name, AttNum: int16(n + 1), TypeOID: uint32(n), TypMod: -1, NotNull: true})
+	}
+	return on, pins
+}
+
+// Ranks of groups, and of rows in them, bound what they are ranks of, and no more.
+func TestUnsafeStatementsOverRanks(t *testing.T) {
+	const (
+		byWard  = `SELECT "ward"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" WHERE "noisegate_group_1" <= «2»::integer AND "noisegate_row_1" <= «2»::integer GROUP BY "ward"`
+		finer   = `SELECT "ward"::@text, "minutes"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" WHERE "noisegate_group_1" <= «2»::integer AND "noisegate_row_1" <= «2»::integer GROUP BY "ward", "minutes"`
+		other   = `SELECT "minutes"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" WHERE "noisegate_group_1" <= «2»::integer AND "noisegate_row_1" <= «2»::integer GROUP BY "minutes"`
+		groups  = `SELECT "ward"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" WHERE "noisegate_group_1" <= «2»::integer GROUP BY "ward"`
+		rows    = `SELECT "ward"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" WHERE "noisegate_row_1" <= «2»::integer GROUP BY "ward"`
+		none    = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" WHERE "noisegate_group_1" <= «2»::integer AND "noisegate_row_1" <= «2»::integer`
+		units   = `SELECT "ward"::@text, @count(DISTINCT "person_id")::@text FROM ONLY "noisegate_prepared"."visits_7" WHERE "noisegate_group_1" <= «2»::integer GROUP BY "ward"`
+		ofOther = `SELECT t2."name"::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" AS t1 JOIN ONLY "public"."shops" AS t2 ON t1."ward" = t2."shop_id" WHERE t1."noisegate_group_1" <= «2»::integer AND t1."noisegate_row_1" <= «2»::integer GROUP BY t2."name"`
+		coarser = `SELECT ("ward" > «1»::integer)::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" WHERE "noisegate_group_1" <= «2»::integer AND "noisegate_row_1" <= «2»::integer GROUP BY ("ward" > «1»::integer)`
+	)
+	const byText = `SELECT ((CASE WHEN (@octet_length("ward") <= 1024) THEN "ward" END) COLLATE @"C")::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" ` +
+		`WHERE "noisegate_group_1" <= «2»::integer AND "noisegate_row_1" <= «2»::integer GROUP BY ((CASE WHEN (@octet_length("ward") <= 1024) THEN "ward" END) COLLATE @"C")`
+	ofTexts := func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Columns[2].Type = catalog.Text }
+	for name, c := range map[string]struct {
+		sql                  string
+		keys                 int
+		groups, most, l1, l2 int64
+		change               func(*catalog.Snapshot, []Pin)
+		proven               bool
+	}{
+		"the set":                       {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, proven: true},
+		"the set, fewer groups":         {sql: byWard, keys: 1, groups: 1, most: 2, l1: 4, l2: 8},
+		"the set, fewer rows":           {sql: byWard, keys: 1, groups: 2, most: 1, l1: 4, l2: 8},
+		"the set, less in all":          {sql: byWard, keys: 1, groups: 2, most: 2, l1: 3, l2: 8},
+		"finer":                         {sql: finer, keys: 2, groups: 4, most: 2, l1: 4, l2: 8, proven: true},
+		"finer, as many as the set's":   {sql: finer, keys: 2, groups: 2, most: 2, l1: 4, l2: 8},
+		"other keys":                    {sql: other, keys: 1, groups: 4, most: 4, l1: 4, l2: 16, proven: true},
+		"other keys as the set's":       {sql: other, keys: 1, groups: 4, most: 2, l1: 4, l2: 8},
+		"other keys, groups of set":     {sql: other, keys: 1, groups: 2, most: 4, l1: 4, l2: 16},
+		"no keys":                       {sql: none, groups: 1, most: 4, l1: 4, l2: 16, proven: true},
+		"no keys, fewer":                {sql: none, groups: 1, most: 2, l1: 2, l2: 4},
+		"groups only":                   {sql: groups, keys: 1, groups: 2, most: 5, l1: 5, l2: 25, proven: true},
+		"groups only, rows too":         {sql: groups, keys: 1, groups: 2, most: 2, l1: 4, l2: 8},
+		"rows only":                     {sql: rows, keys: 1, groups: 5, most: 2, l1: 5, l2: 9, proven: true},
+		"rows only, groups too":         {sql: rows, keys: 1, groups: 2, most: 2, l1: 4, l2: 8},
+		"units":                         {sql: units, keys: 1, groups: 2, most: 1, l1: 2, l2: 2, proven: true},
+		"units, fewer":                  {sql: units, keys: 1, groups: 1, most: 1, l1: 1, l2: 1},
+		"coarser":                       {sql: coarser, keys: 1, groups: 2, most: 4, l1: 4, l2: 16, proven: true},
+		"coarser, fewer groups":         {sql: coarser, keys: 1, groups: 1, most: 4, l1: 4, l2: 16},
+		"of what is joined":             {sql: ofOther, keys: 1, groups: 4, most: 4, l1: 4, l2: 16, proven: true},
+		"of one group, what is joined":  {sql: strings.Replace(ofOther, "«2»", "«1»", 1), keys: 1, groups: 2, most: 2, l1: 2, l2: 4, proven: true},
+		"texts of a set":                {sql: byText, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: ofTexts, proven: true},
+		"texts cut once more":           {sql: strings.ReplaceAll(byText, "1024", "9"), keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: ofTexts},
+		"a group that may be NULL":      {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[4].NotNull = false }},
+		"a row that may be NULL":        {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[5].NotNull = false }},
+		"a unit that may be NULL":       {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[0].NotNull = false }},
+		"a copy without sets":           {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks = nil }},
+		"a set of more keys":            {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks[0].Keys = []string{"minutes", "ward"} }},
+		"a set of a key that is no pin": {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks[0].Keys = []string{"hour", "ward"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on, pins := copiedByWard()
+			pins[0].Columns = slices.Clone(pins[0].Columns)
+			if c.change != nil {
+				c.change(on, pins)
 			}
 			sql, args := expand(c.sql)
 			err := Statement(sql, args, on, Claim{Keys: c.keys, Groups: big.NewInt(c.groups), PerGroup: []*big.Int{big.NewInt(c.most)}, Pins: pins,
@@ -144,6 +227,8 @@ func TestUnsafeCopies(t *testing.T) {
 	numbered = printed
 	for name, c := range map[string][2]string{
 		"ranks over all units":            {`PARTITION BY t."person_id"`, `PARTITION BY t."ward"`},
+		"texts that are longer":           {`<= 9)`, `<= 1025)`},
+		"texts that are not cut":          {`CASE WHEN (pg_catalog.octet_length(t."reason") <= 9) THEN t."reason" END AS c1`, `t."reason" AS c1`},
 		"ranks over everybody":            {`PARTITION BY t."person_id" ORDER`, `ORDER`},
 		"ranks that tie":                  {`, t."visit_id") AS rn`, `) AS rn`},
 		"another rank":                    {`pg_catalog.row_number()`, `pg_catalog.random()`},
@@ -215,6 +300,92 @@ func TestUnsafeCopies(t *testing.T) {
 	} {
 		if prove(units, fill, change) == nil {
 			t.Errorf("%s: proven", name)
+		}
+	}
+}
+
+// Ranks of a copy are those of its sets, among the rows that it keeps.
+func TestUnsafeCopiesWithRanks(t *testing.T) {
+	const (
+		units = `INSERT INTO "noisegate_prepared"."units_1" (id) SELECT DISTINCT t."person_id" AS id FROM ONLY "public"."visits" AS t ` +
+			`WHERE (t."person_id" IS NOT NULL) ON CONFLICT DO NOTHING`
+		hash = `pg_catalog.hashtextextended(COALESCE(v.c0::pg_catalog.text, ''), pg_catalog.hashint8extended(v.id::bigint, $1::bigint))`
+		fill = `INSERT INTO "noisegate_prepared"."visits_7" ("person_id", noisegate_rn, noisegate_group_1, noisegate_row_1, "ward", "minutes") ` +
+			`SELECT u.unit, r.rn, r.g0, r.n0, r.c0, r.c1 FROM (SELECT v.*, pg_catalog.dense_rank() OVER (PARTITION BY v.id ORDER BY ` + hash +
+			`, v.c0) AS g0, pg_catalog.row_number() OVER (PARTITION BY v.id, ` + hash + `, v.c0 ORDER BY v.rn) AS n0 FROM (SELECT t."person_id" AS id, ` +
+			`pg_catalog.row_number() OVER (PARTITION BY t."person_id" ORDER BY pg_catalog.hashint8extended(t."visit_id"::bigint, $1::bigint), t."visit_id") AS rn, ` +
+			`t."ward" AS c0, t."minutes" AS c1 FROM ONLY "public"."visits" AS t WHERE (t."person_id" IS NOT NULL)) AS v WHERE v.rn <= 5) AS r ` +
+			`JOIN ONLY "noisegate_prepared"."units_1" AS u ON u.id = r.id WHERE r.rn <= 5`
+		numbered = `SELECT NOT EXISTS (SELECT FROM ONLY "noisegate_prepared"."units_1" GROUP BY id HAVING pg_catalog.count(*) > 1) AND ` +
+			`NOT EXISTS (SELECT FROM ONLY "noisegate_prepared"."units_1" GROUP BY unit HAVING pg_catalog.count(*) > 1)`
+		seen = `SELECT NOT EXISTS (SELECT FROM (SELECT noisegate_group_1 AS g, noisegate_row_1 AS n, pg_catalog.lag(noisegate_group_1, 1, noisegate_group_1) OVER w AS was, ` +
+			`pg_catalog.row_number() OVER w AS nth FROM ONLY "noisegate_prepared"."visits_7" WINDOW w AS (PARTITION BY "person_id", "ward" ORDER BY noisegate_rn)) AS x ` +
+			`WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT FROM (SELECT noisegate_group_1 AS g, ` +
+			`pg_catalog.row_number() OVER (PARTITION BY "person_id" ORDER BY noisegate_group_1) AS nth FROM ONLY "noisegate_prepared"."visits_7" ` +
+			`WHERE noisegate_row_1 = 1) AS x WHERE x.g IS DISTINCT FROM x.nth)`
+	)
+	prove := func(fill, seen string) error {
+		on, pins := town()
+		pins[1].Columns[0].NotNull = true
+		pins[1].Keys = pins[1].Keys[:1]
+		over, _ := copiedByWard()
+		c := over.Tables[0]
+		c.Columns = slices.Concat(c.Columns[:2:2], c.Columns[4:], c.Columns[2:4])
+		return Build(Copying{Units: units, Numbered: numbered, Ranked: seen, Insert: fill, Copy: c, UnitsTable: "units_1", Pins: pins}, on)
+	}
+	if err := prove(fill, seen); err != nil {
+		t.Fatal("as it is printed:", err)
+	}
+	for name, c := range map[string][2]string{
+		"groups of all units":          {`dense_rank() OVER (PARTITION BY v.id ORDER`, `dense_rank() OVER (ORDER`},
+		"groups of other units":        {`dense_rank() OVER (PARTITION BY v.id ORDER`, `dense_rank() OVER (PARTITION BY v.c0 ORDER`},
+		"groups of a part of a unit":   {`dense_rank() OVER (PARTITION BY v.id ORDER`, `dense_rank() OVER (PARTITION BY v.id, v.c1 ORDER`},
+		"groups by other columns":      {`, v.c0) AS g0`, `, v.c1) AS g0`},
+		"groups by more":               {`, v.c0) AS g0`, `, v.c0, v.c1) AS g0`},
+		"groups by a part":             {`, v.c0) AS g0`, `) AS g0`},
+		"groups with gaps":             {`pg_catalog.dense_rank() OVER`, `pg_catalog.rank() OVER`},
+		"rows in place of groups":      {`pg_catalog.dense_rank() OVER`, `pg_catalog.row_number() OVER`},
+		"rows of all units":            {`row_number() OVER (PARTITION BY v.id, `, `row_number() OVER (PARTITION BY `},
+		"rows of a unit":               {`(PARTITION BY v.id, ` + hash + `, v.c0 ORDER BY v.rn)`, `(PARTITION BY v.id ORDER BY v.rn)`},
+		"rows of a part of a group":    {`, v.c0 ORDER BY v.rn)`, `, v.c0, v.c1 ORDER BY v.rn)`},
+		"rows that tie":                {`ORDER BY v.rn) AS n0`, `ORDER BY v.c1) AS n0`},
+		"groups in place of rows":      {`pg_catalog.row_number() OVER (PARTITION BY v.id, `, `pg_catalog.dense_rank() OVER (PARTITION BY v.id, `},
+		"ranks before the cut":         {` AS v WHERE v.rn <= 5) AS r`, ` AS v) AS r`},
+		"a cut of more":                {`WHERE v.rn <= 5)`, `WHERE v.rn <= 6)`},
+		"a group that is the rank":     {`r.rn, r.g0, r.n0`, `r.rn, r.rn, r.n0`},
+		"a row that is the rank":       {`r.rn, r.g0, r.n0`, `r.rn, r.g0, r.rn`},
+		"ranks that changed places":    {`r.g0, r.n0`, `r.n0, r.g0`},
+		"a rank that is another value": {`r.g0, r.n0`, `r.c0, r.n0`},
+	} {
+		changed := strings.Replace(fill, c[0], c[1], 1)
+		if changed == fill {
+			t.Errorf("%s: nothing changed", name)
+		}
+		if prove(changed, seen) == nil {
+			t.Errorf("%s: proven", name)
+		}
+	}
+	for _, c := range [][2]string{{seen, ``}, {seen, `SELECT true`}, {`PARTITION BY "person_id", "ward"`, `PARTITION BY "person_id"`}, {` = 1)`, ` = 2)`},
+		{`IS DISTINCT FROM x.was OR`, `<> x.was OR`}, {`"visits_7"`, `"visits_6"`}} {
+		if prove(fill, strings.Replace(seen, c[0], c[1], 1)) == nil {
+			t.Errorf("ranks are seen with %q", c[1])
+		}
+	}
+}
+
+// Numbers of rows are a key of the rows that were numbered, and no longer once these are joined.
+func TestUnsafeNumbersOfRows(t *testing.T) {
+	for rows, proven := range map[string]bool{
+		`(SELECT q.id, q.rn, q.m FROM (INNER) AS q)`:                                                    true,
+		`(SELECT q.id, q.rn, s."shop_id" AS m FROM (INNER) AS q CROSS JOIN ONLY "public"."shops" AS s)`: false,
+	} {
+		on, pins := town()
+		pins[1].Columns[0].NotNull = true
+		sql, args := expand(`SELECT @count(*)::@text FROM (SELECT v.m, @row_number() OVER (PARTITION BY v.id ORDER BY v.rn) AS n FROM ` +
+			strings.Replace(rows, "INNER", `SELECT t."person_id" AS id, t."minutes" AS m, @row_number() OVER (PARTITION BY t."person_id" ORDER BY t."visit_id") AS rn `+
+				`FROM ONLY "public"."visits" AS t WHERE (t."person_id" IS NOT NULL)`, 1) + ` AS v) AS w WHERE w.n <= «5»::bigint AND (w.m > «3»::integer)`)
+		if err := Statement(sql, args, on, Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(5)}, Pins: pins}); (err == nil) != proven {
+			t.Errorf("%s: %v", sql, err)
 		}
 	}
 }

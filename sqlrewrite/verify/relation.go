@@ -48,7 +48,6 @@ type part struct {
 	limits []limit
 	ids    []int
 	public bool
-	ranked []ranked      // columns that number its rows (Lemma 13)
 	most   int64         // of a public table: its rows at most; 0: not known
 	equal  map[int]int64 // and those that share a value
 }
@@ -96,7 +95,7 @@ func (r *relation) find(table, name string) *value {
 }
 
 // hides reports whether a name that is not among the columns may be one of the relation all the same: a column that is not pinned, one that
-// every table has (tableoid), or an output that PostgreSQL names itself (outputName).
+// every table has (tableoid), or an output that PostgreSQL names itself (tree.NameOf).
 func (r *relation) hides(table string) bool {
 	if table == "" {
 		return len(r.tables) > 0 || slices.ContainsFunc(r.columns, func(c named) bool { return c.name == "" })

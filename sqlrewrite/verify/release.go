@@ -3,7 +3,6 @@ package verify
 import (
 	"math/big"
 	"slices"
-	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
@@ -217,7 +216,7 @@ func (d *derivation) pieces(l, r *relation) *relation {
 	apart := true
 	for i, p := range union.pieces {
 		for _, q := range union.pieces[:i] {
-			apart = apart && contrary(p.forms, q.forms)
+			apart = apart && tree.Contrary(p.forms, q.forms)
 		}
 	}
 	union.groups = new(big.Int)
@@ -296,18 +295,6 @@ func bigger(a, b *big.Int) *big.Int {
 	return b
 }
 
-// contrary reports whether no unit can meet the conditions of both.
-func contrary(a, b []string) bool {
-	opposite := map[string]string{`"="`: `"<>"`, `"<>"`: `"="`, `"<"`: `">="`, `">="`: `"<"`}
-	for _, x := range a {
-		op, rest, _ := strings.Cut(x, "(")
-		if other, ok := opposite[op]; ok && slices.Contains(b, other+"("+rest) {
-			return true
-		}
-	}
-	return false
-}
-
 // total adds pieces up.
 func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation {
 	below := s.rel.released
@@ -327,7 +314,7 @@ func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation
 		if t == nil || len(t.Indirection) > 0 {
 			refuse("an output that no rule covers")
 		}
-		up.columns = append(up.columns, named{"", outputName(t), s.piecewise(t.Val)})
+		up.columns = append(up.columns, named{"", tree.NameOf(t), s.piecewise(t.Val)})
 	}
 	return &relation{columns: up.columns, solid: s.rel.solid, released: up, scanned: s.rel.scanned, units: s.rel.units}
 }

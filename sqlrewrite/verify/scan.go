@@ -36,7 +36,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 		owner = &unit{}
 		r.units = []*unit{owner}
 	}
-	byName, byID := make(map[string]*value), make(map[int]*value)
+	byName := make(map[string]*value)
 	for _, c := range t.Columns {
 		pinned := pin.column(c)
 		if pinned == nil || kinds[c.Type] == noKind {
@@ -44,7 +44,6 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 		}
 		v := d.leaf(c)
 		pin.check(v, c.Name)
-		byID[v.id] = v
 		if pinned.NotNull {
 			r.solid[v.id], d.stored[v.id] = true, true
 		}
@@ -55,6 +54,9 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 			if a.root {
 				r.roots = append(r.roots, v.id)
 			}
+		}
+		if t.Copy != nil && c.Type == catalog.Text && c.Name != t.Unit.Column { // longer ones are NULL there: Build has seen it
+			v.octets = c.LongestText()
 		}
 		d.note(v)
 		if byName[c.Name] = v; pinned.MostEqual > 0 {
@@ -74,7 +76,9 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 			l.by = append(l.by, v.id)
 		}
 		p.limits = append(p.limits, l)
-		p.ranks(l, byID, r.solid)
+	}
+	if t.Copy != nil {
+		p.ranks(t, pin, byName, r.solid)
 	}
 	r.parts = []*part{p}
 	if owner != nil {

@@ -168,13 +168,3 @@ func (x *released) total(d *derivation, v *value) *big.Int {
 	}
 	return ranges.Ceiled(t.share.most).Num()
 }
-
-// normOf is L1 and L2² of moves of at most each in one group, and total in all.
-func normOf(each, total *big.Int) (l1, l2 *big.Int) {
-	if each.Sign() == 0 {
-		return new(big.Int), new(big.Int)
-	}
-	full, rest := new(big.Int).QuoRem(total, each, new(big.Int))
-	l2 = full.Mul(full, each).Mul(full, each)
-	return new(big.Int).Set(total), l2.Add(l2, rest.Mul(rest, rest))
-}

@@ -46,6 +46,7 @@ type value struct {
 	bounds
 	collation string   // a text's, where COLLATE gives one
 	untyped   bool     // a text written without a type: beside character it is character
+	octets    int64    // of a text in a copy: no value is longer; 0: not known
 	numeral   bool     // of a unit, in a copy: nothing but how many there are may be asked of it (Lemma 14)
 	vague     bool     // equal values are not identical, and which of them it is depends on the order in which rows were read
 	nulls     []int    // sorted: the value is NULL exactly where one of these is

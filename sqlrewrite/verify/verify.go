@@ -45,6 +45,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/verify/internal/public"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -227,7 +228,7 @@ func (got *Claim) Norm(columns []int) (l1, l2 *big.Int) {
 		if i < len(got.totals) && got.totals[i] != nil && got.totals[i].Cmp(total) < 0 {
 			total = got.totals[i]
 		}
-		one, two := normOf(got.PerGroup[i], total)
+		one, two := ranges.Norm(got.PerGroup[i], total)
 		l1.Add(l1, one)
 		l2.Add(l2, two)
 	}

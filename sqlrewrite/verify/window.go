@@ -388,7 +388,6 @@ func (x *run) tells(d *derivation, id int) bool {
 
 // placed reads place <= n.
 func (s *scope) placed(l, r *value) {
-	s.rankedTo(l, r)
 	n := r.number()
 	if l.place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.outer {
 		return
@@ -396,19 +395,45 @@ func (s *scope) placed(l, r *value) {
 	most := max(n.Num().Int64(), 1)
 	if l.place.dense {
 		s.rel.rankings = append(s.rel.rankings, ranking{by: l.place.partition, order: l.place.order, places: most})
+		s.both()
 		return
 	}
+	defer s.both()
 	cut := limit{by: l.place.partition, rows: most}
 	if slices.Equal(l.place.of, s.rel.parts) {
 		s.rel.whole = append(s.rel.whole, cut)
 		return
 	}
 	for i, part := range s.rel.parts {
-		if len(l.place.of) == 1 && part == l.place.of[0] {
-			p := *part
-			p.limits = append(slices.Clone(p.limits), cut)
-			s.rel.parts = slices.Clone(s.rel.parts)
-			s.rel.parts[i] = &p
+		if len(l.place.of) == 1 && slices.Equal(part.ids, l.place.of[0].ids) {
+			s.rel.limited(i, cut)
+		}
+	}
+}
+
+// limited adds a limit to a part.
+func (r *relation) limited(i int, l limit) {
+	p := *r.parts[i]
+	p.limits = append(slices.Clone(p.limits), l)
+	r.parts = slices.Clone(r.parts)
+	r.parts[i] = &p
+}
+
+// both counts the rows that a number of tuples, and a number of rows in each, leave of a partition.
+func (s *scope) both() {
+	for _, k := range s.rel.rankings {
+		of := append(slices.Clone(k.by), k.order...)
+		for i, p := range s.rel.parts {
+			for _, l := range p.limits {
+				if subset(l.by, of) && !subset(l.by, k.by) && !l.sql {
+					s.rel.limited(i, limit{by: k.by, rows: k.places * l.rows})
+				}
+			}
+		}
+		for _, l := range s.rel.whole {
+			if subset(l.by, of) && !subset(l.by, k.by) && !l.sql {
+				s.rel.whole = append(s.rel.whole, limit{by: k.by, rows: k.places * l.rows})
+			}
 		}
 	}
 }

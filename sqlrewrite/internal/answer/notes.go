@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
@@ -79,10 +80,7 @@ func Notes(p *plan.Plan) []algebra.Note {
 			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Bounding.MaxGroups)
 		}
 	}
-	if most := p.Bounding.MostRank; p.NeedsData() && most > 0 && bindsRows(p) {
-		add("prepared", "a %s with more than %d rows in the prepared table counts with %d of them in all, chosen at random when it was prepared",
-			unit, most, most)
-	}
+	preparedNotes(p, unit, add)
 	if p.NeedsData() {
 		for _, n := range p.Query.Source.Notes {
 			add(n.Code, "%s", n.Text)
@@ -92,6 +90,18 @@ func Notes(p *plan.Plan) []algebra.Note {
 	keyNotes(p, add)
 	intervalNotes(p, add)
 	return notes
+}
+
+// preparedNotes say what a prepared copy leaves out.
+func preparedNotes(p *plan.Plan, unit string, add func(code, format string, args ...any)) {
+	if most := p.Bounding.MostRank; p.NeedsData() && most > 0 && bindsRows(p) {
+		add("prepared", "a %s with more than %d rows in the prepared table counts with %d of them in all, chosen at random when it was prepared",
+			unit, most, most)
+	}
+	if b := p.Bounding; p.NeedsData() && b.Set != nil {
+		add("prepared-ranks", "a %s counts in at most %d groups by (%s), chosen at random when the table was prepared, with at most %d rows "+
+			"in each", unit, b.SetGroups, strings.Join(b.Set.Keys, ", "), b.SetRows)
+	}
 }
 
 // narrower is a hint for what has wider bounds than its values. A difference of times has those of the whole time that the policy declares,

@@ -76,6 +76,10 @@ func groupsBound(p *plan.Plan) string {
 
 // flatBound is what a unique key proves of a flat bounding.
 func flatBound(p *plan.Plan) string {
+	if b := p.Bounding; b.Set != nil {
+		return fmt.Sprintf("at most %d groups by (%s) of each %s with %d rows in each, %d rows in all, in a prepared table", b.SetGroups,
+			strings.Join(b.Set.Keys, ", "), p.Query.Source.UnitName(), b.SetRows, b.MaxTotal)
+	}
 	if m := p.Bounding.MostRank; m > 0 {
 		return fmt.Sprintf("at most %d rows of each %s in all, in a prepared table", m, p.Query.Source.UnitName())
 	}
@@ -88,6 +92,9 @@ func flatBound(p *plan.Plan) string {
 // proof names the unique keys that the statement relies on, and checks.
 func proof(p *plan.Plan) string {
 	if p.Bounding.MostRank > 0 {
+		if p.Bounding.Set != nil {
+			return "ranks of " + p.Query.CopyOf().Table.Name
+		}
 		return "catalog proof: unique key and check of " + p.Query.CopyOf().Table.Name
 	}
 	var keys []string

@@ -39,6 +39,7 @@ type Options struct {
 	Report  Report // what is bought beside the answer; empty: nothing
 	// evenDelta is what earlier versions made Delta, which they divided among all releases of a question; 0: the same.
 	evenDelta mechanisms.AttoDelta
+	set       *catalog.RankSet // of a copy: by which groups and rows are left out
 }
 
 // MechanismChoice is which noise the request asks for.

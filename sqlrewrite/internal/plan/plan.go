@@ -64,18 +64,9 @@ func NewPlan(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Pla
 	return p, nil
 }
 
-// planOf lays a plan out, and proves it.
-func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
-	p, err := layOut(q, snapshot, o, keysByOutputs)
-	if err != nil {
-		return nil, err
-	}
-	return p, p.prove(snapshot)
-}
-
 // layOut chooses the bounding, splits the price and prints.
 func layOut(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, by keysBy) (*Plan, error) {
-	s, err := stability.ChooseBounding(q, stability.Bounds{MaxRows: o.MaxRows, MaxGroups: o.MaxGroups, MaxTotal: o.MaxTotal})
+	s, err := stability.ChooseBounding(q, stability.Bounds{MaxRows: o.MaxRows, MaxGroups: o.MaxGroups, MaxTotal: o.MaxTotal, Set: o.set})
 	if err != nil {
 		return nil, err
 	}

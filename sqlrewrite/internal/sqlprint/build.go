@@ -22,6 +22,7 @@ type Build struct {
 	Merge      string // puts the rows of the times after $2, up to $3, to those of a copy with this seed; "": it is made anew each time
 	Same       string // says whether the copy is what Fill would make of the same arguments; where rows are appended, else ""
 	Constrain  []string
+	Ranked     string         // says of the rows whether groups and rows are numbered as they are to be; "" where a copy has no sets of ranks
 	Conditions []Precondition // must hold of the source in that transaction
 	Digest     [32]byte       // of all of it: a version is what its policy asks for where this is the same
 
@@ -36,6 +37,9 @@ func (b *Build) digest() (sum [32]byte) {
 		h.Add(b.Merge)
 	}
 	h.Add(b.Constrain...)
+	if b.Ranked != "" {
+		h.Add("ranked", b.Ranked)
+	}
 	for _, p := range b.Conditions {
 		h.Add(fmt.Sprintf("%+v", p))
 	}
@@ -46,8 +50,8 @@ func (b *Build) digest() (sum [32]byte) {
 // Prove holds the statements that read people against what a copy must be; see [verify.Build].
 func (b *Build) Prove() error {
 	pins := Statement{Preconditions: b.Conditions}.Claimed().Pins
-	texts := verify.Copying{Units: b.AddUnits, Numbered: b.Numbered, Insert: b.Fill, Merge: b.Merge, Copy: b.Copy, UnitsTable: b.Units,
-		Pins: pins}
+	texts := verify.Copying{Units: b.AddUnits, Numbered: b.Numbered, Insert: b.Fill, Merge: b.Merge, Ranked: b.Ranked, Copy: b.Copy,
+		UnitsTable: b.Units, Pins: pins}
 	return unproven(verify.Build(texts, b.on), b.Fill)
 }
 

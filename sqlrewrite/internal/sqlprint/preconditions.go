@@ -177,7 +177,11 @@ func (w *PreconditionWalk) precondition(t *catalog.Table, facts *algebra.Stateme
 		}
 	}
 	if precondition.ofCopy(t); t.Copy != nil {
-		for _, c := range t.Columns[:2] { // the number of the unit, and the rank
+		own := t.Copy.Own() // the number of the unit, and ranks
+		for i, c := range t.Columns {
+			if i >= own && !slices.ContainsFunc(t.Copy.Ranks, func(s catalog.RankSet) bool { return slices.Contains(s.Keys, c.Name) }) {
+				continue
+			}
 			named[c.AttNum], solid[c.AttNum] = true, true
 		}
 	}

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/copytext"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
@@ -23,7 +26,7 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, v catalog.Version) (*Build
 	name, id := on.UnitsOf(t)
 	b := &Build{Copy: c, Units: name, on: on}
 	units := scalar.QuoteIdent(catalog.PreparedSchema) + "." + scalar.QuoteIdent(b.Units)
-	b.NeedUnits, b.Numbered = needUnits(units, id), numbered(units)
+	b.NeedUnits, b.Numbered = copytext.NeedUnits(units, id), copytext.Numbered(units)
 	rows := "ONLY " + TableName(t)
 	if t.Partitioned {
 		rows = TableName(t)
@@ -34,9 +37,8 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, v catalog.Version) (*Build
 		where += fmt.Sprintf(" AND (pg_catalog.octet_length(%s) <= %d)", column, unit.LongestText())
 	}
 	b.AddUnits = fmt.Sprintf("INSERT INTO %s (id) SELECT DISTINCT %s AS id FROM %s AS t WHERE %s ON CONFLICT DO NOTHING",
-		units, column, rows, where+appended(t, 1))
-	where += appended(t, 2)
-	b.fill(t, fillParts{units: units, id: column, rows: rows, where: where})
+		units, column, rows, where+copytext.Appended(t, 1))
+	b.fill(t, fillParts{units: units, id: column, rows: rows, where: where + copytext.Appended(t, 2)})
 	copied := TableName(c)
 	for _, column := range c.Columns {
 		if column.NotNull {
@@ -46,33 +48,10 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, v catalog.Version) (*Build
 	b.Constrain = append(b.Constrain,
 		fmt.Sprintf("ALTER TABLE %s ADD CHECK (%s BETWEEN 1 AND %d)", copied, catalog.RankColumn, t.Prepare),
 		fmt.Sprintf("ALTER TABLE %s ADD UNIQUE (%s, %s)", copied, scalar.QuoteIdent(unit.Name), catalog.RankColumn))
+	b.Ranked = copytext.Ranked(c)
 	b.Conditions = []Precondition{b.condition(t)}
 	b.Digest = b.digest()
 	return b, nil
-}
-
-// needUnits makes the table of numbers: ids and numbers are keys of each other.
-func needUnits(table string, id catalog.Type) string {
-	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (id %s NOT NULL UNIQUE, unit bigint NOT NULL UNIQUE GENERATED ALWAYS AS IDENTITY)",
-		table, id)
-}
-
-// numbered asks the rows, since keys are indexes: one that is gone, or that a collation's new version has left in another order, may let an
-// id have two numbers.
-func numbered(table string) string {
-	once := func(column string) string {
-		return fmt.Sprintf("NOT EXISTS (SELECT FROM ONLY %s GROUP BY %s HAVING pg_catalog.count(*) > 1)", table, column)
-	}
-	return "SELECT " + once("id") + " AND " + once("unit")
-}
-
-// appended prints a condition on the rows of a source from which rows are appended: those of the times after a parameter, up to the next.
-func appended(t *catalog.Table, parameter int) string {
-	if t.Append.Column == "" {
-		return ""
-	}
-	column := "t." + scalar.QuoteIdent(t.Append.Column)
-	return fmt.Sprintf(" AND (%[1]s > $%[2]d::%[4]s) AND (%[1]s <= $%[3]d::%[4]s)", column, parameter, parameter+1, catalog.Timestamptz)
 }
 
 // fillParts are the parts of the texts of a build that are the same in all of them.
@@ -90,7 +69,12 @@ func (b *Build) fill(t *catalog.Table, in fillParts) {
 	into := []string{scalar.QuoteIdent(unit.Name), catalog.RankColumn}
 	empty := []string{"0::bigint AS " + into[0], "0::integer AS " + into[1]}
 	inner := []string{in.id + " AS id", fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY %s%s) AS rn", in.id, hash, order)}
-	outer := []string{"u.unit", "r.rn"}
+	outer, ranks := []string{"u.unit", "r.rn"}, []string(nil)
+	for i, set := range b.Copy.Copy.Ranks {
+		empty = append(empty, "0::integer AS "+set.Group, "0::integer AS "+set.Row)
+		into, outer = append(into, set.Group, set.Row), append(outer, fmt.Sprintf("r.g%d", i), fmt.Sprintf("r.n%d", i))
+		ranks = append(ranks, copytext.RanksBy(b.Copy, i, hashed(unit, "v.id", "$1::bigint")))
+	}
 	for i, c := range b.Copy.Copied() {
 		name := scalar.QuoteIdent(c.Name)
 		value := "t." + name
@@ -107,8 +91,12 @@ func (b *Build) fill(t *catalog.Table, in fillParts) {
 		into = append(into, catalog.HashColumn)
 	}
 	b.Create = fmt.Sprintf("CREATE TABLE %s AS SELECT %s FROM %s AS t WITH NO DATA", TableName(b.Copy), strings.Join(empty, ", "), in.rows)
-	ranked := fmt.Sprintf("SELECT %s FROM (SELECT %s FROM %s AS t WHERE %s) AS r JOIN ONLY %s AS u ON u.id = r.id WHERE r.rn <= %d",
-		strings.Join(outer, ", "), strings.Join(inner, ", "), in.rows, in.where, in.units, t.Prepare)
+	rows := fmt.Sprintf("SELECT %s FROM %s AS t WHERE %s", strings.Join(inner, ", "), in.rows, in.where)
+	if len(ranks) > 0 { // of the rows that are kept
+		rows = fmt.Sprintf("SELECT v.*, %s FROM (%s) AS v WHERE v.rn <= %d", strings.Join(ranks, ", "), rows, t.Prepare)
+	}
+	ranked := fmt.Sprintf("SELECT %s FROM (%s) AS r JOIN ONLY %s AS u ON u.id = r.id WHERE r.rn <= %d", strings.Join(outer, ", "), rows,
+		in.units, t.Prepare)
 	insert := fmt.Sprintf("INSERT INTO %s (%s) ", TableName(b.Copy), strings.Join(into, ", "))
 	b.Fill = insert + ranked
 	if t.Append.Column != "" {
@@ -172,13 +160,19 @@ func (b *Build) condition(t *catalog.Table) Precondition {
 // onlyRanked prints the condition that leaves of each unit of a copy the rows that count; "" where all do.
 func (p *StatementPrinter) onlyRanked() string {
 	s := p.Q.CopyOf()
-	if s == nil || p.bounding.MostRank == 0 || p.bounding.MostRank >= s.Table.Copy.MaxRows {
+	if s == nil || p.bounding.MostRank == 0 {
 		return ""
 	}
-	for _, f := range s.Fields {
-		if f.Name == catalog.RankColumn {
-			return "(" + p.field(f) + " <= " + p.number(big.NewInt(p.bounding.MostRank), "integer") + ")"
+	upTo := func(column string, most int64) string {
+		if most >= s.Table.Copy.MaxRows { // all rows are
+			return ""
 		}
+		at := slices.IndexFunc(s.Fields, func(f *algebra.Field) bool { return f.Name == column })
+		return "(" + p.field(s.Fields[at]) + " <= " + p.number(big.NewInt(most), "integer") + ")"
 	}
-	panic("sqlrewrite: a copy without ranks")
+	if set := p.bounding.Set; set != nil {
+		return joinConditions([]string{upTo(catalog.RankColumn, p.bounding.MostRank), upTo(set.Group, p.bounding.SetGroups),
+			upTo(set.Row, p.bounding.SetRows)})
+	}
+	return upTo(catalog.RankColumn, p.bounding.MostRank)
 }

@@ -30,11 +30,17 @@ type Bounding struct {
 	MaxTotal     int64 // N: rows of one unit in all groups together, below MaxRows·MaxGroups; 0: not bounded apart
 	MaxValues    int64 // different values of one unit that one group counts
 	MostRank     int64 // of a prepared copy: its rows count up to this rank; 0: it is none
-	Together     bool  // all groups are added up: there is one integer, and no other group
+	// Set is a set of ranks of that copy by which rows are left out: SetGroups groups of a unit count, with SetRows rows in each; nil: no set.
+	Set                *catalog.RankSet
+	SetGroups, SetRows int64
+	Together           bool // all groups are added up: there is one integer, and no other group
 }
 
 // Bounds are those of a request; 0: none.
-type Bounds struct{ MaxRows, MaxGroups, MaxTotal int64 }
+type Bounds struct {
+	MaxRows, MaxGroups, MaxTotal int64
+	Set                          *catalog.RankSet // of a copy: its ranks are used; nil: they are not
+}
 
 // MaxBound caps max_rows and max_groups: beyond it no noise could hide a unit anyway, and products stay in bigint.
 const MaxBound = 1 << 30

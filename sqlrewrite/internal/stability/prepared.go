@@ -3,9 +3,12 @@ package stability
 import (
 	"errors"
 	"math/big"
+	"slices"
 
+	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
@@ -19,27 +22,77 @@ func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	if scan == nil || q.Pairs != nil && q.Pairs.Cmp(big.NewInt(1)) > 0 {
 		return Bounding{}, fault.Internal(errLive)
 	}
+	m := smallest(scan.Table.Copy.MaxRows, asked.MaxTotal, q.Source.MaxTotal)
+	if set := asked.Set; set != nil {
+		return ofSet(q, set, m, asked)
+	}
 	if len(q.Keys) > 0 && (asked.MaxRows > 0 || asked.MaxGroups > 0) { // bounds of each group are asked for
 		return Bounding{}, fault.Internal(errLive)
 	}
-	m, most := scan.Table.Copy.MaxRows, []int64{asked.MaxTotal, q.Source.MaxTotal}
 	if len(q.Keys) == 0 {
-		most = append(most, asked.MaxRows, q.Source.MaxRows)
-	}
-	for _, bound := range most {
-		if bound > 0 {
-			m = min(m, bound)
-		}
+		m = smallest(m, asked.MaxRows, q.Source.MaxRows)
 	}
 	if q.CountsEveryUnit() { // each has a row of the first rank, and one only
 		m = 1
 	}
-	groups := m
+	return Bounding{Kind: Flat, MaxRows: m, MaxGroups: cells(q, m), MaxTotal: m, MaxValues: m, MostRank: m}, nil
+}
+
+// ofSet bounds a query over the rows of a copy that a set of its ranks leaves: G groups of each unit, r rows in each, N rows in all.
+//
+//   - Keys that are the set's, or more, tell its groups apart: a group has at most r of the unit's rows. Of others a group may have all N.
+//   - Keys that follow from the set's are as many as its groups, G. Others may be as many as rows.
+func ofSet(q *algebra.BoundQuery, set *catalog.RankSet, m int64, asked Bounds) (Bounding, error) {
+	groups, rows := smallest(m, asked.MaxGroups, q.Source.MaxGroups), smallest(m, asked.MaxRows, q.Source.MaxRows)
+	if asked.MaxGroups > q.Source.MaxGroups && q.Source.MaxGroups > 0 || asked.MaxRows > q.Source.MaxRows && q.Source.MaxRows > 0 {
+		return Bounding{}, fault.Internal(errLive)
+	}
+	scan := q.CopyOf()
+	total, within, follows := m, len(q.Keys) > 0, len(q.Keys) > 0
+	if m/rows >= groups { // no product that may be too large
+		total = groups * rows
+	}
+	for _, name := range set.Keys {
+		within = within && slices.ContainsFunc(q.Keys, func(k algebra.GroupKey) bool {
+			f := algebra.PlainField(k.X)
+			return f != nil && f.Name == name && slices.Contains(scan.Fields, f)
+		})
+	}
+	for _, k := range q.Keys {
+		for _, f := range domain.ColumnsOf(k.X) {
+			follows = follows && slices.Contains(scan.Fields, f) && slices.Contains(set.Keys, f.Name)
+		}
+	}
+	b := Bounding{Kind: Flat, MaxRows: total, MaxGroups: cells(q, total), MaxTotal: total, MostRank: m,
+		Set: set, SetGroups: groups, SetRows: rows}
+	if within {
+		b.MaxRows = min(rows, total)
+	}
+	if follows {
+		b.MaxGroups = min(b.MaxGroups, groups)
+	}
+	b.MaxValues = b.MaxRows
+	return b, nil
+}
+
+// cells are how many groups a unit with so many rows is in at most.
+func cells(q *algebra.BoundQuery, rows int64) int64 {
 	switch {
 	case len(q.Keys) == 0:
-		groups = 1
-	case !q.Private():
-		groups = max(min(m, scalar.ClampInt64(q.PublicTuples())), 1)
+		return 1
+	case q.Private():
+		return rows
+	default:
+		return max(min(rows, scalar.ClampInt64(q.PublicTuples())), 1)
 	}
-	return Bounding{Kind: Flat, MaxRows: m, MaxGroups: groups, MaxTotal: m, MaxValues: m, MostRank: m}, nil
+}
+
+// smallest is the smallest of a bound and of those of others that there are.
+func smallest(bound int64, others ...int64) int64 {
+	for _, o := range others {
+		if o > 0 {
+			bound = min(bound, o)
+		}
+	}
+	return bound
 }

@@ -9,6 +9,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -20,6 +21,47 @@ type Tables struct {
 	Schema string
 	Copy   string
 	Units  string // has a number for each unit
+	Unit   string // the column of the copy with that number
+	Rank   string // and the one that numbers the rows of each unit
+}
+
+const (
+	numbered = "SELECT NOT EXISTS (SELECT FROM ONLY @units GROUP BY id HAVING pg_catalog.count(*) > 1) AND " +
+		"NOT EXISTS (SELECT FROM ONLY @units GROUP BY unit HAVING pg_catalog.count(*) > 1)"
+	ranked = "NOT EXISTS (SELECT FROM (SELECT @group AS g, @row AS n, pg_catalog.lag(@group, 1, @group) OVER w AS was, " +
+		"pg_catalog.row_number() OVER w AS nth FROM ONLY @copy WINDOW w AS (PARTITION BY @unit @keys ORDER BY @rank)) AS x " +
+		"WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT FROM (SELECT @group AS g, " +
+		"pg_catalog.row_number() OVER (PARTITION BY @unit ORDER BY @group) AS nth FROM ONLY @copy WHERE @row = 1) AS x " +
+		"WHERE x.g IS DISTINCT FROM x.nth)"
+)
+
+// Checked refuses texts that do not see of the rows what a proof rests on: ids and numbers are keys of each other; of each set the rows of one
+// unit that agree in the keys have one number of the group, and are numbered in the order of the rank, and the groups of a unit are numbered
+// without a gap.
+func (t Tables) Checked(byNumber, byRank string, sets []catalog.RankSet) {
+	if byNumber != t.named(numbered, catalog.RankSet{}) {
+		tree.Refuse("ids and numbers that are not seen to be keys of each other")
+	}
+	want := ""
+	for i, s := range sets {
+		want += []string{"SELECT ", " AND "}[min(i, 1)] + t.named(ranked, s)
+	}
+	if byRank != want {
+		tree.Refuse("ranks of a copy that are not seen to be those of its sets")
+	}
+}
+
+// named puts names into a text.
+func (t Tables) named(text string, s catalog.RankSet) string {
+	quoted := func(name string) string {
+		return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+	}
+	keys := ""
+	for _, k := range s.Keys {
+		keys += ", " + quoted(k)
+	}
+	return strings.NewReplacer("@group", s.Group, "@row", s.Row, " @keys", keys, "@rank", t.Rank, "@units", quoted(t.Schema)+"."+quoted(t.Units),
+		"@unit", quoted(t.Unit), "@copy", quoted(t.Schema)+"."+quoted(t.Copy)).Replace(text)
 }
 
 // Rows are what is inserted into a copy: INSERT INTO copy (columns) SELECT u.unit, r.x, ... FROM (query) AS r JOIN ONLY units AS u ON u.id = r.id

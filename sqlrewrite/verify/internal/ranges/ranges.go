@@ -230,3 +230,13 @@ func Two(Bits uint) *big.Rat { return new(big.Rat).SetInt(new(big.Int).Lsh(big.N
 
 // Bits is the number of binary digits of a positive number's whole part: at least log2, at most 1 above.
 func Bits(r *big.Rat) int { return r.Num().BitLen() - r.Denom().BitLen() + 1 }
+
+// Norm is L1 and L2² of moves of at most each in one group, and total in all.
+func Norm(each, total *big.Int) (l1, l2 *big.Int) {
+	if each.Sign() == 0 {
+		return new(big.Int), new(big.Int)
+	}
+	full, rest := new(big.Int).QuoRem(total, each, new(big.Int))
+	l2 = full.Mul(full, each).Mul(full, each)
+	return new(big.Int).Set(total), l2.Add(l2, rest.Mul(rest, rest))
+}
