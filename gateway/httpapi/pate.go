@@ -31,13 +31,13 @@ func pateRoutes() []route {
 		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}/votes", roles: steward, query: []string{"layout"}, handle: (*server).putVotes},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/seal", roles: steward,
 			handle: operation(part("ensemble"), (*server).sealEnsemble, asJSON)},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, handle: sold((*server).postLabels)},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, before: (*server).sold, handle: (*server).postLabels},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml,
-			handle: sold(operation(named[api.LabelEstimateRequest](maxLarge), (*server).estimateLabels, asJSON))},
+			before: (*server).sold, handle: operation(named[api.LabelEstimateRequest](maxLarge), (*server).estimateLabels, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/analysis", roles: steward,
-			handle: sold(operation(named[api.AnalysisRequest](maxLarger), (*server).analyse, asJSON))},
+			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).analyse, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward,
-			handle: sold(operation(named[api.AnalysisRequest](maxLarger), (*server).sanitisedEpsilon, sendEpsilon))},
+			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).sanitisedEpsilon, sendEpsilon)},
 	}
 }
 
@@ -47,17 +47,12 @@ func named[T any](limit int64) reader[pair[string, *T]] {
 }
 
 // sold refuses what is asked of an ensemble that sells no labels before anything is read of the body, which may be long.
-func sold(handle handler) handler {
-	return func(s *server, x *exchange) error {
-		name, err := x.parameter("ensemble")
-		if err != nil {
-			return err
-		}
-		if err := s.labels.CheckSold(x.r.Context(), x.who, name); err != nil {
-			return err
-		}
-		return handle(s, x)
+func (s *server) sold(x *exchange) error {
+	name, err := x.parameter("ensemble")
+	if err != nil {
+		return err
 	}
+	return s.labels.CheckSold(x.r.Context(), x.who, name)
 }
 
 func (s *server) defineEnsemble(x *exchange, r pair[string, *api.EnsembleDefinition]) (*api.Ensemble, error) {

@@ -17,6 +17,7 @@ type route struct {
 	public  bool
 	roles   []auth.Role // any of them
 	query   []string    // the query parameters that it takes
+	before  handler     // looks before anything is read of the body; nil: nothing does
 	handle  handler
 }
 

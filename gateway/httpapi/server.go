@@ -210,6 +210,11 @@ func (s *server) serve(x *exchange, r route) (err error) {
 	if err := checkQuery(x.r, r.query); err != nil {
 		return err
 	}
+	if r.before != nil {
+		if err := r.before(s, x); err != nil {
+			return err
+		}
+	}
 	return r.handle(s, x)
 }
 
