@@ -34,7 +34,7 @@ func (s *Service) free(ctx context.Context, q *prepared, tick *Schedule) (Receip
 // the control database.
 func (s *Service) compute(ctx context.Context, q *prepared, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
 	if len(post.Preconditions()) > 0 {
-		if err := s.countRead(ctx, q.reader); err != nil {
+		if err := s.counted(ctx, q); err != nil {
 			return nil, nil, err
 		}
 		return q.data.Read(ctx, post)

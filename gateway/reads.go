@@ -46,6 +46,15 @@ func (f *freeReads) of(who reader, day string) *readCount {
 	return c
 }
 
+// counted counts what a question reads of public tables, once.
+func (s *Service) counted(ctx context.Context, q *prepared) error {
+	if q.read == nil {
+		err := s.countRead(ctx, q.reader)
+		q.read = &err
+	}
+	return *q.read
+}
+
 // countRead counts one read of public tables, in the journal before it happens. Without the ledger nothing is read.
 func (s *Service) countRead(ctx context.Context, who reader) error {
 	day := s.clock.Now().UTC().Format(time.DateOnly)

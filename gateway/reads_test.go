@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"noisegate.example/budget"
+	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // unwritable is a ledger that takes no entry of free reads.
@@ -76,5 +79,45 @@ func TestReadsAreInTheJournalFirst(t *testing.T) {
 	r.chain = unwritable{}
 	if err := r.countRead(t.Context(), ana); fault.CodeOf(err) != fault.CodeDataUnavailable {
 		t.Errorf("without a ledger: %v", err)
+	}
+}
+
+// readable is data whose public tables are empty.
+type readable struct{ *fakeData }
+
+func (readable) Read(context.Context, sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {
+	return nil, []string{"text", "int8"}, nil
+}
+
+// The entry of a read of public tables by the outer layer of a question is written before the question's statements run: when
+// it was written does not tell how long they took.
+//
+// covers: A33
+func TestEntriesOfReadsTellNoTime(t *testing.T) {
+	for _, took := range []time.Duration{0, 61 * time.Millisecond, 93 * time.Millisecond} {
+		r := newRig(t)
+		r.policies.snapshot.Tables = append(r.policies.snapshot.Tables, &catalog.Table{Schema: "public", Name: "sexes", OID: 2, Public: true,
+			Columns: []*catalog.Column{{Name: "code", AttNum: 1, Type: catalog.Text, NotNull: true, Exposed: true}}})
+		r.datasets["d"] = Dataset{Data: readable{r.data}, Quantum: testQuantum, Timeout: 30 * time.Second}
+		r.data.do = func() ([]sqlrewrite.ExactRow, error) {
+			r.clock.Sleep(t.Context(), took)
+			return []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(1000)}}}, nil
+		}
+		q := count("0.5")
+		q.SQL = "SELECT x.code, p.n FROM (SELECT count(*) AS n FROM people) p CROSS JOIN sexes x"
+		if _, err := r.Query(t.Context(), principal(t, "ana", "analysts"), q); err != nil {
+			t.Fatal(err)
+		}
+		all, err := r.ledger.Entries(t.Context(), budget.Page{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := map[budget.EntryKind]time.Time{}
+		for _, e := range all {
+			at[e.Kind] = e.At
+		}
+		if free := at[budget.EntryFree]; free.IsZero() || !free.Equal(at[budget.EntryReserve]) {
+			t.Errorf("work of %s: the read was entered %s after the charge", took, free.Sub(at[budget.EntryReserve]))
+		}
 	}
 }

@@ -256,6 +256,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 type prepared struct {
 	data     Data
 	reader   reader
+	read     *error                 // what counting the read of public tables came to; nil: it was not tried
 	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
 	public   *sqlrewrite.PublicPlan // nil for one that has a price
 	accounts Accounts
@@ -396,6 +397,9 @@ func (s *Service) Snapshot(dataset string) (*catalog.Snapshot, error) {
 // run is what a charge pays for: the release, and the outer layer. What is kept of it for later questions is kept after the boundary, as
 // whether it is there tells that the work had ended.
 func (s *Service) run(ctx context.Context, q *prepared) (Finish[*api.Result], error) {
+	if q.plan.ReadsPublic() { // now: an entry after the release would tell stewards how long its statements took
+		_ = s.counted(ctx, q) // without it the outer layer is not computed
+	}
 	released, all, err := s.releaseShared(ctx, q)
 	if err != nil {
 		return nil, err

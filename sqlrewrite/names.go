@@ -124,6 +124,9 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters { return p.made.Mechanisms()
 // zero, there is no statement to run, and Release is called with no rows.
 func (p *Plan) NeedsData() bool { return p.made.NeedsData() }
 
+// ReadsPublic reports whether the outer layer of a plan reads public tables, which [Released.Post] does after the release.
+func (p *Plan) ReadsPublic() bool { return p.made.Post != nil && len(p.made.Post.Preconditions()) > 0 }
+
 // Statements are what runs on the protected database, in one transaction. They take the plan's draws because those hold the secret
 // seed by which a unit's groups are chosen; the texts are the same for every draw, only that one argument differs.
 func (p *Plan) Statements(d *Draws) []Statement { return p.made.Statements(d) }
