@@ -18,10 +18,12 @@ const (
 )
 
 // What bodies may take in memory at a time, from their first byte until their answers are sent: all together, and those of one caller,
-// whose share holds the longest body that there is. A body takes up to twelve times its length while it is decoded.
+// whose share holds the longest body that there is. Each caller may have the body of a query whatever others take, so that they cannot
+// keep anybody out. A body takes up to twelve times its length while it is decoded.
 const (
 	maxBodies       = 32 << 20
 	maxCallerBodies = maxLarger + maxLarge
+	ownBodies       = maxBody + 1
 )
 
 // bodyBudget counts the bytes of the bodies of all requests in flight; the zero value has none.
@@ -38,7 +40,7 @@ func (b *bodyBudget) take(caller string, n int64) error {
 	switch {
 	case b.of[caller]+n > maxCallerBodies:
 		return fault.RequestBodiesOpen(maxCallerBodies)
-	case b.all+n > maxBodies:
+	case b.all+n > maxBodies && b.of[caller]+n > ownBodies:
 		return fault.RequestOverloaded(maxBodies)
 	}
 	if b.of == nil {

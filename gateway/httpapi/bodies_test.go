@@ -118,10 +118,12 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 		take(fmt.Sprint("other", i), n, "")
 		left -= n
 	}
+	take("late", ownBodies, "") // whatever others take
 	take("late", 1, fault.CodeRequestOverloaded)
+	b.give("late", ownBodies)
 	b.give("a", maxCallerBodies)
 	take("late", maxCallerBodies, "")
-	take("a", 1, fault.CodeRequestOverloaded)
+	take("a", ownBodies+1, fault.CodeRequestOverloaded)
 	if status := statusOf(fault.CodeRequestOverloaded); status != http.StatusServiceUnavailable {
 		t.Errorf("status %d", status)
 	}
