@@ -292,7 +292,7 @@ func (s *stack) seesVersion(t testing.TB, client *api.Client, dataset, sql strin
 	}
 }
 
-var benchLive = flag.Bool("bench-live", true, "whether BenchmarkPrepared asks the table itself too, which may take longer than questions may")
+var benchLive = flag.Bool("bench-live", true, "whether BenchmarkPrepared asks the table itself too, which may take too long")
 
 // BenchmarkPrepared compares questions over a prepared table with the same ones over the table itself, and with their text sent to
 // PostgreSQL, in turn and in one run. -rows and -users set the size.
