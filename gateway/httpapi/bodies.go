@@ -13,8 +13,8 @@ import (
 const (
 	maxLogin  = 1 << 10  // of a one-time code
 	maxBody   = 64 << 10 // of a query
-	maxLarge  = 1 << 20  // of a policy file, of a batch of reports or of labels: 50,000 names, or 10,000 with a student's probabilities
-	maxLarger = 4 << 20  // of what stewards send: a domain of 10,000 names, a run of labels with a student's probabilities
+	maxLarge  = 1 << 20  // of a policy file, of a batch of reports
+	maxLarger = 4 << 20  // of labels: 100,000 names, or 10,000 with a student's probabilities; of a domain of 10,000 names
 )
 
 // What bodies may take in memory at a time, from their first byte until their answers are sent: all together, and those of one caller,

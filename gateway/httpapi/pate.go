@@ -33,7 +33,7 @@ func pateRoutes() []route {
 			handle: operation(part("ensemble"), (*server).sealEnsemble, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, before: (*server).sold, handle: (*server).postLabels},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml,
-			before: (*server).sold, handle: operation(named[api.LabelEstimateRequest](maxLarge), (*server).estimateLabels, asJSON)},
+			before: (*server).sold, handle: operation(named[api.LabelEstimateRequest](maxLarger), (*server).estimateLabels, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/analysis", roles: steward,
 			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).analyse, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward,
@@ -124,7 +124,7 @@ func (s *server) postLabels(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	r, err := both(idempotencyKey, named[api.LabelRequest](maxLarge))(x)
+	r, err := both(idempotencyKey, named[api.LabelRequest](maxLarger))(x)
 	if err != nil {
 		return err
 	}
