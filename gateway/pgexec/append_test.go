@@ -389,3 +389,37 @@ func TestQuestionsWhileAppending(t *testing.T) {
 		}
 	}
 }
+
+// A table that is filled anew while a run waits for it is read as it is then: not as it was before, where PostgreSQL shows no rows of
+// a table that was truncated since.
+func TestReloadedSourceIsRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this waits for a lock")
+	}
+	a := newAppending(t, "1m")
+	a.rows(t, rand.New(rand.NewPCG(1, 2)), 80, "1 hour")
+	if _, err := a.run(t.Context(), 7, true); err != nil {
+		t.Fatal(err)
+	}
+	before := a.copied(t)
+	tx, err := a.Conn(t, a.DSN).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "CREATE TEMP TABLE loaded AS SELECT * FROM visits; TRUNCATE visits; "+
+		"INSERT INTO visits SELECT * FROM loaded"); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := a.run(t.Context(), 7, true); ended <- err }()
+	runWaits(t, a.ProtectedDatabase, ended)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if after := a.copied(t); before == "" || after != before {
+		t.Errorf("the copy has %q, want %q", after, before)
+	}
+}

@@ -246,10 +246,10 @@ const (
 
 // in makes a version in a transaction that has not read anything yet.
 func (r *run) in(ctx context.Context, tx pgx.Tx) error {
-	if err := notOnCitus(ctx, tx); err != nil {
+	if err := r.lock(ctx, tx); err != nil { // first: what was committed while it waited is seen
 		return err
 	}
-	if err := r.lock(ctx, tx); err != nil {
+	if err := notOnCitus(ctx, tx); err != nil {
 		return err
 	}
 	t, name := r.t, catalog.TableName{Schema: r.t.Schema, Name: r.t.Name}

@@ -505,6 +505,25 @@ func locked(t *testing.T, p *pgtest.ProtectedDatabase, lock string) (release fun
 	return func() { _, _ = conn.Exec(context.WithoutCancel(t.Context()), "ROLLBACK") }
 }
 
+// runWaits waits until a run waits for a lock, or has ended.
+func runWaits(t *testing.T, p *pgtest.ProtectedDatabase, ended <-chan error) {
+	t.Helper()
+	watch := p.Conn(t, p.DSN)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		var waits bool
+		if err := watch.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name = 'noisegate prepare' AND wait_event_type = 'Lock')`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if waits || len(ended) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the run does not wait for a lock within a minute")
+		}
+	}
+}
+
 // copiesOf are the copies that a database holds.
 func copiesOf(t *testing.T, p *pgtest.ProtectedDatabase) (all []string) {
 	t.Helper()
@@ -761,20 +780,7 @@ func TestPrepareIsCancelled(t *testing.T) {
 		_, err := prepareConfig(p, 2).Prepare(ctx, on, table, false, func(step string) { steps = append(steps, step) })
 		ended <- err
 	}()
-	watch := p.Conn(t, p.DSN)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // or it gives up by itself
-		var waits bool
-		if err := watch.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-			AND application_name = 'noisegate prepare' AND wait_event_type = 'Lock')`).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-		if waits || len(ended) > 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the run does not wait for the units within a minute")
-		}
-	}
+	runWaits(t, p, ended)
 	cancel()
 	if err := <-ended; err == nil {
 		t.Error("a run that was cancelled made a version")
