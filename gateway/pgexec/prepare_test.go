@@ -828,7 +828,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 		"a key of times":         {"visits", "person", `CREATE TABLE visits (person int, at timestamptz PRIMARY KEY)`, "with a primary key"},
 		"a unit of a time":       {"visits", "person", `CREATE TABLE visits (person date, nr int PRIMARY KEY)`, "whose unit is a whole number"},
 		"ids of many bytes":      {"visits", "person}, columns: {person: {max_length: 3000}", `CREATE TABLE visits (person text, nr int PRIMARY KEY)`, "at most 2600 bytes"},
-		"a column of the name":   {"visits", "person", `CREATE TABLE visits (person int, nr int PRIMARY KEY, noisegate_rn int)`, "with a column noisegate_rn"},
+		"a column of the name":   {"visits", "person", `CREATE TABLE visits (person int, nr int PRIMARY KEY, noisegate_rn int)`, "such as noisegate_rn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
