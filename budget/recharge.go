@@ -34,8 +34,18 @@ func (r Recharge) Check() error {
 			return errors.New("budget: a recharge on accounts of another dataset")
 		}
 	}
-	return CheckLoss(r.Loss)
+	if r.Loss.IsZero() {
+		return ErrDrawn
+	}
+	reserved := r.Loss
+	if reserved.Tail = 0; r.Loss.Tail < 0 { // settled losses have tails, unlike those that are asked for
+		return errors.New("budget: a recharge with a negative tail")
+	}
+	return CheckLoss(reserved)
 }
+
+// ErrDrawn says that a receipt's charge cost nothing by itself: what paid for its noise was a plan, which may be lost too.
+var ErrDrawn = errors.New("budget: a registered plan paid for this answer, and its receipt does not say how much")
 
 // Resume lets a dataset go on that was held because entries of its ledger are lost.
 type Resume struct {

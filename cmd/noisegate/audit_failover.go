@@ -131,7 +131,10 @@ type auditReconcileCommand struct {
 }
 
 // reconciled counts receipts by what became of them.
-type reconciled struct{ there, booked, free, unreadable int }
+type reconciled struct {
+	there, booked, free, unreadable int
+	once                            map[budget.ReservationID]bool // what is, or would be, booked
+}
 
 func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
 	loaded, err := c.load(a)
@@ -154,7 +157,7 @@ func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer ledger.Close()
-	var n reconciled
+	n := reconciled{once: map[budget.ReservationID]bool{}}
 	for _, r := range receipts {
 		if err := c.reconcile(ctx, a, ledger, signer, r, &n); err != nil {
 			return err
@@ -166,7 +169,8 @@ func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
 	}
 	fmt.Fprintf(a.Out, "%d receipts: %d are in the ledger, %d %s, %d name no charge\n", len(receipts), n.there, n.booked, would, n.free)
 	if n.unreadable > 0 {
-		return fmt.Errorf("%d receipts are not in the ledger and could not be booked: lower the caps by what their answers cost", n.unreadable)
+		return fmt.Errorf("%d receipts are not in the ledger and could not be booked: "+
+			"lower the caps by what their answers, and the plans that paid for them, cost", n.unreadable)
 	}
 	return nil
 }
@@ -179,29 +183,37 @@ func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *p
 		return nil
 	}
 	recharge, err := signer.Recharge(r)
-	switch there, look := ledger.Booked(ctx, r.Reservation); {
+	if err == nil {
+		err = recharge.Check()
+	}
+	there, look := ledger.Booked(ctx, r.Reservation)
+	switch {
 	case look != nil:
 		return look
-	case there:
+	case there || n.once[r.Reservation]:
 		n.there++
 		return nil
-	case err != nil:
+	case err == nil && !c.Check:
+		var booked int
+		booked, err = ledger.Recharge(ctx, byOperator, []budget.Recharge{recharge})
+		if there = err == nil && booked == 0; there { // somebody else's
+			n.there++
+			return nil
+		}
+	}
+	if err != nil {
 		n.unreadable++
 		fmt.Fprintf(a.Out, "%s: release %s is not in the ledger, and its receipt cannot be booked: %v\n", r.Dataset, r.Reservation, err)
 		return nil
 	}
+	n.booked++
+	n.once[r.Reservation] = true
+	does := "is"
 	if c.Check {
-		n.booked++
-		fmt.Fprintf(a.Out, "%s: release %s of %s would be booked\n", r.Dataset, r.Reservation, recharge.Analyst)
-		return nil
+		does = "would be"
 	}
-	booked, err := ledger.Recharge(ctx, byOperator, []budget.Recharge{recharge})
-	if n.booked += booked; booked > 0 {
-		fmt.Fprintf(a.Out, "%s: release %s of %s is booked\n", r.Dataset, r.Reservation, recharge.Analyst)
-	} else if err == nil {
-		n.there++
-	}
-	return err
+	fmt.Fprintf(a.Out, "%s: release %s of %s %s booked\n", r.Dataset, r.Reservation, recharge.Analyst, does)
+	return nil
 }
 
 // receiptsIn reads the receipts in a directory's files.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,7 +124,8 @@ func TestRunbooks(t *testing.T) {
 		},
 		"The control database is lost": func() { o.superuser(t, "postgres", "DROP DATABASE "+demoControl+" WITH (FORCE)") },
 		"Failover": func() { // to a server that lacks what was committed last: under the running gateway
-			o.receipts(t, o.ask(t, "SELECT count(*) FROM people WHERE age > 40", http.StatusOK))
+			o.receipts(t, o.ask(t, "SELECT count(*) FROM people WHERE age > 40", http.StatusOK), o.askFor(t, map[string]string{
+				"sql": "SELECT count(*) FROM people WHERE age > 42", "mechanism": "gaussian", "rho": "0.001"}, http.StatusOK))
 			o.shell(t, "dropdb --force noisegate_demo; pg_restore --create --exit-on-error --dbname=postgres control.dump")
 			o.logs(t, "the ledger is older than it was")
 			o.ask(t, "SELECT count(*) FROM people WHERE age > 45", http.StatusServiceUnavailable)
@@ -290,7 +292,15 @@ func (o *operator) goesOn(t *testing.T, sql string) {
 // ask asks a question as an analyst, and wants a status. It gives the answer's receipt.
 func (o *operator) ask(t *testing.T, sql string, status int) (receipt string) {
 	t.Helper()
-	body, err := json.Marshal(map[string]string{"dataset": demoDataset, "sql": sql, "epsilon": "0.1"})
+	return o.askFor(t, map[string]string{"sql": sql, "epsilon": "0.1"}, status)
+}
+
+// askFor is ask, for another price.
+func (o *operator) askFor(t *testing.T, question map[string]string, status int) (receipt string) {
+	t.Helper()
+	question["dataset"] = demoDataset
+	sql := question["sql"]
+	body, err := json.Marshal(question)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,14 +321,14 @@ func (o *operator) ask(t *testing.T, sql string, status int) (receipt string) {
 	return response.Header.Get("Noisegate-Receipt")
 }
 
-// receipts keeps a receipt where the page looks for it.
-func (o *operator) receipts(t *testing.T, receipt string) {
+// receipts keeps receipts where the page looks for them.
+func (o *operator) receipts(t *testing.T, receipts ...string) {
 	t.Helper()
-	if receipt == "" {
+	if slices.Contains(receipts, "") {
 		t.Fatal("an answer carries no receipt")
 	}
 	o.shell(t, "mkdir -p receipts")
-	o.write(t, "receipts/ana.json", receipt+"\n")
+	o.write(t, "receipts/ana.json", strings.Join(receipts, "\n")+"\n")
 }
 
 func (o *operator) control(t *testing.T, sql string) { t.Helper(); o.superuser(t, demoControl, sql) }
