@@ -66,9 +66,7 @@ func (b *Auditor) Add(e budget.Entry) error {
 	case budget.EntryRecharge:
 		what = b.recharged(e)
 	case budget.EntryResume:
-		if !machine.ResumeOf(e) {
-			what = notAResume
-		}
+		what = b.resumed(e)
 	default:
 		what = "nobody knows its kind"
 	}
@@ -133,6 +131,20 @@ func (b *Auditor) recharged(e budget.Entry) (what string) {
 			return "it charges an account that was never opened"
 		}
 		a.Used.Add(machine.SumOf(e.Loss))
+	}
+	return ""
+}
+
+// resumed follows a resume: plans from before it are drawn out.
+func (b *Auditor) resumed(e budget.Entry) (what string) {
+	retires, ok := machine.ResumeOf(e)
+	if !ok {
+		return notAResume
+	}
+	if retires {
+		for _, c := range b.charges {
+			c.Drawn = len(c.Registers)
+		}
 	}
 	return ""
 }

@@ -103,8 +103,15 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 		}
 		s.move(e.AccountIDs, machine.SumOf(e.Loss), machine.Sums{})
 	case budget.EntryResume:
-		if !machine.ResumeOf(e) {
+		retires, ok := machine.ResumeOf(e)
+		if !ok {
 			return notAResume
+		}
+		for id, p := range s.Plans {
+			if retires {
+				p.Drawn = len(p.Slots.Epsilon)
+				s.Plans[id] = p
+			}
 		}
 	default:
 		return "nobody knows its kind"

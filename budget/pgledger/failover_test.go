@@ -2,6 +2,7 @@ package pgledger_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -101,22 +102,14 @@ func testRecharge(t *testing.T, d *pgtest.ControlDatabase) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := journal.NewKeyText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := journal.NewSigner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := newSigner(t)
 	receipt := signer.Sign(settled, "lost", []byte("answer"))
 	fresh := open(t, d) // asks the ledger
 	again, err := fresh.Settlement(t.Context(), "lost")
 	if err != nil || signer.Sign(again, "lost", []byte("answer")).Charged != receipt.Charged {
 		t.Errorf("another gateway's receipt: %+v, %v", again, err)
 	}
-	restore()
-	d.Exec(t, "SELECT setval('noisegate.entry_seq_seq', (SELECT max(seq) FROM noisegate.entry))")
+	loseEntries(t, d, restore)
 	reserve(t, there, charge("given back", mechanisms.Loss{Epsilon: 15}, own))
 	var broken *journal.BrokenError
 	for name, l := range map[string]*pgledger.Ledger{"who knew": here, "who did not": there} {
@@ -182,5 +175,162 @@ func testRecharge(t *testing.T, d *pgtest.ControlDatabase) {
 		return e.Kind == budget.EntryRecharge && e.Analyst == "ana" && e.Loss.Epsilon == 20
 	}) {
 		t.Errorf("%+v", entries)
+	}
+}
+
+func newSigner(t *testing.T) *journal.Signer {
+	t.Helper()
+	key, err := journal.NewKeyText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := journal.NewSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// answered is a settled charge's receipt, read.
+func answered(t *testing.T, l *pgledger.Ledger, c budget.Charge) budget.Recharge {
+	t.Helper()
+	reserve(t, l, c)
+	if err := l.Settle(t.Context(), c.ID, c.Loss, []byte("answer")); err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	settled, err := l.Settlement(t.Context(), c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := newSigner(t)
+	recharge, err := signer.Recharge(signer.Sign(settled, c.ID, []byte("answer")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recharge
+}
+
+// loseEntries puts an older state of a ledger in its place.
+func loseEntries(t *testing.T, d *pgtest.ControlDatabase, restore func()) {
+	t.Helper()
+	restore()
+	d.Exec(t, `SELECT setval('noisegate.entry_seq_seq', (SELECT max(seq) FROM noisegate.entry)),
+		setval('noisegate.account_account_id_seq', (SELECT max(account_id) FROM noisegate.account))`)
+}
+
+// Losses of every kind are booked again, on accounts of every form, and where the account was lost too.
+func testRechargeForms(t *testing.T, d *pgtest.ControlDatabase) {
+	here := open(t, d)
+	reserve(t, here, charge("first", mechanisms.Loss{Epsilon: 1}, account(budget.AnalystScope, "first", 1000)))
+	accounts := map[string]budget.Account{}
+	for _, form := range []budget.Limit{
+		{Form: budget.ZCDP, Rho: 1000},
+		{Form: budget.Approx, Epsilon: 1e12, Rho: 1e12, Delta: 1e12, TotalDelta: 1e12},
+	} {
+		for _, known := range []string{"known", "lost"} {
+			a := account(budget.AnalystScope, string(form.Form)+" "+known, 0)
+			a.Limit = form
+			if accounts[a.ID.Name] = a; known == "known" {
+				reserve(t, here, charge("opens "+a.ID.Name, mechanisms.Loss{Rho: 1, Unbounded: true}, a))
+			}
+		}
+	}
+	restore := save(t, d)
+	losses := []mechanisms.Loss{{Rho: 20, Unbounded: true}, {Rho: 20, Epsilon: 30}}
+	recharges, want := map[string][]budget.Recharge{}, map[string]mechanisms.Loss{}
+	for name, a := range accounts {
+		for i, loss := range losses {
+			recharges[name] = append(recharges[name], answered(t, here, charge(name+" "+string(rune('a'+i)), loss, a)))
+		}
+		b, err := here.Balances(t.Context(), []budget.AccountID{a.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[name] = b[0].Spent
+	}
+	loseEntries(t, d, restore)
+	there := open(t, d)
+	for name, all := range recharges {
+		if all[0].Loss.Tail == 0 && accounts[name].Limit.Form == budget.Approx {
+			t.Errorf("%s: no tail was settled", name)
+		}
+		for range 2 {
+			if _, err := there.Recharge(t.Context(), "sam", all); err != nil {
+				t.Errorf("%s: %v, %v", name, err, errors.Unwrap(err))
+			}
+		}
+		b, err := there.Balances(t.Context(), []budget.AccountID{accounts[name].ID})
+		if err != nil || b[0].Spent != want[name] {
+			t.Errorf("%s: %+v, want %+v; %v", name, b, want[name], err)
+		}
+	}
+	wrong := recharges["zcdp known"][0]
+	wrong.ID = "negative"
+	wrong.Loss.Tail = -1
+	if n, err := there.Recharge(t.Context(), "sam", []budget.Recharge{wrong}); n != 0 || err == nil {
+		t.Errorf("a negative tail: %d, %v", n, err)
+	}
+	if err := errors.Join(there.VerifyAll(t.Context()), there.VerifyNew(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// Draws from plans may be lost, and their receipts do not say what the plan cost: they are not booked, and no slot of a
+// plan that is left is drawn once the dataset goes on.
+func testResumeRetiresPlans(t *testing.T, d *pgtest.ControlDatabase) {
+	here := open(t, d)
+	own := account(budget.AnalystScope, "ana", 1000)
+	plan := func(l *pgledger.Ledger, id string) {
+		t.Helper()
+		c := charge(id, mechanisms.Loss{Epsilon: 100}, own)
+		c.Registers = []mechanisms.Slot{{Epsilon: 50}, {Epsilon: 50}, {Epsilon: 50}}
+		reserve(t, l, c)
+		if err := l.Settle(t.Context(), c.ID, c.Loss, []byte("null")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drawing := func(plan string, from int) budget.Charge {
+		c := charge(fmt.Sprintf("draws %d of %s", from, plan), mechanisms.Loss{}, own)
+		c.Draws = &budget.Draw{Plan: budget.ReservationID(plan), From: from, Count: 1}
+		return c
+	}
+	plan(here, "kept")
+	answered(t, here, drawing("kept", 0))
+	restore := save(t, d)
+	lost := answered(t, here, drawing("kept", 1))
+	plan(here, "lost")
+	more := answered(t, here, drawing("lost", 0))
+	loseEntries(t, d, restore)
+	if err := here.Attend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := here.Recharge(t.Context(), "sam", []budget.Recharge{lost, more}); n != 0 || !errors.Is(err, budget.ErrDrawn) {
+		t.Errorf("draws are booked: %d, %v", n, err)
+	}
+	if _, held, err := here.Resume(t.Context(), "sam", budget.Resume{Dataset: "d", Reason: "caps are lower"}); err != nil || !held {
+		t.Fatal(held, err)
+	}
+	if err := here.Attend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	there := open(t, d)
+	for _, from := range []int{1, 2} { // the answer that slot 0 gave is still there
+		if _, err := there.Reserve(t.Context(), drawing("kept", from)); !errors.Is(err, budget.ErrSlotTaken) {
+			t.Errorf("slot %d is drawn: %v", from, err)
+		}
+	}
+	if p, err := there.Plan(t.Context(), "ana", "kept"); err != nil || p.Next != 3 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	plan(there, "later")
+	reserve(t, there, drawing("later", 0))
+	for _, l := range []*pgledger.Ledger{here, there} {
+		if err := errors.Join(l.VerifyNew(t.Context()), l.VerifyAll(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+	d.Exec(t, "SET session_replication_role = replica; UPDATE noisegate.plan SET next_slot = 1 WHERE plan_id = 'kept'")
+	if err := there.VerifyAll(t.Context()); err == nil {
+		t.Error("a plan that was drawn out is drawn from, and nobody sees it")
 	}
 }

@@ -109,6 +109,8 @@ func TestPostgres(t *testing.T) {
 		"F12_OlderLedgerWrittenOn":      testOlderLedgerWrittenOn,
 		"F12_HeldForGateways":           testHeldForGateways,
 		"F12_Recharge":                  testRecharge,
+		"F12_RechargeForms":             testRechargeForms,
+		"F12_ResumeRetiresPlans":        testResumeRetiresPlans,
 		"AskedAsItEnds":                 testAskedAsItEnds,
 		"Overlap":                       testOverlap,
 		"F04_OverlapAnswersLost":        testOverlapAnswersLost,

@@ -17,8 +17,9 @@ type rechargeRecord struct {
 
 // resumeRecord is a resume as the journal keeps it.
 type resumeRecord struct {
-	Lost   []lostRecord `json:"resumes_without"`
-	Reason string       `json:"reason"`
+	Lost    []lostRecord `json:"resumes_without"`
+	Reason  string       `json:"reason"`
+	Retires bool         `json:"retires_plans,omitempty"` // not in entries of the first day
 }
 
 type lostRecord struct {
@@ -57,9 +58,10 @@ func (m *Machine) Recharge(by string, r budget.Recharge) bool {
 	return true
 }
 
-// Resume writes down that a dataset goes on without entries that are lost.
+// Resume writes down that a dataset goes on without entries that are lost. Who calls it draws out all plans of the dataset:
+// which of their slots were drawn may be lost as well, and no slot is drawn twice.
 func (m *Machine) Resume(by string, r budget.Resume) {
-	record := resumeRecord{Reason: r.Reason, Lost: make([]lostRecord, len(r.Lost))}
+	record := resumeRecord{Reason: r.Reason, Lost: make([]lostRecord, len(r.Lost)), Retires: true}
 	for i, h := range r.Lost {
 		record.Lost[i] = lostRecord{h.Seq, hex.EncodeToString(h.Hash[:])}
 	}
@@ -73,9 +75,11 @@ func RechargeOf(e budget.Entry) bool {
 		e.Reservation != "" && len(e.AccountIDs) > 0 && e.Shared == nil
 }
 
-// ResumeOf reports whether an entry is a resume that says what is lost.
-func ResumeOf(e budget.Entry) bool {
+// ResumeOf reports whether an entry is a resume that says what is lost, and whether nothing is drawn any more from plans
+// that were registered before it.
+func ResumeOf(e budget.Entry) (retires, ok bool) {
 	var record resumeRecord
-	return e.Kind == budget.EntryResume && json.Unmarshal(e.AccountText, &record) == nil && record.Lost != nil &&
+	ok = e.Kind == budget.EntryResume && json.Unmarshal(e.AccountText, &record) == nil && record.Lost != nil &&
 		e.Reservation == "" && len(e.AccountIDs) == 0
+	return record.Retires, ok
 }
