@@ -216,13 +216,13 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 	p := &part{public: owner == nil}
 	for i := range l.columns {
 		a, b := l.columns[i].v, r.columns[i].v
-		if a.kind != b.kind || a.moved() || b.moved() {
-			refuse("UNION ALL of different types")
+		if a.kind != b.kind || a.numeral != b.numeral || a.moved() || b.moved() {
+			refuse("UNION ALL of different types, or of numbers of units and other values")
 		}
 		v := d.choice("union", []*value{clear(a), clear(b)}, nil)
 		v.id = d.fresh()
 		v.nulls, v.constant, v.opaque = []int{v.id}, false, false
-		v.vague, v.numeral = a.vague || b.vague, a.numeral || b.numeral
+		v.vague, v.numeral = a.vague || b.vague, a.numeral
 		v.strict = a.strict && b.strict
 		if l.solid[a.id] && r.solid[b.id] {
 			both.solid[v.id] = true

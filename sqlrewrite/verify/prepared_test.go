@@ -37,6 +37,11 @@ func TestUnsafeStatementsOverCopies(t *testing.T) {
 		unitsByWard = `SELECT "ward"::@text, @count(DISTINCT "person_id")::@text FROM ONLY "noisegate_prepared"."visits_7" GROUP BY "ward"`
 		joined      = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" AS t1 JOIN ONLY "public"."shops" AS t2 ON t1."ward" = t2."shop_id"`
 	)
+	union := func(l, r string) string { // how many units have a value in one of two queries
+		const from = `FROM ONLY "noisegate_prepared"."visits_7"`
+		return `SELECT @count(*)::@text FROM (SELECT DISTINCT q.p, q.x FROM (SELECT "person_id" AS p, ` + l + ` AS x ` + from +
+			` UNION ALL SELECT "person_id" AS p, ` + r + ` AS x ` + from + `) AS q) AS d WHERE d.x = «7»::bigint`
+	}
 	unpinned := func(change func(*Pin)) func([]Pin) {
 		return func(pins []Pin) {
 			pins[0].Columns, pins[0].Keys, pins[0].Checks = slices.Clone(pins[0].Columns), slices.Clone(pins[0].Keys), slices.Clone(pins[0].Checks)
@@ -80,6 +85,9 @@ func TestUnsafeStatementsOverCopies(t *testing.T) {
 			groups: 1, most: 5, l1: 5, l2: 25},
 		"a number of two queries": {sql: strings.Replace(units, `FROM ONLY`, `FROM (SELECT "person_id" FROM ONLY "noisegate_prepared"."visits_7" UNION ALL SELECT "person_id" FROM ONLY`, 1) +
 			`) AS q WHERE (q."person_id" = «7»::bigint)`, groups: 1, most: 1, l1: 1, l2: 1},
+		"values of two queries": {sql: union(`"minutes"::bigint`, `"ward"::bigint`), groups: 1, most: 1, l1: 1, l2: 1, proven: true},
+		"values and numbers":    {sql: union(`"minutes"::bigint`, `"person_id"`), groups: 1, most: 1, l1: 1, l2: 1},
+		"numbers and values":    {sql: union(`"person_id"`, `"minutes"::bigint`), groups: 1, most: 1, l1: 1, l2: 1},
 		"a number among others": {sql: strings.Replace(count, `FROM ONLY`, `FROM ONLY "public"."shops" AS s JOIN ONLY`, 1) + ` AS v ON s."shop_id" = v."ward"` +
 			` WHERE (s."shop_id" IN (SELECT x."person_id" FROM ONLY "noisegate_prepared"."visits_7" AS x))`, groups: 1, most: 5, l1: 5, l2: 25},
 		"numbers that are there":    {sql: strings.Replace(units, `DISTINCT `, ``, 1), groups: 1, most: 5, l1: 5, l2: 25},
