@@ -80,8 +80,9 @@ type InForce interface {
 	// EnterPolicies writes entries for versions that are stored and older than such entries. Once a dataset has one of
 	// these it changes nothing: a version that came in another way is not made good.
 	EnterPolicies(ctx context.Context, dataset string, versions []PolicyVersion) error
-	// EverProtected are the tables that entries of a dataset's policies say have, or had, a privacy unit.
-	EverProtected(ctx context.Context, dataset string) ([]string, error)
+	// EverProtected are the tables that entries of a dataset's policies say have, or had, a privacy unit: their names, with the
+	// OIDs that they had.
+	EverProtected(ctx context.Context, dataset string) (map[string][]uint32, error)
 	// PolicyRows are all versions of a dataset's policy as they are stored now, oldest first.
 	PolicyRows(ctx context.Context, dataset string) ([]PolicyRow, error)
 	// RecordFreeReads writes an entry.

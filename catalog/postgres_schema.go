@@ -136,11 +136,17 @@ FROM pg_catalog.pg_constraint k
 WHERE k.contype = 'f' AND k.conparentid = 0
 ORDER BY 1, 2`
 
+// partsSQL lists which relations are partitions or heirs of which.
+const partsSQL = `SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits ORDER BY 1, 2`
+
 // Inspect reads the schema of a protected database as the gateway's role sees it, in one snapshot. For a policy, it also
 // reads the values of the public tables that are domains; p may be nil. Its errors are data/unavailable.
 func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error) {
 	return inspect(ctx, pool, func(tx pgx.Tx, schema *Schema) error {
 		if err := schema.readRelations(ctx, tx, nil); err != nil {
+			return err
+		}
+		if err := schema.readParts(ctx, tx); err != nil {
 			return err
 		}
 		if err := schema.readFacts(ctx, tx); err != nil || p == nil {
@@ -231,6 +237,13 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	return each(ctx, tx, foreignKeysSQL, []any{oids}, []any{&oid, &k.Column, &k.To.Schema, &k.To.Name, &k.ToColumn}, func() {
 		byOID[oid].ForeignKeys = append(byOID[oid].ForeignKeys, k)
 	})
+}
+
+// readParts reads which relations show the rows of which.
+func (s *Schema) readParts(ctx context.Context, tx pgx.Tx) error {
+	var part, whole uint32
+	s.parents = map[uint32][]uint32{}
+	return each(ctx, tx, partsSQL, nil, []any{&part, &whole}, func() { s.parents[part] = append(s.parents[part], whole) })
 }
 
 // each runs a query and calls f after each row is scanned into the targets.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,8 +27,8 @@ type Chain interface {
 	// Enter writes entries of versions that are stored and older than such entries, unless that was done; taken is true
 	// when these are not all.
 	Enter(ctx context.Context, dataset string, stored []Addition) (taken bool, err error)
-	// EverProtected are the tables that have, or had, a privacy unit by the entries.
-	EverProtected(ctx context.Context, dataset string) ([]string, error)
+	// EverProtected are the tables that have, or had, a privacy unit by the entries: their names, with the OIDs that they had.
+	EverProtected(ctx context.Context, dataset string) (map[string][]uint32, error)
 }
 
 // Addition is a version of a policy for the chain.
@@ -99,7 +100,7 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 		if err := s.Enter(ctx, a.Policy.Dataset); err != nil {
 			return nil, false, err
 		}
-		if err := s.keepsProtection(ctx, a.Policy, current.policy()); err != nil {
+		if err := s.keepsProtection(ctx, Application{Policy: a.Policy, Schema: a.Schema}, current.policy()); err != nil {
 			return nil, false, err
 		}
 		snapshot.Version = version + 1
@@ -131,35 +132,92 @@ func (s *Snapshot) protected() map[string]uint32 {
 	return tables
 }
 
-// keepsProtection refuses a policy that makes a table public which the chain says was protected: whoever has a steward's
-// token could read it, and set it back. What the policy in force (nil: none that can be read) has as public stays public.
-func (s *Store) keepsProtection(ctx context.Context, new, inForce *Policy) error {
-	names, err := s.chain.EverProtected(ctx, new.Dataset)
+// keepsProtection refuses a policy that makes rows public which the chain says were protected: whoever has a steward's token
+// could read them, and set it back. What the policy in force (nil: none that can be read) has as public stays public.
+func (s *Store) keepsProtection(ctx context.Context, a Application, inForce *Policy) error {
+	ever, err := s.chain.EverProtected(ctx, a.Policy.Dataset)
 	if err != nil {
 		return err
 	}
-	public := func(p *Policy) map[string]*TablePolicy {
-		tables := map[string]*TablePolicy{}
-		if p != nil {
-			for _, t := range p.Tables {
-				if t.Public {
-					tables[t.String()] = t
-				}
+	shown := a.Schema.showing(ever)
+	var problems []error
+	for _, t := range a.Policy.Tables {
+		if !t.Public || inForce.hasPublic(t.TableName) {
+			continue
+		}
+		was, protected := shown(t.TableName)
+		if !protected {
+			continue
+		}
+		what, hint := "table "+fault.Quote(t.String())+" was protected", ""
+		if was != t.String() {
+			what = "table " + fault.Quote(t.String()) + " shows rows of " + fault.Quote(was) + ", which was protected"
+			hint = "; so is one that got the OID of the other when the database was restored, made anew"
+		}
+		problems = append(problems, fault.PolicyInvalid(t.pos, what+" by an earlier version of the policy, and one person alone does not "+
+			"make it public", "whoever owns the database can make a copy or a view of what may be public, under another name"+hint))
+	}
+	return errors.Join(inOrder(problems)...)
+}
+
+// hasPublic reports whether a policy (nil: none) lets a table be read by everybody.
+func (p *Policy) hasPublic(name TableName) bool {
+	if p == nil {
+		return false
+	}
+	t, ok := p.Table(name)
+	return ok && t.Public
+}
+
+// showing finds the table that was once protected (its names and OIDs are given) whose rows a table of a live schema shows: it has its name
+// or its OID (one that was renamed), is a part of it, or has it as a part, as partition or by inheritance. OIDs alone do not tell: a
+// database that was restored has others.
+func (s *Schema) showing(ever map[string][]uint32) func(TableName) (was string, protected bool) {
+	tables := map[uint32]string{} // that were once protected
+	for _, name := range slices.Sorted(maps.Keys(ever)) {
+		for _, oid := range ever[name] {
+			tables[oid] = name
+		}
+	}
+	for _, t := range s.Tables { // a name that is there tells more than an OID of then
+		if _, ok := ever[t.String()]; ok {
+			tables[t.OID] = t.String()
+		}
+	}
+	wholes := map[uint32]string{} // tables that show rows of those
+	for _, oid := range slices.Sorted(maps.Keys(tables)) {
+		for _, whole := range s.above(oid) {
+			wholes[whole] = tables[oid]
+		}
+	}
+	return func(name TableName) (string, bool) {
+		if _, ok := ever[name.String()]; ok {
+			return name.String(), true
+		}
+		t, ok := s.Table(name)
+		if !ok {
+			return "", false // Check says so
+		}
+		for _, oid := range append([]uint32{t.OID}, s.above(t.OID)...) {
+			if was, ok := tables[oid]; ok {
+				return was, true
 			}
 		}
-		return tables
+		was, ok := wholes[t.OID]
+		return was, ok
 	}
-	now, before := public(new), public(inForce)
-	slices.Sort(names)
-	var problems []error
-	for _, name := range names {
-		if t := now[name]; t != nil && before[name] == nil {
-			problems = append(problems, fault.PolicyInvalid(t.pos, "table "+fault.Quote(name)+" was protected by an earlier version of the "+
-				"policy, and one person alone does not make it public", "whoever owns the database can make a copy or a view of what "+
-				"may be public, under another name"))
+}
+
+// above are the relations of which one is a part, directly or not.
+func (s *Schema) above(oid uint32) (all []uint32) {
+	for next := []uint32{oid}; len(next) > 0; next = next[1:] {
+		for _, whole := range s.parents[next[0]] {
+			if !slices.Contains(all, whole) {
+				all, next = append(all, whole), append(next, whole)
+			}
 		}
 	}
-	return errors.Join(problems...)
+	return all
 }
 
 // Enter writes entries of the chain for versions of a dataset's policy that are older than such entries. Once there are

@@ -55,17 +55,18 @@ func apply(t *testing.T, p *pgtest.ProtectedDatabase, store *Store, document str
 // tables is a [Chain] that stores versions and keeps no chain: what an entry is, this package does not know.
 type tables struct {
 	pool      *pgxpool.Pool
-	protected sync.Map // names
+	protected sync.Map // OIDs by name
 }
 
 func writing(pool *pgxpool.Pool) *Store { return NewStore(pool, &tables{pool: pool}) }
 
-func (c *tables) EverProtected(context.Context, string) (names []string, err error) {
-	c.protected.Range(func(name, _ any) bool {
-		names = append(names, name.(string))
+func (c *tables) EverProtected(context.Context, string) (map[string][]uint32, error) {
+	ever := map[string][]uint32{}
+	c.protected.Range(func(name, oid any) bool {
+		ever[name.(string)] = []uint32{oid.(uint32)}
 		return true
 	})
-	return names, nil
+	return ever, nil
 }
 
 func (c *tables) Record(ctx context.Context, a Addition) (at time.Time, taken bool, err error) {
@@ -78,8 +79,8 @@ func (c *tables) Record(ctx context.Context, a Addition) (at time.Time, taken bo
 	case err != nil:
 		return at, false, unavailable("cannot store a policy", err)
 	}
-	for name := range a.Protected {
-		c.protected.Store(name, true)
+	for name, oid := range a.Protected {
+		c.protected.Store(name, oid)
 	}
 	return at, false, nil
 }

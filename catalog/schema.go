@@ -17,8 +17,9 @@ type Schema struct {
 	Tables  []*TableInfo
 	Domains []DomainValues `json:",omitempty"`
 
-	role       string      // that looks; "" for who is not known
-	references []reference // all that foreign keys of the database say; nil: what was kept of them is in each table's Leads
+	role       string              // that looks; "" for who is not known
+	parents    map[uint32][]uint32 // of which relations each relation is a partition or an heir, by OID
+	references []reference         // all that foreign keys of the database say; nil: what was kept of them is in each table's Leads
 }
 
 // reference is a foreign key, of any columns, valid or not: rows of one relation are about rows of another. Partitions stand for the whole

@@ -59,7 +59,7 @@ func (c policyChain) Enter(ctx context.Context, dataset string, stored []catalog
 	return false, err
 }
 
-func (c policyChain) EverProtected(ctx context.Context, dataset string) ([]string, error) {
+func (c policyChain) EverProtected(ctx context.Context, dataset string) (map[string][]uint32, error) {
 	return c.ledger.EverProtected(ctx, dataset)
 }
 

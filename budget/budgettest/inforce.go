@@ -3,7 +3,6 @@ package budgettest
 import (
 	"context"
 	"crypto/sha256"
-	"maps"
 	"slices"
 	"time"
 
@@ -38,15 +37,18 @@ func (m *Memory) RecordPolicy(_ context.Context, p budget.NewPolicy) (at time.Ti
 func (*Memory) EnterPolicies(context.Context, string, []budget.PolicyVersion) error { return nil }
 
 // EverProtected implements [budget.InForce].
-func (m *Memory) EverProtected(_ context.Context, dataset string) (names []string, err error) {
+func (m *Memory) EverProtected(_ context.Context, dataset string) (map[string][]uint32, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	ever := map[string][]uint32{}
 	for _, e := range m.entries {
 		if v, ok := machine.PolicyOf(e); ok && e.Dataset == dataset {
-			names = slices.AppendSeq(names, maps.Keys(v.Protected))
+			for name, oid := range v.Protected {
+				ever[name] = append(ever[name], oid)
+			}
 		}
 	}
-	return names, nil
+	return ever, nil
 }
 
 // PolicyRows implements [budget.InForce]. Rows do not name their entries.

@@ -114,11 +114,20 @@ func (p *Ledger) EnterPolicies(ctx context.Context, dataset string, versions []b
 }
 
 // EverProtected implements [budget.InForce].
-func (p *Ledger) EverProtected(ctx context.Context, dataset string) ([]string, error) {
+func (p *Ledger) EverProtected(ctx context.Context, dataset string) (map[string][]uint32, error) {
 	if err := p.intact(dataset); err != nil {
 		return nil, err
 	}
-	return collect(ctx, p.pool, pgx.RowTo[string], sqlEverProtected, dataset)
+	type table struct {
+		Name string
+		OIDs []uint32
+	}
+	tables, err := collect(ctx, p.pool, pgx.RowToStructByPos[table], sqlEverProtected, dataset)
+	ever := make(map[string][]uint32, len(tables))
+	for _, t := range tables {
+		ever[t.Name] = t.OIDs
+	}
+	return ever, err
 }
 
 // PolicyRows implements [budget.InForce].

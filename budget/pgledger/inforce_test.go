@@ -2,6 +2,7 @@ package pgledger_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,6 +64,9 @@ func testPoliciesAreInTheChain(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 	if err := l.VerifyAll(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if ever, err := l.EverProtected(t.Context(), own); err != nil || len(ever) != 1 || !slices.Equal(ever["people"], []uint32{16384}) {
+		t.Errorf("ever protected: %v, %v", ever, err)
 	}
 
 	// A gateway from before stores versions without an entry.
