@@ -85,6 +85,9 @@ var (
 	errReturned = errors.New("budget: the connection leads back to a server of the control database that this gateway has left for another " +
 		"one, or that was older: end that server (if it was restored, and nothing newer is left, remove \"server\" from " +
 		"control.anchor), and start the gateway again")
+	errOther = errors.New("budget: the anchor is of another server of a control database, which was never this one: set control.anchor " +
+		"to this installation's own file; if its database was moved to a new server, remove \"server\" from the file, and start the " +
+		"gateway again")
 )
 
 // Join makes the process a gateway that others wait for when the server of the control database changes: charges go on
@@ -257,7 +260,8 @@ func (p *Ledger) meet(ctx context.Context, conn *pgxpool.Conn, moved bool) error
 		}
 	}
 	if a.run != "" {
-		_, err := conn.Exec(ctx, sqlBeat, a.run, a.name, a.server.System, a.server.Timeline, a.server.postmaster, headsText(p.Heads()))
+		_, err := conn.Exec(ctx, sqlBeat, a.run, a.name, a.server.System, a.server.Timeline, a.server.postmaster, headsText(p.Heads()),
+			time.Since(a.since) >= restartPatience)
 		if err != nil {
 			return err
 		}
@@ -350,6 +354,8 @@ func (h *heads) arrive(now site) (known map[string]budget.Head, moved bool, err 
 	case now.postmaster.Equal(before.postmaster):
 	case h.left[now.postmaster.UnixMicro()]:
 		return nil, false, errReturned
+	case before.postmaster.IsZero() && before.System != 0 && before.System != now.System: // as an anchor says
+		return nil, false, errOther
 	case before.System == now.System && before.Timeline > now.Timeline:
 		return nil, false, errReturned
 	default:

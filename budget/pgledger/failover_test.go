@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,66 @@ func testHeldForGateways(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 	if all, err := l.Gateways(t.Context()); err != nil || slices.ContainsFunc(all, func(g pgledger.Gateway) bool { return g.Name == "here" }) {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A gateway that died is not waited for by later failovers, if another one was there; one that only slept is back with
+// its next beat. Nobody starts with the anchor of another installation, which would hold this one's datasets.
+func testDeadGateways(t *testing.T, d *pgtest.ControlDatabase) {
+	l, sleeper := open(t, d), open(t, d)
+	for name, g := range map[string]*pgledger.Ledger{"here": l, "sleeper": sleeper} {
+		if err := g.Join(t.Context(), name, "run of "+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := account(budget.AnalystScope, "ana", 1000)
+	reserve(t, l, charge("before", mechanisms.Loss{Epsilon: 10}, own))
+	named := func() (names []string) {
+		t.Helper()
+		if err := l.Attend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all, err := l.Gateways(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range all {
+			names = append(names, g.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	for name, where := range map[string]string{ // what is not said of a server is as "here" has it
+		"dead here": "system, timeline, postmaster, 61", "dead before a restart": "system, timeline, 'epoch', 61",
+		"young": "system, timeline, postmaster, 40", "elsewhere": "system, timeline - 1, 'epoch', 61",
+		"other": "system + 1, timeline, 'epoch', 61",
+	} {
+		d.Exec(t, `INSERT INTO noisegate.gateway (name, run, heads, system, timeline, postmaster, seen_at)
+			SELECT '`+name+`', '`+name+`', '[]', s, t, p::timestamptz, clock_timestamp() - x * interval '1 second'
+			FROM (SELECT `+where+` FROM noisegate.gateway WHERE name = 'here') g (s, t, p, x)`)
+	}
+	d.Exec(t, "UPDATE noisegate.gateway SET seen_at = clock_timestamp() - interval '2 minutes' WHERE name = 'sleeper'")
+	l.Wait(-time.Hour)
+	if got := named(); !slices.Equal(got, []string{"dead before a restart", "elsewhere", "here", "other", "young"}) {
+		t.Errorf("before patience ends: %q", got)
+	}
+	l.Wait(2 * time.Hour)
+	if err := sleeper.Attend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := named(); !slices.Equal(got, []string{"elsewhere", "here", "other", "sleeper", "young"}) {
+		t.Errorf("at last: %q", got)
+	}
+
+	anchored := l.Anchored()
+	anchored.Server.System++
+	err := open(t, d).VerifyAtStart(t.Context(), anchored, nil)
+	if err == nil || !strings.Contains(errors.Unwrap(err).Error(), "control.anchor") {
+		t.Errorf("an anchor of another installation: %v", err)
+	}
+	anchored.Server = journal.Server{}
+	if err := errors.Join(l.Check(t.Context()), open(t, d).VerifyAtStart(t.Context(), anchored, nil)); err != nil {
+		t.Errorf("an anchor without its server: %v", err)
 	}
 }
 

@@ -108,6 +108,7 @@ func TestPostgres(t *testing.T) {
 		"F03_NumberGivenTwice":          testNumberGivenTwice,
 		"F12_OlderLedgerWrittenOn":      testOlderLedgerWrittenOn,
 		"F12_HeldForGateways":           testHeldForGateways,
+		"F12_DeadGateways":              testDeadGateways,
 		"F12_Recharge":                  testRecharge,
 		"F12_RechargeForms":             testRechargeForms,
 		"F12_ResumeRetiresPlans":        testResumeRetiresPlans,
