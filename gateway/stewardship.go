@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,9 @@ type PolicyDocument struct {
 // PolicyChange replaces a policy.
 type PolicyChange struct {
 	Dataset  string
-	By       string // the steward's subject
+	By       string      // the steward's subject
+	Roles    []auth.Role // of the steward's token
+	Groups   []string    // of the steward's token
 	Text     []byte
 	Replaces int64 // the version that the change is based on; 0: there is none yet
 }
@@ -48,10 +51,13 @@ func (s *Service) Policy(ctx context.Context, dataset string) (PolicyDocument, e
 	return s.policies.Document(ctx, dataset)
 }
 
-// SetPolicy puts a policy file in force.
+// SetPolicy puts a policy file in force. Who may spend changes no line of it that gives them more: auth/forbidden.
 func (s *Service) SetPolicy(ctx context.Context, change PolicyChange) (*api.PolicyApplied, error) {
 	if _, ok := s.datasets[change.Dataset]; !ok {
 		return nil, fault.UnknownDataset(change.Dataset)
+	}
+	if err := s.raisesNoneOfTheirs(ctx, change); err != nil {
+		return nil, err
 	}
 	snapshot, err := s.policies.Apply(ctx, change)
 	if err != nil {
@@ -153,11 +159,83 @@ func owns(who auth.Principal, id budget.AccountID) bool {
 	case budget.AnalystScope:
 		return id.Name == who.Subject
 	case budget.GroupScope:
-		return (who.Has(auth.Analyst) || who.Has(auth.ML)) && who.In(id.Name)
+		return spends(who) && who.In(id.Name)
 	default:
 		return false
 	}
 }
+
+// raisesNoneOfTheirs refuses a change of lines by which the caller's questions are charged, unless it lowers amounts only: to the account
+// of their name, and, with a token that may spend, to those of its groups and to the dataset's. A line that comes or goes is refused too: one
+// gives an account, the other lifts a cap. The first policy of a dataset changes none.
+func (s *Service) raisesNoneOfTheirs(ctx context.Context, change PolicyChange) error {
+	new, problems := catalog.Parse(string(change.Text))
+	if len(problems) > 0 {
+		return nil // Apply says what is wrong
+	}
+	inForce, err := s.policies.Document(ctx, change.Dataset)
+	if fault.CodeOf(err) == fault.CodeUnknownDataset {
+		if change.Replaces != 0 { // what is compared is what is replaced
+			return fault.PolicyConflict(change.Dataset, 0)
+		}
+		return nil
+	}
+	if fault.CodeOf(err) == fault.CodeDataUnavailable {
+		return err
+	}
+	var old *catalog.Policy
+	if err == nil {
+		if inForce.Version != change.Replaces {
+			return fault.PolicyConflict(change.Dataset, inForce.Version)
+		}
+		old, problems = catalog.Parse(string(inForce.Text))
+	}
+	who := auth.Principal{Subject: change.By}
+	ids := []budget.AccountID{{Dataset: change.Dataset, Scope: budget.AnalystScope, Name: change.By}}
+	if token := (auth.Principal{Subject: change.By, Roles: change.Roles, Groups: change.Groups}); spends(token) {
+		who = token
+		ids = append(ids, budget.AccountID{Dataset: change.Dataset, Scope: budget.DatasetScope})
+		for _, group := range who.Groups {
+			ids = append(ids, budget.AccountID{Dataset: change.Dataset, Scope: budget.GroupScope, Name: group})
+		}
+	}
+	for _, id := range ids {
+		after := lineFor(&catalog.Snapshot{Budgets: new.Budgets}, who, id)
+		var before *catalog.Budget
+		if old != nil && len(problems) == 0 {
+			before = lineFor(&catalog.Snapshot{Budgets: old.Budgets}, who, id)
+		} else if after == nil && spends(who) { // the line in force cannot be read: it may be one that goes
+			return fault.AuthOwnAccount()
+		}
+		if lowers, err := lowersOnly(before, after); err != nil || !lowers {
+			return fault.AuthOwnAccount()
+		}
+	}
+	return nil
+}
+
+// lowersOnly reports whether an account gets at most what it had, and everything but its amounts is as it was.
+func lowersOnly(before, after *catalog.Budget) (bool, error) {
+	if before == nil || after == nil {
+		return before == after, nil
+	}
+	had, err := limitOf(*before)
+	if err != nil {
+		return false, err
+	}
+	gets, err := limitOf(*after)
+	if err != nil || gets.Raises(had) {
+		return false, err
+	}
+	gets.Epsilon, gets.Rho, gets.Delta, gets.TotalDelta = had.Epsilon, had.Rho, had.Delta, had.TotalDelta
+	if had.PerQuery == gets.PerQuery { // the ρ of the same ε follows from δ
+		gets.PerQueryRho = had.PerQueryRho
+	}
+	return gets == had && slices.Equal(before.Mechanisms, after.Mechanisms), nil
+}
+
+// spends reports whether questions of a token can be charged.
+func spends(who auth.Principal) bool { return who.Has(auth.Analyst) || who.Has(auth.ML) }
 
 // accountOfOthers is accountID of an account on which the caller may act as steward: nobody does on their own.
 func (s *Service) accountOfOthers(who auth.Principal, dataset, name string) (budget.AccountID, error) {

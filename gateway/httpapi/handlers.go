@@ -103,7 +103,8 @@ func policyChange(x *exchange) (gateway.PolicyChange, error) {
 		return gateway.PolicyChange{}, err
 	}
 	text, err := policyText(x)
-	return gateway.PolicyChange{Dataset: at.first, By: x.who.Subject, Text: text, Replaces: at.second}, err
+	return gateway.PolicyChange{Dataset: at.first, By: x.who.Subject, Roles: x.who.Roles, Groups: x.who.Groups, Text: text,
+		Replaces: at.second}, err
 }
 
 // policyText is a policy file as the body.
