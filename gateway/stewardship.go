@@ -165,9 +165,9 @@ func owns(who auth.Principal, id budget.AccountID) bool {
 	}
 }
 
-// raisesNoneOfTheirs refuses a change of lines by which the caller's questions are charged, unless it lowers amounts only: to the account
-// of their name, and, with a token that may spend, to those of its groups and to the dataset's. A line that comes or goes is refused too: one
-// gives an account, the other lifts a cap. The first policy of a dataset changes none.
+// raisesNoneOfTheirs refuses a change of lines by which the caller's questions are charged, unless it lowers amounts only:
+// to the account of their name, and, with a token that may spend, to those of its groups and to the dataset's. A line that
+// comes or goes is refused too: one gives an account, the other lifts a cap. The first policy of a dataset changes none.
 func (s *Service) raisesNoneOfTheirs(ctx context.Context, change PolicyChange) error {
 	new, problems := catalog.Parse(string(change.Text))
 	if len(problems) > 0 {
