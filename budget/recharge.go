@@ -3,6 +3,7 @@ package budget
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"noisegate.example/mechanisms"
 )
@@ -51,5 +52,7 @@ var ErrDrawn = errors.New("budget: a registered plan paid for this answer, and i
 type Resume struct {
 	Dataset string
 	Reason  string
+	Freeze  bool // the dataset's account, in the same transaction: nobody asks before what is lost is set again
 	Lost    []Head
+	Newest  time.Time // of the entries that are left, but for recharges: what was set later is lost; zero: there are none
 }

@@ -44,6 +44,8 @@ var (
 	sqlLose string
 	//go:embed sql/missing.sql
 	sqlMissing string
+	//go:embed sql/newest_left.sql
+	sqlNewestLeft string
 	//go:embed sql/accept.sql
 	sqlAccept string
 	//go:embed sql/accepted.sql
@@ -520,10 +522,23 @@ func (p *Ledger) Resume(ctx context.Context, by string, r budget.Resume) (budget
 		}); err != nil || !held {
 			return err
 		}
+		var newest *time.Time
+		if err := s.conn.QueryRow(ctx, sqlNewestLeft, r.Dataset).Scan(&newest); err != nil {
+			return err
+		}
+		if newest != nil {
+			r.Newest = newest.UTC()
+		}
 		_, err = s.conn.Exec(ctx, sqlAccept, r.Dataset, by)
 		return err
 	}
-	s.batch = []*operation{{dataset: r.Dataset, decide: func(m *machine.Machine) error {
+	whole := budget.AccountID{Dataset: r.Dataset, Scope: budget.DatasetScope}
+	s.batch = []*operation{{dataset: r.Dataset, accounts: []budget.AccountID{whole}, decide: func(m *machine.Machine) error {
+		if held && r.Freeze {
+			if err := m.Freeze(by, whole, true); err != nil {
+				return err
+			}
+		}
 		if held {
 			m.Resume(by, r)
 		}

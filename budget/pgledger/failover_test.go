@@ -200,10 +200,22 @@ func testRecharge(t *testing.T, d *pgtest.ControlDatabase) {
 			t.Error(i, n, err, errors.Unwrap(err))
 		}
 	}
+	var booked time.Time
+	if entries, err := there.Entries(t.Context(), budget.Page{Limit: 1, Dataset: "d"}); err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	} else {
+		booked = entries[0].At
+	}
 	if _, err := there.Reserve(t.Context(), charge("still held", mechanisms.Loss{Epsilon: 1}, own)); !errors.As(err, &broken) || !broken.Held {
 		t.Errorf("what is booked is not yet confirmed: %v", err)
 	}
+	if _, _, err := there.Resume(t.Context(), "sam", budget.Resume{Dataset: "d", Reason: "booked", Freeze: true}); err == nil {
+		t.Error("an account that is not there is frozen")
+	}
 	done, held, err := there.Resume(t.Context(), "sam", budget.Resume{Dataset: "d", Reason: "booked"})
+	if since := time.Since(done.Newest); since < 0 || since > time.Hour || !done.Newest.Before(booked) {
+		t.Errorf("the newest entry that is left is of %s, what was booked again of %s", done.Newest, booked)
+	}
 	if err != nil || !held || len(done.Lost) != 1 || done.Lost[0] != settled.Head {
 		t.Errorf("%+v, %t, %v, %v", done, held, err, errors.Unwrap(err))
 	}

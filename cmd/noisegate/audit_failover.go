@@ -103,6 +103,7 @@ func (c *auditForgetCommand) run(ctx context.Context, a *app) error {
 type auditResumeCommand struct {
 	Dataset string `arg:"" help:"A dataset that is held: an entry of its ledger is missing, or may be."`
 	Reason  string `required:"" help:"Why it may go on, for the ledger's journal."`
+	Freeze  bool   `help:"Freeze the dataset's account too, until limits, freezes and policies that are lost are set again."`
 	configFlag
 }
 
@@ -112,14 +113,19 @@ func (c *auditResumeCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer ledger.Close()
-	done, held, err := ledger.Resume(ctx, byOperator, budget.Resume{Dataset: c.Dataset, Reason: c.Reason})
+	done, held, err := ledger.Resume(ctx, byOperator, budget.Resume{Dataset: c.Dataset, Reason: c.Reason, Freeze: c.Freeze})
 	switch {
 	case err != nil:
 		return err
 	case !held:
 		fmt.Fprintf(a.Out, "%s is not held\n", c.Dataset)
 	default:
-		fmt.Fprintf(a.Out, "%s goes on; lost entries: %d\n", c.Dataset, len(done.Lost))
+		fmt.Fprintf(a.Out, "%s goes on; lost entries that gateways knew: %d\n", c.Dataset, len(done.Lost))
+		newest := "no entry is left"
+		if !done.Newest.IsZero() {
+			newest = "the newest entry that is left is of " + done.Newest.Format(time.RFC3339)
+		}
+		fmt.Fprintf(a.Out, "%s: set again policies, limits, freezes and keys that changed since\n", newest)
 	}
 	return nil
 }
