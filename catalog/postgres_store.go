@@ -100,7 +100,7 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 		if err := s.Enter(ctx, a.Policy.Dataset); err != nil {
 			return nil, false, err
 		}
-		if err := s.keepsProtection(ctx, Application{Policy: a.Policy, Schema: a.Schema}, current.policy()); err != nil {
+		if err := s.keepsProtection(ctx, Application{Policy: a.Policy, Schema: a.Schema}, current.public()); err != nil {
 			return nil, false, err
 		}
 		snapshot.Version = version + 1
@@ -133,8 +133,8 @@ func (s *Snapshot) protected() map[string]uint32 {
 }
 
 // keepsProtection refuses a policy that makes rows public which the chain says were protected: whoever has a steward's token
-// could read them, and set it back. What the policy in force (nil: none that can be read) has as public stays public.
-func (s *Store) keepsProtection(ctx context.Context, a Application, inForce *Policy) error {
+// could read them, and set it back. What the policy in force has as public (given by name) stays public.
+func (s *Store) keepsProtection(ctx context.Context, a Application, public []TableName) error {
 	ever, err := s.chain.EverProtected(ctx, a.Policy.Dataset)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *Store) keepsProtection(ctx context.Context, a Application, inForce *Pol
 	shown := a.Schema.showing(ever)
 	var problems []error
 	for _, t := range a.Policy.Tables {
-		if !t.Public || inForce.hasPublic(t.TableName) {
+		if !t.Public || slices.Contains(public, t.TableName) {
 			continue
 		}
 		was, protected := shown(t.TableName)
@@ -158,15 +158,6 @@ func (s *Store) keepsProtection(ctx context.Context, a Application, inForce *Pol
 			"make it public", "whoever owns the database can make a copy or a view of what may be public, under another name"+hint))
 	}
 	return errors.Join(inOrder(problems)...)
-}
-
-// hasPublic reports whether a policy (nil: none) lets a table be read by everybody.
-func (p *Policy) hasPublic(name TableName) bool {
-	if p == nil {
-		return false
-	}
-	t, ok := p.Table(name)
-	return ok && t.Public
 }
 
 // showing finds the table that was once protected (its names and OIDs are given) whose rows a table of a live schema shows: it has its name
@@ -258,7 +249,7 @@ func (s *Store) stored(ctx context.Context, dataset string) ([]Addition, error) 
 }
 
 // says is the name of the data's state and the tables with a privacy unit. Where this noisegate does not understand the
-// version, every table that it was checked against counts as one.
+// version, every table that it was checked against counts as one, but for those of which values or counts were read: they were public.
 func (r *storedPolicy) says() (dataVersion string, protected map[string]uint32, err error) {
 	pinned, err := decodeSchema(r.metadata)
 	if err != nil {
@@ -270,6 +261,9 @@ func (r *storedPolicy) says() (dataVersion string, protected map[string]uint32, 
 	}
 	p, problems := Parse(r.document)
 	if len(problems) > 0 {
+		for _, name := range pinned.read() {
+			delete(protected, name.String())
+		}
 		return "", protected, nil
 	}
 	for _, t := range p.Tables {
@@ -373,6 +367,37 @@ func (r *storedPolicy) policy() *Policy {
 		return nil
 	}
 	return p
+}
+
+// public are the tables that everybody may read: by the file, or, where this noisegate does not understand it, by what was read of them. No
+// entry of the chain, no public table.
+func (r *storedPolicy) public() (names []TableName) {
+	if r == nil || r.strange {
+		return nil
+	}
+	if p := r.policy(); p != nil {
+		for _, t := range p.Tables {
+			if t.Public {
+				names = append(names, t.TableName)
+			}
+		}
+		return names
+	}
+	pinned, err := decodeSchema(r.metadata)
+	if err != nil {
+		return nil
+	}
+	return pinned.read()
+}
+
+// read are the tables of which values or counts were read while a policy was checked: those that it had as public.
+func (s *Schema) read() (names []TableName) {
+	for _, t := range s.Tables {
+		if t.MostRows > 0 || slices.ContainsFunc(s.Domains, func(d DomainValues) bool { return d.From.Table == t.TableName }) {
+			names = append(names, t.TableName)
+		}
+	}
+	return names
 }
 
 // approves reports whether it holds the same policy, checked against the same schema, and tables that have not outgrown it.

@@ -81,3 +81,30 @@ func TestProtectedRowsStayProtected(t *testing.T) {
 		})
 	}
 }
+
+// A stored version that this noisegate does not understand protects the tables with a unit, and not those that were public: the file that
+// mends it has them as before.
+func TestUnreadableVersionsKeepWhatIsPublic(t *testing.T) {
+	p, control := small(t), pgtest.Control(t)
+	store := writing(pgtest.PoolOf(t, control.LedgerDSN))
+	if _, _, err := apply(t, p, store, smallPolicy); err != nil {
+		t.Fatal(err)
+	}
+	control.Exec(t, "SET session_replication_role = replica; UPDATE noisegate.policy SET document = document || 'of_long_ago: true'")
+	stored, err := store.stored(t.Context(), "small")
+	if err != nil || len(stored) != 1 {
+		t.Fatal(stored, err)
+	}
+	if _, regions := stored[0].Protected["regions"]; regions || len(stored[0].Protected) != 3 {
+		t.Errorf("protected: %v", stored[0].Protected)
+	}
+	store.chain.(*tables).protected.Store("regions", uint32(1)) // as an earlier one entered it
+	opened := strings.Replace(smallPolicy, "  more_visits: {unit: {column: person_id}}", "  more_visits: {public: true}", 1)
+	if _, _, err := apply(t, p, store, opened); fault.CodeOf(err) != fault.CodePolicyInvalid ||
+		!strings.Contains(err.Error(), "more_visits") || strings.Contains(err.Error(), `"regions"`) {
+		t.Errorf("opened: %v", err)
+	}
+	if _, changed, err := apply(t, p, store, smallPolicy+"  - {group: west, form: pure, epsilon: 1}\n"); err != nil || !changed {
+		t.Errorf("mended: %v, %v", changed, err)
+	}
+}

@@ -96,7 +96,7 @@ func (s *Store) Review(ctx context.Context, p *Policy, live *Schema) (*Review, e
 		return nil, errors.Join(problems...)
 	}
 	if s.chain != nil {
-		if err := s.keepsProtection(ctx, Application{Policy: p, Schema: live}, inForce); err != nil {
+		if err := s.keepsProtection(ctx, Application{Policy: p, Schema: live}, row.public()); err != nil {
 			return nil, err
 		}
 	}
