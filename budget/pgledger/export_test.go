@@ -15,6 +15,13 @@ func (p *Ledger) Age(by time.Duration) {
 	})
 }
 
+// Reads makes a process one that reads entries of a dataset, until it is told to end.
+func (p *Ledger) Reads(dataset string) (end func()) {
+	f := p.known.of(dataset)
+	f.mu.Lock()
+	return f.mu.Unlock
+}
+
 // Wait lets so much time pass since the process first looked at the server of the control database.
 func (p *Ledger) Wait(d time.Duration) {
 	p.attending.Lock()

@@ -18,33 +18,49 @@ import (
 // they write what they know over an edit.
 type known struct {
 	mu        sync.Mutex
-	byDataset map[string]*journal.Followed
+	byDataset map[string]*following
+}
+
+// following is what is known of one dataset. Its lock is held while entries are read: only that dataset waits.
+type following struct {
+	mu sync.Mutex
+	is *journal.Followed // nil: nothing is known
+}
+
+// of is what is known of a dataset.
+func (k *known) of(dataset string) *following {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byDataset == nil {
+		k.byDataset = map[string]*following{}
+	}
+	if k.byDataset[dataset] == nil {
+		k.byDataset[dataset] = &following{}
+	}
+	return k.byDataset[dataset]
 }
 
 // verified takes over a state that was verified, if it is newer.
 func (k *known) verified(s journal.Replayed) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if now := k.byDataset[s.Head.Dataset]; now != nil && now.State.Head.Seq >= s.Head.Seq {
-		return
+	f := k.of(s.Head.Dataset)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.is == nil || f.is.State.Head.Seq < s.Head.Seq {
+		f.is = journal.Follow(s.Clone())
 	}
-	if k.byDataset == nil {
-		k.byDataset = map[string]*journal.Followed{}
-	}
-	k.byDataset[s.Head.Dataset] = journal.Follow(s.Clone())
 }
 
 // wrote follows entries that are committed. Those that do not follow upon what is known are read when it is next looked.
 func (k *known) wrote(began budget.Head, lines []machine.Line) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	f := k.byDataset[began.Dataset]
-	if f == nil || f.State.Head != began {
+	f := k.of(began.Dataset)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.is == nil || f.is.State.Head != began {
 		return
 	}
 	for i := range lines {
-		if what := f.Add(lines[i].Entry); what != "" {
-			delete(k.byDataset, began.Dataset) // the next verification says what is wrong
+		if what := f.is.Add(lines[i].Entry); what != "" {
+			f.is = nil // the next verification says what is wrong
 			return
 		}
 	}
@@ -52,25 +68,26 @@ func (k *known) wrote(began budget.Head, lines []machine.Line) {
 
 // forget forgets a dataset of which entries are lost, until it is verified again.
 func (k *known) forget(dataset string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.byDataset, dataset)
+	f := k.of(dataset)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.is = nil
 }
 
 // agrees compares what a transaction loaded with what is known, once entries that others wrote are followed.
 func (p *Ledger) agrees(ctx context.Context, s *transaction) error {
-	p.known.mu.Lock()
-	defer p.known.mu.Unlock()
-	f := p.known.byDataset[s.dataset]
-	if f == nil {
+	f := p.known.of(s.dataset)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.is == nil {
 		return nil
 	}
-	if f.State.Head != s.head {
-		if err := p.catchUp(ctx, s, f); err != nil {
+	if f.is.State.Head != s.head {
+		if err := p.catchUp(ctx, s, f.is); err != nil {
 			return err
 		}
 	}
-	if what := f.Agrees(s.machine.Accounts, s.named()); what != "" {
+	if what := f.is.Agrees(s.machine.Accounts, s.named()); what != "" {
 		return p.stop(&journal.BrokenError{Dataset: s.dataset, What: what})
 	}
 	return nil

@@ -1,9 +1,11 @@
 package pgledger_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/journal"
@@ -79,5 +81,33 @@ func testEditsAreNotBelieved(t *testing.T, d *pgtest.ControlDatabase) {
 	d.Exec(t, superuser+"UPDATE noisegate.account SET used_epsilon = 1, reserved_epsilon = 0 WHERE name = 'ana'")
 	if err := spend(third); fault.CodeOf(err) != fault.CodeDataUnavailable {
 		t.Errorf("after others wrote: %v", err)
+	}
+}
+
+// While entries of one dataset are read, charges of another are admitted and settled.
+func testOneDatasetIsRead(t *testing.T, d *pgtest.ControlDatabase) {
+	l := open(t, d)
+	if err := l.VerifyAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Reads("another")()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		c := charge("c", mechanisms.Loss{Epsilon: 1}, account(budget.DatasetScope, "", 1000))
+		_, err := l.Reserve(ctx, c)
+		if err == nil {
+			err = l.Settle(ctx, c.ID, mechanisms.Loss{Epsilon: 1}, []byte("{}"))
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-ctx.Done():
+		t.Error("a charge waits for the entries of another dataset")
 	}
 }

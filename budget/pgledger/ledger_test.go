@@ -124,6 +124,7 @@ func TestPostgres(t *testing.T) {
 		"OlderPoliciesAreEnteredOnce":   testOlderPoliciesAreEnteredOnce,
 		"KeysAreInTheChain":             testKeysAreInTheChain,
 		"EditsAreNotBelieved":           testEditsAreNotBelieved,
+		"OneDatasetIsRead":              testOneDatasetIsRead,
 	} {
 		t.Run(name, func(t *testing.T) {
 			empty(t, d)
