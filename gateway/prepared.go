@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -26,6 +27,25 @@ type Copies interface {
 type serving struct {
 	mu       sync.Mutex
 	datasets map[string]served
+	told     map[string]bool // by what is not proven: the log has it
+}
+
+// mostTold bounds what is remembered to be in the log; it starts anew when it is full.
+const mostTold = 1000
+
+// first reports whether the log does not have yet that something is not proven.
+func (k *serving) first(unproven error) bool {
+	text := fmt.Sprint(errors.Unwrap(unproven))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.told[text] {
+		return false
+	}
+	if k.told == nil || len(k.told) >= mostTold {
+		k.told = map[string]bool{}
+	}
+	k.told[text] = true
+	return true
 }
 
 // served are the copies that serve in the place of a snapshot's tables.
@@ -81,8 +101,12 @@ func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.
 	if wanted && r.Plan == "" && len(r.MaxError) == 0 && live.NeedsData() {
 		for _, c := range copies {
 			plan, err := live.On(c.snapshot)
-			if fault.CodeOf(err) == fault.CodeUnverified {
-				s.log.InfoContext(ctx, "a question is not proven over a copy", "dataset", on.Dataset)
+			unproven := err
+			if err == nil {
+				unproven = plan.Unproven()
+			}
+			if fault.CodeOf(unproven) == fault.CodeUnverified && s.serving.first(unproven) {
+				s.log.InfoContext(ctx, "a question is not proven over a copy", "dataset", on.Dataset, "error", errors.Unwrap(unproven))
 			}
 			if err == nil && plan.NeedsData() && (only != nil || plan.ErrsNoMoreThan(live)) {
 				return plan, &c, nil

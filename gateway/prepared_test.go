@@ -266,3 +266,18 @@ func TestRequirePrepared(t *testing.T) {
 		})
 	}
 }
+
+// The log has once that something is not proven over a copy, however often it is asked; what is remembered of it is bounded.
+func TestNotProvenIsLoggedOnce(t *testing.T) {
+	var k serving
+	one := fault.Unverified(errors.New("a rule: a statement"))
+	if !k.first(one) || k.first(one) || !k.first(fault.Unverified(errors.New("another"))) {
+		t.Error("not once each")
+	}
+	for i := range 3 * mostTold {
+		k.first(fault.Unverified(errors.New(strings.Repeat("x", i))))
+	}
+	if len(k.told) > mostTold {
+		t.Errorf("%d are remembered", len(k.told))
+	}
+}

@@ -56,6 +56,9 @@ func EveryVersion(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
 // the same question: of one that reads the table itself, while this one reads a copy.
 func (p *Plan) ErrsNoMoreThan(other *Plan) bool { return p.made.ErrsNoMoreThan(other.made) }
 
+// Unproven says, for the log, why a layout by ranks of a prepared copy was not proven, and so not compared with the plan; nil: none.
+func (p *Plan) Unproven() error { return p.made.Unproven() }
+
 // On is the plan of the same question, under the same options, about another snapshot. Its errors are those of [Rewrite].
 func (p *Plan) On(snapshot *catalog.Snapshot) (*Plan, error) {
 	return Rewrite(p.text, snapshot, p.made.Options)

@@ -6,6 +6,7 @@ import (
 	"math/big"
 
 	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 )
@@ -79,7 +80,7 @@ func (p *Plan) shownFrom() int64 {
 // that one of its sets of ranks leaves; of those that err alike, the first, which reads fewer columns.
 func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan, error) {
 	var best *Plan
-	var why error
+	var why, unproven error
 	for _, set := range rankSets(q) {
 		o.set = set
 		p, err := layOut(q, snapshot, o, keysByOutputs)
@@ -88,14 +89,34 @@ func planOf(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Plan
 		}
 		if err != nil {
 			why = cmp.Or(why, err)
+			if fault.CodeOf(err) == fault.CodeUnverified {
+				unproven = cmp.Or(unproven, err)
+			}
 		} else if best == nil || p.ErrsNoMoreThan(best) && !best.ErrsNoMoreThan(p) {
 			best = p
 		}
 	}
 	if best != nil {
+		best.unproven = unproven
 		return best, nil
 	}
 	return nil, why
+}
+
+// Unproven says why a layout over a prepared copy was not proven and another was taken; nil: none was.
+func (p *Plan) Unproven() error {
+	if p.Several != nil {
+		for _, block := range p.Different() {
+			if err := block.Unproven(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if p.unproven == nil && p.sorted != nil {
+		return p.sorted.unproven
+	}
+	return p.unproven
 }
 
 // rankSets are the sets of ranks by which a query may be bounded; nil is none of them.

@@ -44,7 +44,8 @@ func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 //   - Keys that follow from the set's are as many as its groups, G. Others may be as many as rows.
 func ofSet(q *algebra.BoundQuery, set *catalog.RankSet, m int64, asked Bounds) (Bounding, error) {
 	groups, rows := smallest(m, asked.MaxGroups, q.Source.MaxGroups), smallest(m, asked.MaxRows, q.Source.MaxRows)
-	if asked.MaxGroups > q.Source.MaxGroups && q.Source.MaxGroups > 0 || asked.MaxRows > q.Source.MaxRows && q.Source.MaxRows > 0 {
+	if asked.MaxGroups > q.Source.MaxGroups && q.Source.MaxGroups > 0 || asked.MaxRows > q.Source.MaxRows && q.Source.MaxRows > 0 ||
+		q.CountsEveryUnit() { // without ranks each is counted once, and none is left out
 		return Bounding{}, fault.Internal(errLive)
 	}
 	scan := q.CopyOf()
