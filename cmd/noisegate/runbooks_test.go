@@ -112,7 +112,8 @@ func TestRunbooks(t *testing.T) {
 	before := map[string]func(){
 		"A backup, each night": func() { o.ask(t, "SELECT count(*) FROM people", http.StatusOK) },
 		"A gateway does not answer": func() {
-			o.shell(t, "kill -STOP $(cat serve.pid)")
+			o.shell(t, "kill -STOP $(cat serve.pid)\n"+ // it does not stand still at once
+				"for i in $(seq 600); do [ $(grep -L '^State:.T' /proc/$(cat serve.pid)/task/*/status | wc -l) = 0 ] && exit; sleep 0.1; done; exit 1")
 			client := http.Client{Timeout: time.Second}
 			if response, err := client.Get("http://" + o.address + "/healthz"); err == nil {
 				response.Body.Close()
