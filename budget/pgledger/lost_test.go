@@ -97,6 +97,9 @@ func testOlderLedgerWrittenOn(t *testing.T, d *pgtest.ControlDatabase) {
 	if err := here.Check(t.Context()); !errors.As(err, &broken) {
 		t.Errorf("the ledger is said to be well: %v", err)
 	}
+	if err := here.Attend(t.Context()); err != nil { // as a gateway does each second: others are told
+		t.Error(err)
+	}
 	if _, err := there.Reserve(t.Context(), charge("their own", mechanisms.Loss{Epsilon: 10}, own)); !errors.As(err, &broken) || !broken.Held {
 		t.Errorf("a gateway that saw nothing of it: %v", err)
 	}
