@@ -158,6 +158,7 @@ console-test: build $(NODE_MODULES) ## journeys through the console in Chromium,
 
 PEERS = opendp pipelinedp smartnoise tumult diffprivlib qrlew
 DRAWS ?= 300
+ENTRIES ?= 5000000
 
 peers: ## the same questions to Noisegate and to other programs, DRAWS (300) answers each: docs/comparison.md (installs them; needs Python 3.11, x86-64, Java for one)
 	@for peer in $(PEERS); do \
@@ -165,6 +166,9 @@ peers: ## the same questions to Noisegate and to other programs, DRAWS (300) ans
 		.cache/peers/$$peer/bin/pip install -q --disable-pip-version-check --require-hashes --no-deps -r integration/testdata/peers/$$peer.txt || exit 1; \
 	done
 	$(GO) test -count=1 -v -timeout 3h -run 'TestPeers$$|TestPeersLatency' ./integration -peers $(DRAWS)
+
+ledger: ## a ledger of ENTRIES (5000000) entries: verified, archived, and how long a start takes (hours on a busy machine)
+	$(GO) test -count=1 -v -run 'TestArchiveOfMany$$' -timeout 6h ./budget/pgledger -entries $(ENTRIES)
 
 bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)

@@ -219,6 +219,8 @@ const (
 	// A charge that was lost is booked again: see [Recharge].
 	EntryRecharge EntryKind = "recharge"
 	EntryResume   EntryKind = "resume" // the dataset goes on without entries that are lost: see [Resume]
+	// EntryArchive says that older entries were moved to a file; see journal.Archived.
+	EntryArchive EntryKind = "archive"
 )
 
 // Entry is one line of the append-only journal. Each dataset's entries are a chain: see journal.HashAfter.
@@ -239,7 +241,8 @@ type Entry struct {
 	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte.
 	MechanismText []byte // reservations: every release's parameters, and slots of plans that are paid for or drawn
 	// AccountText: of limits, refills and freezes, the account and its limit from here on; of resets whose failures, of imports which votes,
-	// of policies which version, of free reads how many, of keys which; of recharges the receipt, of resumes what is lost.
+	// of policies which version, of free reads how many, of keys which; of recharges the receipt, of resumes what is lost, of archives
+	// which file.
 	AccountText []byte
 	Hash        [32]byte
 

@@ -67,6 +67,10 @@ func (b *Auditor) Add(e budget.Entry) error {
 		what = b.recharged(e)
 	case budget.EntryResume:
 		what = b.resumed(e)
+	case budget.EntryArchive:
+		if _, ok := ArchiveOf(e); !ok {
+			what = notAnArchive
+		}
 	default:
 		what = "nobody knows its kind"
 	}
@@ -274,4 +278,5 @@ const (
 	notAnImport  = "it does not say which votes were imported"
 	notARecharge = "it does not say which receipt it is of"
 	notAResume   = "it does not say what is lost"
+	notAnArchive = "it does not say which entries were archived"
 )

@@ -103,18 +103,28 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 		}
 		s.move(e.AccountIDs, machine.SumOf(e.Loss), machine.Sums{})
 	case budget.EntryResume:
-		retires, ok := machine.ResumeOf(e)
-		if !ok {
-			return notAResume
-		}
-		for id, p := range s.Plans {
-			if retires {
-				p.Drawn = len(p.Slots.Epsilon)
-				s.Plans[id] = p
-			}
+		return s.resumed(e)
+	case budget.EntryArchive:
+		if _, ok := ArchiveOf(e); !ok {
+			return notAnArchive
 		}
 	default:
 		return "nobody knows its kind"
+	}
+	return ""
+}
+
+// resumed draws out the plans from before a resume.
+func (s *Replayed) resumed(e budget.Entry) (what string) {
+	retires, ok := machine.ResumeOf(e)
+	if !ok {
+		return notAResume
+	}
+	for id, p := range s.Plans {
+		if retires {
+			p.Drawn = len(p.Slots.Epsilon)
+			s.Plans[id] = p
+		}
 	}
 	return ""
 }

@@ -45,6 +45,7 @@ func testBeforeTheChain(t *testing.T, d *pgtest.ControlDatabase) {
 	run("../../migrations/010_*.sql", 1)
 	run("../../migrations/013_*.sql", 1)
 	run("../../migrations/01[89]_*.sql", 2)
+	run("../../migrations/020_*.sql", 1)
 
 	l := open(t, d)
 	verified := func() budget.Verified {

@@ -64,7 +64,7 @@ func empty(t testing.TB, d *pgtest.ControlDatabase) {
 	t.Helper()
 	d.Exec(t, `SET session_replication_role = replica;
 		TRUNCATE noisegate.account, noisegate.charge, noisegate.request_key, noisegate.entry, noisegate.plan, noisegate.chain, noisegate.policy,
-			noisegate.gateway, noisegate.lost RESTART IDENTITY CASCADE`)
+			noisegate.gateway, noisegate.lost, noisegate.archive RESTART IDENTITY CASCADE`)
 }
 
 func TestPostgres(t *testing.T) {
@@ -102,6 +102,10 @@ func TestPostgres(t *testing.T) {
 		"A70_F12_OlderLedger":           testOlderLedger,
 		"VerificationIsFast":            testVerificationIsFast,
 		"F13_StartFromACheckpoint":      testCheckpoint,
+		"Archive":                       testArchive,
+		"F13_ArchiveAttacked":           testArchiveAttacked,
+		"F12_ArchiveAndGateways":        testArchiveAndGateways,
+		"ArchiveAndReceipts":            testArchiveAndReceipts,
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
 		"F04_AnswerLost":                testAnswerLost,

@@ -79,6 +79,16 @@ var (
 	sqlHashOf string
 	//go:embed sql/compare_sums.sql
 	sqlCompareSums string
+	//go:embed sql/archive.sql
+	sqlArchive string
+	//go:embed sql/kept_charges.sql
+	sqlKeptCharges string
+	//go:embed sql/kept_entries.sql
+	sqlKeptEntries string
+	//go:embed sql/remove_archived.sql
+	sqlRemoveArchived string
+	//go:embed sql/behind.sql
+	sqlBehind string
 	//go:embed sql/safety.sql
 	sqlSafety string
 )

@@ -210,13 +210,26 @@ func verify(ctx context.Context, tx pgx.Tx, from budget.Head, further *journal.R
 	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on; SET LOCAL enable_seqscan = on"); err != nil {
 		return budget.Verified{}, err
 	}
+	whole := from.Seq == 0
+	base, err := newestArchive(ctx, tx, from.Dataset)
+	if err != nil {
+		return budget.Verified{}, err
+	}
+	if base != nil && from.Seq < base.Seq { // what is older is in files, and goes on from there
+		whole, from = true, base.Head()
+		if further != nil {
+			*further = base.state.Clone()
+		}
+	} else if !whole {
+		base = nil // the chain was followed beyond its entry
+	}
 	chain := journal.NewChain(from)
 	if from.Seq > 0 {
 		if err := verifyFrom(ctx, tx, from); err != nil {
 			return chain.Verified, err
 		}
 	}
-	if err := follow(ctx, tx, chain, further); err != nil {
+	if err := follow(ctx, tx, chain, further, base); err != nil {
 		return chain.Verified, err
 	}
 	head, _, err := readHead(ctx, tx, budget.Head{Dataset: from.Dataset})
@@ -227,8 +240,12 @@ func verify(ctx context.Context, tx pgx.Tx, from budget.Head, further *journal.R
 		return chain.Verified, err
 	}
 	broken := &journal.BrokenError{Dataset: from.Dataset}
-	if from.Seq == 0 {
-		switch err := tx.QueryRow(ctx, sqlCompareSums, from.Dataset).Scan(&broken.Seq, &broken.What); {
+	if whole {
+		if err := base.compareKept(ctx, tx); err != nil {
+			return chain.Verified, err
+		}
+		seq, until := base.end()
+		switch err := tx.QueryRow(ctx, sqlCompareSums, from.Dataset, seq, until).Scan(&broken.Seq, &broken.What); {
 		case err == nil:
 			return chain.Verified, broken
 		case !errors.Is(err, pgx.ErrNoRows):
@@ -246,12 +263,13 @@ func verify(ctx context.Context, tx pgx.Tx, from budget.Head, further *journal.R
 }
 
 // follow reads the entries after a chain's head.
-func follow(ctx context.Context, tx pgx.Tx, chain *journal.Chain, further *journal.Replayed) error {
+func follow(ctx context.Context, tx pgx.Tx, chain *journal.Chain, further *journal.Replayed, base *archive) error {
 	rows, err := tx.Query(ctx, sqlChain, chain.Head.Dataset, chain.Head.Seq)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+	said := base == nil
 	for rows.Next() {
 		e, err := scanChained(rows)
 		if err != nil {
@@ -260,6 +278,7 @@ func follow(ctx context.Context, tx pgx.Tx, chain *journal.Chain, further *journ
 		if err := chain.Add(e); err != nil {
 			return err
 		}
+		said = said || base.said(e)
 		if further == nil {
 			continue
 		}
@@ -267,7 +286,13 @@ func follow(ctx context.Context, tx pgx.Tx, chain *journal.Chain, further *journ
 			return &journal.BrokenError{Dataset: e.Dataset, Seq: e.Seq, What: what}
 		}
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if !said {
+		return &journal.BrokenError{Dataset: base.Dataset, Seq: base.Seq, What: "no entry says that what came before it was archived"}
+	}
+	return nil
 }
 
 // verifyFrom makes sure that the ledger still has the entry that a head was taken from.
@@ -276,7 +301,8 @@ func verifyFrom(ctx context.Context, tx pgx.Tx, from budget.Head) error {
 	err := tx.QueryRow(ctx, sqlHashOf, from.Dataset, from.Seq).Scan(&hash)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return &journal.BrokenError{Dataset: from.Dataset, Seq: from.Seq, What: "it is missing: the ledger is older than it was"}
+		return &journal.BrokenError{Dataset: from.Dataset, Seq: from.Seq,
+			What: "it is missing: the ledger is older than it was, or it was archived"}
 	case err != nil:
 		return err
 	case string(hash) != string(from.Hash[:]):

@@ -26,6 +26,7 @@ const (
 type auditCommands struct {
 	Verify    auditVerifyCommand    `cmd:"" help:"Check the ledger's hash chain, and receipts against it: of a running gateway, or offline, of a file that export wrote."`
 	Export    auditExportCommand    `cmd:"" help:"Write the ledger's whole journal, a line of JSON for each entry, oldest first (stewards)."`
+	Archive   auditArchiveCommand   `cmd:"" help:"Move the oldest entries of a dataset's journal to a signed file, as far as nothing but audits needs them."`
 	Tail      auditTailCommand      `cmd:"" help:"Show the newest entries of the ledger's journal (stewards)."`
 	Refusals  auditRefusalsCommand  `cmd:"" help:"Show how often each analyst was refused, by code, since the gateway started (stewards)."`
 	Gateways  auditGatewaysCommands `cmd:"" help:"Who writes to the ledger: after a failover of the control database each is waited for."`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
@@ -23,6 +24,7 @@ type auditVerifyCommand struct {
 	Receipts    []string `type:"path" placeholder:"FILE" help:"Files with receipts, as answers carry them in Noisegate-Receipt: JSON, one after another."`
 	PublicKey   string   `type:"path" placeholder:"FILE" help:"The public key of the gateway's receipts, as PEM (openssl pkey -in KEY -pubout)."`
 	StewardKeys string   `type:"path" placeholder:"FILE" help:"The public keys of the stewards who may sign refills, as PEM; without it signatures of refills are only counted."`
+	Archive     []string `type:"path" placeholder:"FILE" help:"Files that audit archive wrote, all of them; without them what was archived is not looked at."`
 	gatewayFlags
 }
 
@@ -36,6 +38,7 @@ type verifiedChain struct {
 	Unsigned  int    `json:"unsigned"`  // refills without
 	Seq       int64  `json:"seq"`       // of the newest entry
 	Hash      string `json:"hash"`
+	Archived  int64  `json:"archived,omitempty"` // entries up to this one are in files that were not given
 	Broken    string `json:"broken,omitempty"`
 }
 
@@ -55,6 +58,10 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	files, err := c.archives()
+	if err != nil {
+		return err
+	}
 	j, err := c.journal(ctx, a)
 	if err != nil {
 		return err
@@ -62,7 +69,7 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	var found []verifiedChain
 	broken := 0
 	for _, dataset := range j.datasets(receipts) {
-		chain := j.verify(dataset, receipts, stewards)
+		chain := j.verify(dataset, files[dataset], receipts, stewards)
 		if found = append(found, chain); chain.Broken != "" {
 			broken++
 		}
@@ -83,6 +90,9 @@ func showChains(a *app, found []verifiedChain, stewards journal.StewardKeys) {
 		fmt.Fprintf(a.Out, "%s: %d entries up to %d, head %s", chain.Dataset, chain.Entries, chain.Seq, chain.Hash)
 		if chain.Unchained > 0 {
 			fmt.Fprintf(a.Out, "; %d are older than the chain", chain.Unchained)
+		}
+		if chain.Archived > 0 {
+			fmt.Fprintf(a.Out, "; those up to %d are archived: --archive looks at them, and at the rules that the others kept", chain.Archived)
 		}
 		if chain.Receipts > 0 {
 			fmt.Fprintf(a.Out, "; %d receipts hold", chain.Receipts)
@@ -137,13 +147,40 @@ func (c *auditVerifyCommand) stewards() (journal.StewardKeys, error) {
 	return keys, nil
 }
 
-// receipts reads the receipts and refuses those that the key did not sign: whoever made them, it was not this gateway.
-func (c *auditVerifyCommand) receipts() ([]journal.Receipt, error) {
-	if len(c.Receipts) == 0 {
+// archivedFile is a file of entries, and what it takes to believe it.
+type archivedFile struct {
+	path  string
+	key   ed25519.PublicKey
+	after budget.Head
+}
+
+// archives finds out whose files there are, in the order of their entries.
+func (c *auditVerifyCommand) archives() (map[string][]archivedFile, error) {
+	if len(c.Archive) == 0 {
 		return nil, nil
 	}
+	key, err := c.publicKey("--archive")
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]archivedFile{}
+	for _, path := range c.Archive {
+		after, err := journal.ReadArchiveHeader(path)
+		if err != nil {
+			return nil, usage(err)
+		}
+		files[after.Dataset] = append(files[after.Dataset], archivedFile{path, key, after})
+	}
+	for _, of := range files {
+		slices.SortFunc(of, func(a, b archivedFile) int { return cmp.Compare(a.after.Seq, b.after.Seq) })
+	}
+	return files, nil
+}
+
+// publicKey reads the key that a flag needs.
+func (c *auditVerifyCommand) publicKey(flag string) (ed25519.PublicKey, error) {
 	if c.PublicKey == "" {
-		return nil, usage(errors.New("--receipts needs --public-key"))
+		return nil, usage(errors.New(flag + " needs --public-key"))
 	}
 	text, err := os.ReadFile(c.PublicKey)
 	if err != nil {
@@ -152,6 +189,18 @@ func (c *auditVerifyCommand) receipts() ([]journal.Receipt, error) {
 	key, err := journal.ParsePublicKey(text)
 	if err != nil {
 		return nil, usage(err)
+	}
+	return key, nil
+}
+
+// receipts reads the receipts and refuses those that the key did not sign: whoever made them, it was not this gateway.
+func (c *auditVerifyCommand) receipts() ([]journal.Receipt, error) {
+	if len(c.Receipts) == 0 {
+		return nil, nil
+	}
+	key, err := c.publicKey("--receipts")
+	if err != nil {
+		return nil, err
 	}
 	var all []journal.Receipt
 	for _, name := range c.Receipts {
@@ -202,24 +251,43 @@ func (j *ledgerExport) datasets(receipts []journal.Receipt) []string {
 
 // verify compares a dataset's entries with each other, with the rules of budgets, with the signatures of stewards, with
 // the head of their chain, and with receipts.
-func (j *ledgerExport) verify(dataset string, receipts []journal.Receipt, stewards journal.StewardKeys) verifiedChain {
+func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []journal.Receipt,
+	stewards journal.StewardKeys) verifiedChain {
 	chain, auditor := journal.NewChain(budget.Head{Dataset: dataset}), journal.NewAuditor(dataset, stewards)
 	hashes, answers, opaque := map[int64][32]byte{}, map[budget.ReservationID]string{}, map[string]string{}
+	base := j.archivedTo(dataset)
+	judged := base.Seq == 0 || len(files) > 0 // else nobody knows the accounts that the rest was charged to
+	if !judged {
+		chain = journal.NewChain(base)
+	}
+	add := func(e budget.Entry, receipt string) error {
+		if err := chain.Add(e); err != nil {
+			return err
+		}
+		if hashes[e.Seq] = e.Hash; e.Kind == budget.EntrySettle {
+			answers[e.Reservation], opaque[receipt] = hex.EncodeToString(e.Digest), string(e.Reservation)
+		}
+		if !judged {
+			return nil
+		}
+		return auditor.Add(e)
+	}
 	var err error
+	for _, file := range files {
+		if err == nil {
+			err = file.read(&chain.Head, add)
+		}
+	}
+	if err == nil && judged && chain.Head != base && base.Seq > 0 {
+		err = fmt.Errorf("the files end with entry %d, and entries up to %d are archived", chain.Head.Seq, base.Seq)
+	}
 	for _, shown := range j.entries {
 		if shown.Dataset != dataset || err != nil {
 			continue
 		}
 		var e budget.Entry
 		if e, err = entryOf(shown); err == nil {
-			err = chain.Add(e)
-		}
-		if err == nil {
-			err = auditor.Add(e)
-		}
-		hashes[e.Seq] = e.Hash
-		if e.Kind == budget.EntrySettle {
-			answers[e.Reservation], opaque[shown.ReceiptHead] = shown.Digest, shown.ReleaseID
+			err = add(e, shown.ReceiptHead)
 		}
 	}
 	if i := slices.IndexFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == dataset }); err == nil && i >= 0 {
@@ -228,30 +296,16 @@ func (j *ledgerExport) verify(dataset string, receipts []journal.Receipt, stewar
 			err = chain.EndsAt(head)
 		}
 	}
-	if err == nil && j.stored {
+	if err == nil && judged && j.stored {
 		err = j.verifyPolicies(dataset, auditor)
 	}
 	found := verifiedChain{Dataset: dataset, Entries: chain.Entries, Unchained: chain.Unchained, Seq: chain.Head.Seq,
 		Signed: auditor.Signed, Unsigned: auditor.Unsigned, Hash: hex.EncodeToString(chain.Head.Hash[:])}
-	for _, r := range receipts {
-		if r.Dataset != dataset || err != nil {
-			continue
-		}
-		settled, named := opaque[hex.EncodeToString(r.Head.Hash[:])]
-		switch hash, ok := hashes[r.Head.Seq]; {
-		case r.Head.Seq == 0 && r.Reservation != "" && (!named || settled != string(r.Reservation)):
-			err = fmt.Errorf("the receipt of release %s names a settlement that is not there: the ledger is older than the receipt, or "+
-				"another one", r.Reservation)
-		case !ok && r.Head.Seq != 0:
-			err = fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt",
-				r.Reservation, r.Head.Seq)
-		case r.Head.Seq != 0 && hash != r.Head.Hash:
-			err = fmt.Errorf("the receipt of release %s names another entry %d", r.Reservation, r.Head.Seq)
-		case r.Reservation != "" && answers[r.Reservation] != hex.EncodeToString(r.Answer[:]): // it names none where nothing was charged
-			err = fmt.Errorf("the ledger has another answer for release %s than its receipt", r.Reservation)
-		default:
-			found.Receipts++
-		}
+	if !judged {
+		found.Archived = base.Seq
+	}
+	if err == nil {
+		found.Receipts, err = receipted{hashes, answers, opaque}.hold(dataset, receipts)
 	}
 	if err != nil {
 		found.Broken = err.Error()
@@ -276,6 +330,71 @@ func (j *ledgerExport) verifyPolicies(dataset string, auditor *journal.Auditor) 
 		stored = append(stored, row)
 	}
 	return auditor.Policies(stored)
+}
+
+// receipted is what receipts are held against: hashes of entries by number, digests of answers and releases by what receipts show of them.
+type receipted struct {
+	hashes  map[int64][32]byte
+	answers map[budget.ReservationID]string
+	opaque  map[string]string
+}
+
+// hold says how many receipts of a dataset hold, and why one does not.
+func (a receipted) hold(dataset string, receipts []journal.Receipt) (held int, err error) {
+	for _, r := range receipts {
+		if r.Dataset != dataset {
+			continue
+		}
+		settled, named := a.opaque[hex.EncodeToString(r.Head.Hash[:])]
+		switch hash, ok := a.hashes[r.Head.Seq]; {
+		case r.Head.Seq == 0 && r.Reservation != "" && (!named || settled != string(r.Reservation)):
+			return held, fmt.Errorf("the receipt of release %s names a settlement that is not there: the ledger is older than the receipt, or "+
+				"another one", r.Reservation)
+		case !ok && r.Head.Seq != 0:
+			return held, fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt",
+				r.Reservation, r.Head.Seq)
+		case r.Head.Seq != 0 && hash != r.Head.Hash:
+			return held, fmt.Errorf("the receipt of release %s names another entry %d", r.Reservation, r.Head.Seq)
+		case r.Reservation != "" && a.answers[r.Reservation] != hex.EncodeToString(r.Answer[:]): // it names none where nothing was charged
+			return held, fmt.Errorf("the ledger has another answer for release %s than its receipt", r.Reservation)
+		default:
+			held++
+		}
+	}
+	return held, nil
+}
+
+// archivedTo is the entry that a dataset's chain goes on from; zero where nothing was archived. The chain itself says so.
+func (j *ledgerExport) archivedTo(dataset string) (base budget.Head) {
+	first := int64(0)
+	for _, shown := range j.entries {
+		if shown.Dataset != dataset {
+			continue
+		}
+		if first == 0 {
+			first = shown.Seq
+		}
+		e, err := entryOf(shown)
+		if archived, ok := journal.ArchiveOf(e); err == nil && ok && archived.Seq < first {
+			base = archived.Head()
+		}
+	}
+	return base
+}
+
+// read hands on the entries of a file that follows a head.
+func (f archivedFile) read(head *budget.Head, add func(budget.Entry, string) error) error {
+	if f.after != *head {
+		return fmt.Errorf("%s follows entry %d, and the file before it ends with %d", f.path, f.after.Seq, head.Seq)
+	}
+	_, _, err := journal.ReadArchive(f.path, f.key, func(_ budget.Head, e budget.Entry, receipt *journal.Digest) error {
+		shown := ""
+		if receipt != nil {
+			shown = hex.EncodeToString(receipt[:])
+		}
+		return add(e, shown)
+	})
+	return err
 }
 
 // entryOf reads an entry as its hash covers it.

@@ -221,7 +221,8 @@ func ReadTexts(e *budget.Entry) error {
 		e.Account = importAccount(i)
 		return nil
 	}
-	others := []budget.EntryKind{budget.EntryPolicy, budget.EntryFree, budget.EntryKeys, budget.EntryRecharge, budget.EntryResume}
+	others := []budget.EntryKind{budget.EntryPolicy, budget.EntryFree, budget.EntryKeys, budget.EntryRecharge, budget.EntryResume,
+		budget.EntryArchive}
 	if e.AccountText == nil || slices.Contains(others, e.Kind) {
 		return nil
 	}

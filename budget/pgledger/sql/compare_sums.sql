@@ -1,13 +1,13 @@
 -- What a dataset's charges and accounts say that its entries do not explain: the first entry that is to blame, or 0 where none is, and what is wrong.
 --
--- $1 dataset
+-- $1 dataset  $2 the last archived entry, or 0  $3 its time, or -infinity: charges that were opened later have all their entries
 WITH newest AS ( -- what each charge counts as
 	SELECT DISTINCT ON (charge_id) seq, at, kind, charge_id, analyst, account_ids, epsilon, unbounded, rho, delta, tail, shared, digest, hash IS NOT NULL AS chained
 	FROM noisegate.entry
-	WHERE dataset = $1 AND charge_id IS NOT NULL
+	WHERE dataset = $1 AND seq > $2 AND charge_id IS NOT NULL
 	ORDER BY charge_id, seq DESC
 ), opened AS NOT MATERIALIZED (
-	SELECT charge_id, seq, at, digest, hash IS NOT NULL AS chained, mechanisms FROM noisegate.entry WHERE dataset = $1 AND kind = 'reserve'
+	SELECT charge_id, seq, at, digest, hash IS NOT NULL AS chained, mechanisms FROM noisegate.entry WHERE dataset = $1 AND seq > $2 AND kind = 'reserve'
 ), planned AS ( -- budget.releaseRecord
 	SELECT charge_id, seq, mechanisms->'registers' AS slots, mechanisms->'draws' AS draws FROM opened WHERE json_typeof(mechanisms) = 'object'
 ), retired AS ( -- plans from before it are drawn out
@@ -27,11 +27,11 @@ WITH newest AS ( -- what each charge counts as
 	SELECT DISTINCT ON (account_ids[1]) seq, account_ids[1] AS id, account::jsonb AS account,
 		min(at) OVER (PARTITION BY account_ids[1]) AS first, bool_and(hash IS NOT NULL) OVER (PARTITION BY account_ids[1]) AS chained
 	FROM noisegate.entry
-	WHERE dataset = $1 AND account IS NOT NULL AND kind NOT IN ('reset', 'import', 'policy', 'free', 'keys', 'recharge', 'resume')
+	WHERE dataset = $1 AND account IS NOT NULL AND kind NOT IN ('reset', 'import', 'policy', 'free', 'keys', 'recharge', 'resume', 'archive')
 	ORDER BY account_ids[1], seq DESC
 ), found AS (
 SELECT coalesce(n.seq, 0) AS seq, 'its charge is not as it says' AS what
-FROM newest n FULL JOIN (SELECT * FROM noisegate.charge WHERE dataset = $1) c USING (charge_id)
+FROM newest n FULL JOIN (SELECT * FROM noisegate.charge WHERE dataset = $1 AND opened_at > $3::timestamptz) c USING (charge_id)
 WHERE n.charge_id IS NULL OR c.charge_id IS NULL
 	OR (c.state, c.analyst, c.epsilon, c.unbounded, c.rho, c.delta, c.tail, c.shared, c.account_ids) IS DISTINCT FROM
 		(CASE n.kind WHEN 'reserve' THEN 'open' WHEN 'settle' THEN 'settled' WHEN 'void' THEN 'voided' ELSE 'expired' END,
@@ -44,7 +44,9 @@ FROM opened o JOIN noisegate.charge c USING (charge_id)
 WHERE o.chained AND (o.digest <> sha256(c.fingerprint || convert_to(c.request::text, 'UTF8')) OR c.opened_at <> o.at)
 UNION ALL
 SELECT seq, 'its question was not asked so often before'
-FROM (SELECT o.seq, o.chained, c.attempt, row_number() OVER (PARTITION BY c.fingerprint, c.analyst ORDER BY o.seq) AS nth
+FROM (SELECT o.seq, o.chained, c.attempt, row_number() OVER (PARTITION BY c.fingerprint, c.analyst ORDER BY o.seq)
+		+ CASE WHEN $2 > 0 THEN (SELECT count(*) FROM noisegate.charge a
+			WHERE a.fingerprint = c.fingerprint AND a.analyst = c.analyst AND a.dataset = $1 AND a.opened_at <= $3::timestamptz) ELSE 0 END AS nth
 	FROM opened o JOIN noisegate.charge c USING (charge_id)) n
 WHERE chained AND attempt <> nth
 UNION ALL
@@ -55,7 +57,7 @@ FULL JOIN (SELECT p.* FROM noisegate.plan p JOIN noisegate.charge c ON c.charge_
 LEFT JOIN (SELECT draws->>'plan' AS plan_id, sum((draws->>'count')::bigint) AS slots FROM planned WHERE draws IS NOT NULL GROUP BY 1) d
 	ON d.plan_id = p.plan_id
 CROSS JOIN retired
-WHERE (to_json(p.epsilon)::text, to_json(p.rho)::text, p.next_slot) IS DISTINCT FROM
+WHERE $2 = 0 AND (to_json(p.epsilon)::text, to_json(p.rho)::text, p.next_slot) IS DISTINCT FROM
 	(r.slots->>'epsilon_pico', r.slots->>'rho_pico', CASE WHEN r.seq < retired.seq THEN json_array_length(r.slots->'epsilon_pico') ELSE coalesce(d.slots, 0) END)
 UNION ALL
 SELECT e.seq, 'its time is not the dataset''s'
@@ -64,14 +66,14 @@ WHERE c.dataset = $1 AND c.at <> e.at
 UNION ALL
 SELECT 0, 'an account''s sums are not those of its charges'
 FROM noisegate.account a LEFT JOIN used u ON u.id = a.account_id
-WHERE a.dataset = $1 AND (a.used_epsilon, a.used_unbounded, a.used_rho, a.used_delta, a.used_tail,
+WHERE $2 = 0 AND a.dataset = $1 AND (a.used_epsilon, a.used_unbounded, a.used_rho, a.used_delta, a.used_tail,
 		a.reserved_epsilon, a.reserved_unbounded, a.reserved_rho, a.reserved_delta, a.reserved_tail) IS DISTINCT FROM
 	(coalesce(u.epsilon, 0), coalesce(u.unbounded, 0), coalesce(u.rho, 0), coalesce(u.delta, 0), coalesce(u.tail, 0),
 		coalesce(u.open_epsilon, 0), coalesce(u.open_unbounded, 0), coalesce(u.open_rho, 0), coalesce(u.open_delta, 0), coalesce(u.open_tail, 0))
 UNION ALL
 SELECT coalesce(d.seq, 0), 'its account is not as it says'
 FROM defined d FULL JOIN (SELECT * FROM noisegate.account WHERE dataset = $1) a ON a.account_id = d.id
-WHERE a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first OR d.chained AND a.opened_at <> d.first -- when tranches open
+WHERE $2 = 0 AND (a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first OR d.chained AND a.opened_at <> d.first -- when tranches open
 	OR a.policy_version <> (account->>'policy_version')::bigint
 	OR (a.scope::text, a.name, a.origin, a.form, a.epsilon_cap, a.rho_cap, a.delta_cap, a.total_delta,
 		a.query_epsilon_cap, a.query_rho_cap, a.replay_only, a.tranche_every, a.tranche_epsilon, a.tranche_rho,
@@ -82,7 +84,7 @@ WHERE a.account_id IS NULL OR d.id IS NULL OR a.opened_at < d.first OR d.chained
 		coalesce((account->>'tranche_every_us')::bigint, 0), coalesce((account->>'tranche_epsilon_pico')::bigint, 0),
 		coalesce((account->>'tranche_rho_pico')::bigint, 0), coalesce((account->>'rate_per_us')::bigint, 0),
 		coalesce((account->>'rate_epsilon_pico')::bigint, 0), coalesce((account->>'rate_rho_pico')::bigint, 0),
-		coalesce((account->>'frozen')::boolean, false), coalesce((account->>'refills')::bigint, 0))
+		coalesce((account->>'frozen')::boolean, false), coalesce((account->>'refills')::bigint, 0)))
 UNION ALL
 SELECT d.seq, 'its account''s ceiling is neither its cap nor what was used then'
 FROM defined d JOIN noisegate.account a ON a.account_id = d.id
@@ -97,7 +99,7 @@ CROSS JOIN LATERAL (
 		WHERE e.dataset = $1 AND e.charge_id IS NOT NULL AND d.id = ANY (e.account_ids) AND e.seq < d.seq
 		ORDER BY charge_id, seq DESC) c
 ) u
-WHERE (a.epsilon_ceiling, a.rho_ceiling, a.delta_ceiling) <> (a.epsilon_cap, a.rho_cap, a.delta_cap)
+WHERE $2 = 0 AND (a.epsilon_ceiling, a.rho_ceiling, a.delta_ceiling) <> (a.epsilon_cap, a.rho_cap, a.delta_cap)
 	AND (u.delta + least(u.tail, u.tails) <= a.delta_cap AND (u.unbounded = 0 AND u.epsilon <= a.epsilon_cap AND u.tail <= u.tails OR u.rho <= a.rho_cap)
 		OR (a.epsilon_ceiling, a.rho_ceiling, a.delta_ceiling) <>
 			(greatest(a.epsilon_cap, u.epsilon), greatest(a.rho_cap, u.rho), greatest(a.delta_cap, u.delta + least(u.tail, u.tails))))

@@ -8,9 +8,10 @@ SELECT current_setting('fsync') = 'on' AS fsync,
 	has_table_privilege('noisegate.charge', 'DELETE') OR has_table_privilege('noisegate.charge', 'TRUNCATE')
 		OR has_table_privilege('noisegate.account', 'DELETE') OR has_table_privilege('noisegate.account', 'TRUNCATE')
 		OR has_table_privilege('noisegate.plan', 'DELETE') OR has_table_privilege('noisegate.plan', 'TRUNCATE')
+		OR has_table_privilege('noisegate.archive', 'INSERT') OR has_table_privilege('noisegate.archive', 'DELETE')
 		OR has_table_privilege('noisegate.chain', 'DELETE') OR has_table_privilege('noisegate.chain', 'TRUNCATE') AS deletes,
 	current_setting('session_replication_role') <> 'origin' OR EXISTS (
-		SELECT FROM (VALUES ('entry', 'append_only'), ('entry', 'append_only_truncate'),
+		SELECT FROM (VALUES ('entry', 'append_only'), ('entry', 'append_only_truncate'), ('archive', 'kept'), ('archive', 'kept_truncate'),
 			('charge', 'transition'), ('charge', 'kept'), ('charge', 'kept_truncate'),
 			('plan', 'forward'), ('plan', 'kept'), ('plan', 'kept_truncate'),
 			('chain', 'forward'), ('chain', 'kept'), ('chain', 'kept_truncate')) AS needed (relation, name)
