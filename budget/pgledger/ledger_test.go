@@ -150,8 +150,8 @@ func TestPostgres(t *testing.T) {
 // timed lets time pass by making what the ledger remembers older, which a superuser can.
 func timed(t *testing.T, d *pgtest.ControlDatabase) budgettest.Timed {
 	shift := func(table, column string, by time.Duration) {
-		d.Exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE noisegate.%s SET %s = %[2]s + interval '%d ms'", table,
-			column, by.Milliseconds()))
+		d.Exec(t, fmt.Sprintf("SET session_replication_role = replica; UPDATE noisegate.%s SET %s = %[2]s + make_interval(secs => %f)", table,
+			column, by.Seconds()))
 	}
 	l := open(t, d)
 	return budgettest.Timed{
