@@ -19,16 +19,8 @@ import (
 // checkpointsAt is a file of checkpoints, and its key.
 func checkpointsAt(t *testing.T) (*journal.Checkpoints, string) {
 	t.Helper()
-	key, err := journal.NewKeyText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := journal.NewSigner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "verified")
-	return journal.NewCheckpoints(path, signer), path
+	return journal.NewCheckpoints(path, newSigner(t)), path
 }
 
 // A start goes on from a checkpoint: it finds what was done to accounts, open charges, plans and the end of the chain,
