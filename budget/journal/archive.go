@@ -135,7 +135,8 @@ type ArchiveWriter struct {
 // NewArchiveWriter begins a file of the entries that follow a head; the empty one stands for the beginning.
 func NewArchiveWriter(path string, after budget.Head, signer *Signer) (*ArchiveWriter, error) {
 	if _, err := os.Lstat(path); err == nil {
-		return nil, fmt.Errorf("budget: %s is there already", path)
+		return nil, fmt.Errorf("budget: %s is there already; nothing was removed now, but by an earlier run perhaps: keep the file, and see "+
+			"how far entries are archived (noisegate audit verify --archive FILE)", path)
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), ".archive-")
 	if err != nil {
