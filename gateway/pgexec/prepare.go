@@ -133,7 +133,7 @@ func (c PrepareConfig) Prepare(ctx context.Context, on *catalog.Snapshot, t *cat
 	made := on.CopyOf(t, *version)
 	_, _ = conn.Exec(ctx, "VACUUM "+pgx.Identifier{made.Schema, made.Name}.Sanitize())
 	dropped, err := dropVersions(ctx, conn, on.Dataset, version.Table, version.Number-1) // but it and the one before
-	if r.as == anew || dropped {                                                         // else no unit has left any copy
+	if r.as == anew && !r.first || dropped {                                             // else no unit has left any copy
 		err = errors.Join(err, forget(ctx, conn))
 	}
 	if err != nil {
@@ -231,8 +231,9 @@ type run struct {
 	full   bool // no rows are appended
 	begins func(step string)
 
-	as   outcome
-	made catalog.Version // and what it is in
+	as    outcome
+	made  catalog.Version // and what it is in
+	first bool            // nobody had a number before
 }
 
 // outcome is how a run made a version.
@@ -346,10 +347,7 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 		times = []any{since, v.AsOf}
 	}
 	r.begins(StepUnits)
-	if err := execute(build.NeedUnits); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, build.AddUnits, times...); err != nil {
+	if r.first, err = r.number(ctx, tx, build, times); err != nil {
 		return err
 	}
 	if err := execute(withoutIndexes...); err != nil {
@@ -392,6 +390,44 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 	r.made = v
 	return r.write(ctx, tx, build, before, seed)
 }
+
+// number gives numbers to units that have none, and reports whether these are the first: then keys are made of all ids at once, which takes
+// a fifth of the time that one after the other does.
+func (r *run) number(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, times []any) (first bool, err error) {
+	table := pgx.Identifier{catalog.PreparedSchema, build.Units}.Sanitize()
+	if err := tx.QueryRow(ctx, "SELECT pg_catalog.to_regclass($1) IS NULL", table).Scan(&first); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, build.NeedUnits); err != nil {
+		return false, err
+	}
+	if !first {
+		_, err = tx.Exec(ctx, build.AddUnits, times...)
+		return false, err
+	}
+	var drop, add string
+	if err := tx.QueryRow(ctx, keysText, table).Scan(&drop, &add); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, drop); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, build.AddUnits, times...); err != nil {
+		return false, err
+	}
+	for _, text := range []string{add, "ANALYZE " + table} {
+		if _, err := tx.Exec(ctx, text); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// keysText prints what drops the keys of a table, and what adds them again.
+const keysText = `SELECT pg_catalog.format('ALTER TABLE %s ', $1::text) || pg_catalog.string_agg(pg_catalog.format('DROP CONSTRAINT %I', conname), ', '),
+	pg_catalog.format('ALTER TABLE %s ', $1::text) ||
+		pg_catalog.string_agg(pg_catalog.format('ADD CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid)), ', ')
+	FROM pg_catalog.pg_constraint WHERE conrelid = $1::text::pg_catalog.regclass AND contype = 'u'`
 
 // fill makes a copy of all rows.
 func (r *run) fill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, args []any) error {
