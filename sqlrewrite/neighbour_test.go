@@ -31,6 +31,7 @@ type neighbours struct {
 	queries int
 	seed    uint64
 	defect  defect
+	copied  bool      // from prepared copies
 	until   time.Time // ends early; zero: never
 
 	w        *writer
@@ -47,6 +48,7 @@ type defect struct {
 	query   func(*Plan)             // changes the bound query or its bounds, before statements are printed; claims stay
 	plan    func(*Plan)             // changes a plan after it is made, with its claims
 	catalog func(*catalog.Snapshot) // changes what is known of the tables
+	fill    func(string) string     // changes the text that fills prepared copies
 	top     bool                    // only selections of groups are written and run
 }
 
@@ -81,7 +83,10 @@ const queriesPerDatabase = 10
 
 func (n *neighbours) run(t *testing.T) error {
 	t.Helper()
-	world := newWorld(t, n.seed, wild, 4)
+	world, mostTried := newWorld(t, n.seed, wild, 4), 2*n.queries+100
+	if n.copied {
+		world, mostTried = newCopiedWorld(t, n.seed, wild, 4, 6), 20*n.queries+100
+	}
 	n.w = &writer{r: world.r, counts: make(map[string]int), top: n.defect.top}
 	if n.defect.catalog != nil {
 		n.defect.catalog(world.snapshot)
@@ -92,17 +97,26 @@ func (n *neighbours) run(t *testing.T) error {
 		if n.defect.skips() && n.tried > 50*n.queries {
 			return nil
 		}
-		if !n.defect.skips() && n.tried > 2*n.queries+100 {
+		if !n.defect.skips() && n.tried > mostTried {
 			return fmt.Errorf("%d of %d queries were refused: %v", n.tried-n.ran, n.tried, n.refusals)
 		}
 		if filled*queriesPerDatabase <= n.ran {
 			world.fill(t, filled%2 == 0)
+			world.prepareAll(t, n.defect.fill)
 			filled++
 		}
 		sql, from := n.w.query()
 		o := randomOptions(n.w.r, from)
-		o.Report = randomReport(n.w.r)
-		p, err := Rewrite(sql, world.seen(), o)
+		switch {
+		case n.copied && o.MaxRows > 0:
+			o.MaxRows, o.MaxGroups, o.MaxTotal = copiedBounds(n.w.r)
+		case !n.copied:
+			o.Report = randomReport(n.w.r)
+		}
+		p, err := world.plan(sql, o)
+		if errors.Is(err, errNoCopy) {
+			continue
+		}
 		if err != nil {
 			// What is refused must be refused for a reason of size or price; everything else is a gap between the grammar and the rewriter.
 			if code := string(fault.CodeOf(err)); tolerated[code] || n.defect.skips() { // of a mutant no refusal says anything
@@ -438,6 +452,12 @@ func TestNeighbours(t *testing.T) {
 	if total.counts[oneInEachGroup] < ran/100 {
 		t.Errorf("%s: exercised %d times", oneInEachGroup, total.counts[oneInEachGroup])
 	}
+	tight(t, reached)
+}
+
+// tight fails where nothing reached a claim: the test would have no power.
+func tight(t *testing.T, reached map[string]*big.Rat) {
+	t.Helper()
 	for kind, ratio := range reached {
 		if ratio.Cmp(big.NewRat(99, 100)) < 0 {
 			t.Errorf("%s: reached %s of its claim only", kind, ratio.FloatString(3))

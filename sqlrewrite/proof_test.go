@@ -227,6 +227,7 @@ type world struct {
 	r        *rand.Rand
 	values   map[string][]string
 	fills    int
+	copies   []*proofCopy // empty: the tables themselves are asked
 }
 
 // newWorld makes a database; bound is max_rows and max_groups of its tables.
@@ -258,7 +259,12 @@ func newGuardedWorld(t *testing.T, seed uint64) (*world, string) {
 
 func familySnapshot(t *testing.T, db *pgtest.Database, bound int) *catalog.Snapshot {
 	t.Helper()
-	policy, errs := catalog.Parse(fmt.Sprintf(proofPolicy, bound, (bound+1)/2))
+	return snapshotOf(t, db, fmt.Sprintf(proofPolicy, bound, (bound+1)/2))
+}
+
+func snapshotOf(t *testing.T, db *pgtest.Database, text string) *catalog.Snapshot {
+	t.Helper()
+	policy, errs := catalog.Parse(text)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

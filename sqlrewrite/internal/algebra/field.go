@@ -21,7 +21,6 @@ type Field struct {
 	Table    string    // the table that it comes from, for people; "" for a computed one
 	Unit     bool      // holds the id of the row's privacy unit
 	Public   bool      // of a public table
-	Prepared bool      // holds the number of a unit in a prepared copy; outputs of queries in FROM too
 	Held     bool      // a unit's id that is NULL on no row of its relation, by what is pinned or printed; see [Field.Present]
 	Anchor   Anchor    // what it refers to, if that tells the row's privacy unit
 	Caps     []*RowCap // around its relation, the outermost first

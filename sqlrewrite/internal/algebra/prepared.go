@@ -1,22 +1,59 @@
 package algebra
 
-// CopyOf is the prepared copy that a query reads, if it reads no other rows of people than those, each in at most one tuple for a
-// tuple of public rows: a scan of the copy, beside scans of public tables. Nil: it does not.
+import "slices"
+
+// CopyOf is the prepared copy that a query reads, if it reads no other rows of people: a scan of the copy, in queries that give at most a
+// row for each of theirs, beside scans of public tables. Nil: it does not.
 func (q *BoundQuery) CopyOf() *Scan {
 	if q.Source == nil {
 		return nil
 	}
-	found, plain := copyIn(q.Source.Node)
-	if !plain {
-		return nil
-	}
-	return found
+	return copyIn(q.Source.Node)
 }
 
-// ReadsCopy reports whether a query was bound to a snapshot with a prepared copy, and reads rows of people.
-func (q *BoundQuery) ReadsCopy() bool {
-	o := q.Source.Owner()
-	return o != nil && o.Prepared
+// RankedCopy is that copy where conditions of the query itself can name its ranks: it is not in a query in FROM.
+func (q *BoundQuery) RankedCopy() *Scan {
+	if scan := q.CopyOf(); scan != nil && slices.Contains(LeavesIn(q.Source.Node), &scan.Leaf) {
+		return scan
+	}
+	return nil
+}
+
+// ReadsCopy reports whether a query was bound to a snapshot with a prepared copy, and reads rows of people: there are no others in it.
+func (q *BoundQuery) ReadsCopy() bool { return q.Source.Node != nil && readsCopy(q.Source.Node) }
+
+func readsCopy(n FromItem) bool {
+	switch n := n.(type) {
+	case *Scan:
+		return n.Table.Copy != nil
+	case *Joined:
+		return readsCopy(n.Left) || readsCopy(n.Right)
+	case *RowCap:
+		return readsCopy(n.Of)
+	case *Derived:
+		return slices.ContainsFunc(n.Parts, func(q *Query) bool { return q.From != nil && readsCopy(q.From) })
+	default:
+		return false
+	}
+}
+
+// RowByRow reports whether each row of people that a query is about is computed of one row of a table. Of what is computed of several, a
+// prepared copy that leaves some out makes another value.
+func (q *BoundQuery) RowByRow() bool { return rowByRow(q.Source.Node) }
+
+func rowByRow(n FromItem) bool {
+	switch n := n.(type) {
+	case *Joined:
+		return rowByRow(n.Left) && rowByRow(n.Right)
+	case *RowCap:
+		return rowByRow(n.Of)
+	case *Derived:
+		return !slices.ContainsFunc(n.Parts, func(q *Query) bool {
+			return q.Rows() == OwnedRows && (!q.Rowwise() || !rowByRow(q.From))
+		})
+	default:
+		return true
+	}
 }
 
 // CountsEveryUnit reports whether a query asks of a prepared copy how many units there are, and nothing else. A copy has a row of each.
@@ -26,29 +63,35 @@ func (q *BoundQuery) CountsEveryUnit() bool {
 		q.Statistics[0].Kind == CountUnits && q.Statistics[0].Filter == nil
 }
 
-func copyIn(n FromItem) (found *Scan, plain bool) {
+// copyIn is the only scan of a copy of which each row of an item comes; nil: there is none, or more.
+func copyIn(n FromItem) *Scan {
 	switch n := n.(type) {
 	case *Scan:
 		if n.Table.Copy != nil {
-			return n, true
+			return n
 		}
-		return nil, n.Table.Public
 	case *Joined:
-		l, plainLeft := copyIn(n.Left)
-		r, plainRight := copyIn(n.Right)
-		if l != nil && r != nil || !plainLeft || !plainRight {
-			return nil, false
+		l, r := copyIn(n.Left), copyIn(n.Right)
+		if l != nil && RowsOf(n.Right) == PublicRows {
+			return l
 		}
-		if l == nil {
-			l = r
+		if r != nil && RowsOf(n.Left) == PublicRows {
+			return r
 		}
-		return l, true
 	case *RowCap:
 		if !n.Active() {
 			return copyIn(n.Of)
 		}
-		return nil, false
-	default:
-		return nil, false
+	case *Derived:
+		if q := n.Parts[0]; len(n.Parts) == 1 && q.From != nil && len(q.Keys) == 0 && !slices.ContainsFunc(q.Results(), groupsRows) {
+			return copyIn(q.From)
+		}
 	}
+	return nil
+}
+
+// groupsRows reports whether an expression is a value of several rows, and of none of them.
+func groupsRows(e Expr) bool {
+	a, ok := e.(Aggregate)
+	return ok && a.Over == nil || slices.ContainsFunc(Children(e), groupsRows)
 }

@@ -306,7 +306,7 @@ func (b *Binder) ScanOf(t *catalog.Table, alias string, side *Side) (*Relation, 
 		r.Keys = append(r.Keys, RowKey{Fields: r.Owners, Relies: []Reliance{{t, []string{unit.Name}}}})
 	case catalog.ColumnUnit:
 		unit.Unit = true
-		unit.Held, unit.Prepared = t.Copy != nil, t.Copy != nil // where the column is pinned to be there
+		unit.Held = t.Copy != nil // where the column is pinned to be there
 		r.Owners = []*Field{unit}
 	case catalog.PathUnit:
 		if err := b.startPath(r, t, unit); err != nil {

@@ -2,6 +2,7 @@ package algebra
 
 import (
 	"fmt"
+	"slices"
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/scalar"
@@ -44,6 +45,18 @@ type SetOperation struct {
 	Kind        syntax.SetKind
 	All         bool
 	Left, Right *Query
+}
+
+// Rowwise reports whether each row of a query below the release block comes of one row of what it reads, and is computed from that and
+// from others of its unit.
+func (q *Query) Rowwise() bool {
+	return q.From != nil && len(q.Keys) == 0 && !q.Distinct && !slices.ContainsFunc(q.Results(), HasAggregate)
+}
+
+// HasAggregate reports whether an expression is computed of groups of rows.
+func HasAggregate(e Expr) bool {
+	_, ok := e.(Aggregate)
+	return ok || slices.ContainsFunc(Children(e), HasAggregate)
 }
 
 // Results are the expressions of the outputs.

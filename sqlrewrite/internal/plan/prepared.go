@@ -12,6 +12,7 @@ import (
 )
 
 // ErrsNoMoreThan reports whether every release of p has a half-width of at most that of the same release of another plan of the question.
+// It does not where p reads a copy and computes values of several of its rows: those that the copy leaves out would be missing in them.
 // Of selections that choose in one way, the one errs less in which a unit's rows are worth less of its price; of two sets of private
 // keys, the one that shows groups of fewer units, as [shownAt] has it.
 func (p *Plan) ErrsNoMoreThan(other *Plan) bool {
@@ -23,6 +24,9 @@ func (p *Plan) ErrsNoMoreThan(other *Plan) bool {
 			}
 		}
 		return true
+	}
+	if p.Query.ReadsCopy() && !p.Query.RowByRow() {
+		return false
 	}
 	if len(p.Releases) != len(other.Releases) || p.Query.Private() && p.shownFrom() > other.shownFrom() {
 		return false
@@ -122,7 +126,7 @@ func (p *Plan) Unproven() error {
 // rankSets are the sets of ranks by which a query may be bounded; nil is none of them.
 func rankSets(q *algebra.BoundQuery) []*catalog.RankSet {
 	sets := []*catalog.RankSet{nil}
-	if scan := q.CopyOf(); scan != nil {
+	if scan := q.RankedCopy(); scan != nil {
 		for i := range scan.Table.Copy.Ranks {
 			sets = append(sets, &scan.Table.Copy.Ranks[i])
 		}

@@ -159,7 +159,7 @@ func (b *Build) condition(t *catalog.Table) Precondition {
 
 // onlyRanked prints the condition that leaves of each unit of a copy the rows that count; "" where all do.
 func (p *StatementPrinter) onlyRanked() string {
-	s := p.Q.CopyOf()
+	s := p.Q.RankedCopy()
 	if s == nil || p.bounding.MostRank == 0 {
 		return ""
 	}

@@ -25,7 +25,7 @@ type repeatable struct {
 
 // repeats puts a query between marks. One that only passes columns on has marks too: by these it is known what they cost.
 func (p *Printer) repeats(text string, r repeatable) string {
-	if p.inline || p.structure != nil || r.of.From != nil && !stability.Plain(r.of) {
+	if p.inline || p.structure != nil || r.of.From != nil && !r.of.Rowwise() {
 		return text
 	}
 	at := slices.IndexFunc(p.repeatables, func(known repeatable) bool { return known.of == r.of })

@@ -89,7 +89,7 @@ func (w *workload) exists(e algebra.Exists, top bool) (cost, met *big.Int, err e
 	c := e.From.(*algebra.RowCap)
 	inner := e.Where
 	if e.Of.Owned() {
-		if err := w.block(workBlock{root: &c.Of, of: e.Of, where: c.Where, ahead: ScanRow}); err != nil {
+		if _, err := w.block(workBlock{root: &c.Of, of: e.Of, where: c.Where, ahead: ScanRow}); err != nil {
 			return nil, nil, err
 		}
 		met = big.NewInt(1)
@@ -138,7 +138,7 @@ func (w *workload) inRows(e algebra.InRows, at standing) (cost, met *big.Int, er
 	met = big.NewInt(1)
 	if e.Of.Owned() {
 		from := e.From
-		if err := w.block(workBlock{root: &from, of: e.Of, where: e.Where, ahead: ScanRow}); err != nil {
+		if _, err := w.block(workBlock{root: &from, of: e.Of, where: e.Where, ahead: ScanRow}); err != nil {
 			return nil, nil, err
 		}
 	} else if err := w.small(e.From, e.Where); err != nil {

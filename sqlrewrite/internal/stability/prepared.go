@@ -15,14 +15,15 @@ import (
 // errLive refuses what only the table itself can answer. Nobody sees it: the question is then asked of the table.
 var errLive = errors.New("stability: the query has no bound over a prepared copy")
 
-// ofCopy bounds a query over a prepared copy: with the rows of a rank of at most m a unit is in at most m groups, with at most m rows in
-// all. Its errors are internal.
+// ofCopy bounds a query over a prepared copy: with the rows of a rank of at most m, each in at most one tuple, a unit is in at most m
+// groups, with at most m rows in all. Its errors are internal.
 func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	scan := q.CopyOf()
-	if scan == nil || q.Pairs != nil && q.Pairs.Cmp(big.NewInt(1)) > 0 {
+	if scan == nil || q.Fan == nil || q.Fan.Cmp(big.NewInt(1)) > 0 {
 		return Bounding{}, fault.Internal(errLive)
 	}
-	m := smallest(scan.Table.Copy.MaxRows, asked.MaxTotal, q.Source.MaxTotal)
+	most := scan.Table.Copy.MaxRows
+	wanted, m := smallest(most, asked.MaxTotal), smallest(most, asked.MaxTotal, q.Source.MaxTotal)
 	if set := asked.Set; set != nil {
 		return ofSet(q, set, m, asked)
 	}
@@ -30,9 +31,14 @@ func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 		return Bounding{}, fault.Internal(errLive)
 	}
 	if len(q.Keys) == 0 {
-		m = smallest(m, asked.MaxRows, q.Source.MaxRows)
+		wanted, m = smallest(wanted, asked.MaxRows), smallest(m, asked.MaxRows, q.Source.MaxRows)
 	}
-	if q.CountsEveryUnit() { // each has a row of the first rank, and one only
+	switch {
+	case q.RankedCopy() == nil && wanted < most: // no condition can leave out a row by its rank
+		return Bounding{}, fault.Internal(errLive)
+	case q.RankedCopy() == nil:
+		m = most
+	case q.CountsEveryUnit(): // each has a row of the first rank, and one only
 		m = 1
 	}
 	return Bounding{Kind: Flat, MaxRows: m, MaxGroups: cells(q, m), MaxTotal: m, MaxValues: m, MostRank: m}, nil
@@ -48,7 +54,7 @@ func ofSet(q *algebra.BoundQuery, set *catalog.RankSet, m int64, asked Bounds) (
 		q.CountsEveryUnit() { // without ranks each is counted once, and none is left out
 		return Bounding{}, fault.Internal(errLive)
 	}
-	scan := q.CopyOf()
+	scan := q.RankedCopy()
 	total, within, follows := m, len(q.Keys) > 0, len(q.Keys) > 0
 	if m/rows >= groups { // no product that may be too large
 		total = groups * rows

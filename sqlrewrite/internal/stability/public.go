@@ -46,7 +46,7 @@ func mostRows(n algebra.FromItem) (*big.Int, []algebra.Count) {
 		total, counts := new(big.Int), []algebra.Count(nil)
 		for _, q := range n.Parts {
 			rows, more := big.NewInt(1), []algebra.Count(nil)
-			if q.From != nil && (len(q.Keys) > 0 || !slices.ContainsFunc(q.Results(), hasAggregate)) {
+			if q.From != nil && (len(q.Keys) > 0 || !slices.ContainsFunc(q.Results(), algebra.HasAggregate)) {
 				rows, more = mostRows(q.From)
 			}
 			total.Add(total, rows)
@@ -91,7 +91,7 @@ func equalRows(n algebra.FromItem, f *algebra.Field) (*big.Int, []algebra.Count)
 			break
 		}
 		if i := slices.Index(n.Fields, f); i >= 0 && i < len(n.Parts[0].Outputs) {
-			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && Plain(n.Parts[0]) {
+			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && n.Parts[0].Rowwise() {
 				return equalRows(n.Parts[0].From, stem)
 			}
 		}

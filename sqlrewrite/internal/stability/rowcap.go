@@ -89,7 +89,7 @@ func capsIn(n algebra.FromItem, more ...algebra.Expr) []*algebra.RowCap {
 			all = append(all, n)
 		}
 	case *algebra.Derived:
-		if len(n.Parts) == 1 && Plain(n.Parts[0]) {
+		if len(n.Parts) == 1 && n.Parts[0].Rowwise() {
 			all = capsIn(n.Parts[0].From, append(n.Parts[0].Results(), n.Parts[0].Where)...)
 		}
 	}

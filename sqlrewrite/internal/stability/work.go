@@ -125,10 +125,14 @@ func BoundWork(b *algebra.Binder) error {
 	if _, one := q.Source.OnePerUnit(); one {
 		ahead = FlatRow
 	}
-	if err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead + q.Load.Row}); err != nil {
+	e, err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead + q.Load.Row})
+	if err != nil {
 		return err
 	}
 	q.Pairs, q.Spare = w.pairs, w.spare.Int64()
+	if q.CopyOf() != nil {
+		q.Fan = e.rows
+	}
 	for _, c := range q.Shared().Caps {
 		if c.Active() {
 			q.Source.Note("capped-rows",
@@ -173,34 +177,45 @@ func tableList(n algebra.FromItem) []string {
 }
 
 // block makes the work of a block fit: it caps the rows that drive it, and lowers caps.
-func (w *workload) block(b workBlock) error {
+func (w *workload) block(b workBlock) (effort, error) {
 	w.tested = append(w.tested, b.where)
 	defer func() { w.tested = w.tested[:len(w.tested)-1] }()
 	for {
 		pushConditions(*b.root, b.where)
 		e, err := w.item(*b.root, b.of)
 		if err != nil {
-			return err
+			return e, err
 		}
 		if e.base == nil && e.unit == nil { // public rows alone: nobody's work
-			return nil
+			return e, nil
 		}
 		if e, err = w.above(e, b); err != nil {
-			return err
+			return e, err
 		}
 		if w.fits(e) {
-			return nil
+			return e, nil
+		}
+		if copied := ofCopied(e); copied.unit != nil && w.fits(copied) {
+			return copied, nil
 		}
 		switch {
 		case e.unit == nil && (!b.whole || e.rows.Cmp(big.NewInt(1)) > 0):
 			if err := w.capBase(b.root, e); err != nil {
-				return err
+				return e, err
 			}
 		case e.unit != nil && narrowest(*b.root, b.where, b.each):
 		default:
-			return w.refuse(e)
+			return e, w.refuse(e)
 		}
 	}
+}
+
+// ofCopied is the work of all rows that a unit has in a prepared copy; that of a row, where it is of another table.
+func ofCopied(e effort) effort {
+	if scan, ok := e.base.(*algebra.Scan); ok && scan.Table.Copy != nil && e.unit == nil {
+		e.unit = big.NewInt(scan.Table.Copy.MaxRows)
+	}
+	return e
 }
 
 // fits reports whether the work of one unit is within what it may be. It remembers the most rows that one row meets, and what is left.
@@ -296,7 +311,7 @@ func IsJoin(e algebra.Expr) bool {
 
 // ReadsWithin reports whether an expression is computed from the rows of some items alone, by queries of its own too.
 func ReadsWithin(e algebra.Expr, among ...algebra.FromItem) bool {
-	return e == nil || !hasAggregate(e) && len(algebra.FreeFields(e, among...)) == 0
+	return e == nil || !algebra.HasAggregate(e) && len(algebra.FreeFields(e, among...)) == 0
 }
 
 // item is the work of an item of FROM.
@@ -333,10 +348,10 @@ func (w *workload) capped(n *algebra.RowCap, r *algebra.Relation) (effort, error
 	if !n.Active() {
 		return w.item(n.Of, r)
 	}
-	err := w.block(workBlock{root: &n.Of, of: r, where: n.Where, ahead: CappedRow, whole: true})
+	_, err := w.block(workBlock{root: &n.Of, of: r, where: n.Where, ahead: CappedRow, whole: true})
 	if err != nil && n.Where != nil {
 		n.Bare, n.Where = true, nil
-		err = w.block(workBlock{root: &n.Of, of: r, ahead: CappedRow, whole: true})
+		_, err = w.block(workBlock{root: &n.Of, of: r, ahead: CappedRow, whole: true})
 	}
 	if err != nil {
 		return effort{}, err
@@ -350,7 +365,7 @@ func (w *workload) capped(n *algebra.RowCap, r *algebra.Relation) (effort, error
 
 // derived is the work of a row of a query in FROM.
 func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, error) {
-	if len(n.Parts) == 1 && Plain(n.Parts[0]) {
+	if len(n.Parts) == 1 && n.Parts[0].Rowwise() {
 		q := n.Parts[0]
 		pushConditions(q.From, q.Where)
 		w.tested = append(w.tested, q.Where)
@@ -362,7 +377,7 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 	}
 	out := w.fresh(n, r)
 	for _, q := range n.Parts {
-		if err := w.block(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Results()),
+		if _, err := w.block(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Results()),
 			ahead: GroupedRow}); err != nil {
 			return out, err
 		}
@@ -382,16 +397,6 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 		}
 	}
 	return out, nil
-}
-
-// Plain reports whether each row of a query comes of one row of what it reads, and is computed from that alone.
-func Plain(q *algebra.Query) bool {
-	return q.From != nil && len(q.Keys) == 0 && !q.Distinct && !slices.ContainsFunc(q.Results(), hasAggregate)
-}
-
-func hasAggregate(e algebra.Expr) bool {
-	_, ok := e.(algebra.Aggregate)
-	return ok || slices.ContainsFunc(algebra.Children(e), hasAggregate)
 }
 
 // joined is the work of a row that is joined with others.
