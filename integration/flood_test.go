@@ -53,19 +53,24 @@ tables:
       id:  {expose: false}
       age: {bounds: [0, 100]}
 budgets:
-` + ampleBudget, load: func(ctx context.Context, conn *pgx.Conn) error {
+` + ampleBudget + `  - {group: ml, per: analyst, form: approx, epsilon: 1000, delta: 1e-4}
+pate:
+  votes: [{table: votes, unit: teacher, query: query, label: label}]
+`, load: func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.PgConn().Exec(ctx, fmt.Sprintf(`
 			CREATE TABLE crowd (id int PRIMARY KEY, age int NOT NULL, note text NOT NULL);
 			INSERT INTO crowd SELECT i, i %% 100, repeat('a note about person ' || i || ', ', 5) FROM generate_series(1, %d) AS i;
 			CREATE TABLE people (id int PRIMARY KEY, age int NOT NULL);
 			INSERT INTO people SELECT i, i %% 100 FROM generate_series(1, 1000) AS i;
+			CREATE TABLE votes AS SELECT teacher, 'q' || item AS query, CASE WHEN item %% 2 = 0 THEN 'cat' ELSE 'dog' END AS label
+				FROM generate_series(1, 60) AS teacher, generate_series(0, 199) AS item;
 			ANALYZE`, *floodPeople)).ReadAll()
 		return err
 	}}
 }
 
-// floods are what a hostile client does again and again; each request is new.
-func floods() map[string]func(context.Context, *api.Client, int64) error {
+// floods are what a hostile client does again and again; each request is new. Labels are asked for with a token of that role.
+func floods(ml *api.Client) map[string]func(context.Context, *api.Client, int64) error {
 	return map[string]func(context.Context, *api.Client, int64) error{
 		"slow questions": func(ctx context.Context, eve *api.Client, n int64) error {
 			_, err := eve.Query(ctx, api.QueryRequest{Dataset: "crowd", Epsilon: "0.001",
@@ -87,6 +92,15 @@ func floods() map[string]func(context.Context, *api.Client, int64) error {
 			_, err := eve.RegisterPlan(ctx, api.PlanRequest{Dataset: "crowd", Delta: "1e-12", Mechanisms: lines}, "")
 			return err
 		},
+		"labels": func(ctx context.Context, _ *api.Client, n int64) error {
+			queries := make([]string, 200)
+			for i := range queries {
+				queries[i] = fmt.Sprintf("q%d", i)
+			}
+			_, err := ml.Labels(ctx, "pets", api.LabelRequest{Queries: queries, Mechanism: "gnmax",
+				Sigma: api.Decimal(fmt.Sprint(2000 + n))}, "")
+			return err
+		},
 		"lists": func(ctx context.Context, eve *api.Client, n int64) (err error) {
 			if n%2 == 0 {
 				_, err = eve.Releases(ctx, "")
@@ -100,9 +114,9 @@ func floods() map[string]func(context.Context, *api.Client, int64) error {
 
 // covers: C2 A86 A43 W.8
 //
-// While 64 clients of one analyst send slow questions, estimates with max_error, plans of 100 lines or lists as fast as they can, and 200
-// sockets do nothing or trickle, another analyst gets each answer, at most one boundary later than without them; /readyz answers within
-// 10 ms, and the gateway keeps to 512 MiB.
+// While 64 clients of one analyst send slow questions, estimates with max_error, plans of 100 lines, labels or lists as fast as they can,
+// and 200 sockets do nothing or trickle, another analyst gets each answer, at most one boundary later than without them; /readyz answers
+// within 10 ms, and the gateway keeps to 512 MiB.
 //
 // The bound is on the 99th percentile where there are at least 200 questions; with fewer, which is what a build has
 // time for, on the median, because one answer of a few may be late for a reason that lies outside: then each must only
@@ -113,6 +127,7 @@ func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 	write(t, s.config, strings.ReplaceAll(read(t, s.config), "quantum: 0s", "quantum: "+floodQuantum.String()))
 	s.serve(t)
 	eve, ana := s.analyst(t, "eve"), s.analyst(t, "ana")
+	s.sealPets(t, "crowd")
 	asked := 0
 	ask := func() (latencies []time.Duration) {
 		t.Helper()
@@ -133,7 +148,7 @@ func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 	}
 	ask() // caches
 	idle(t, strings.TrimPrefix(s.url, "http://"))
-	for name, flood := range floods() {
+	for name, flood := range floods(api.NewClient(s.url, s.token(t, "eve", "ml"))) {
 		alone := ask()
 		var n, answered, refused, failed atomic.Int64
 		ctx, stop := context.WithCancel(t.Context())
@@ -210,6 +225,23 @@ func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 
 // mostMemory is what a gateway may take under a flood, in KiB.
 const mostMemory = 512 << 10
+
+// sealPets defines and seals an ensemble of the votes of a dataset.
+func (s *stack) sealPets(t *testing.T, dataset string) {
+	t.Helper()
+	sam := api.NewClient(s.url, s.token(t, "sam", "steward"))
+	if _, err := sam.DefineEnsemble(t.Context(), "pets", api.EnsembleDefinition{Dataset: dataset, Teachers: 60,
+		Classes: []string{"cat", "dog"}, Budget: &api.BudgetLimit{Form: "zcdp", Rho: "100"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.LoadVoteTable(t.Context(), "pets", api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher",
+		Query: "query", Label: "label"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.SealEnsemble(t.Context(), "pets"); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // idle opens sockets that ask nothing, half of which trickle, until the test ends.
 func idle(t *testing.T, address string) {

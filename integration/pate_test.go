@@ -167,19 +167,8 @@ func TestPateCommands(t *testing.T) {
 // covers: F02
 func TestLabelsSurviveAKill(t *testing.T) {
 	s := newStack(t, pateDataset())
+	s.sealPets(t, "school")
 	sam, mel := api.NewClient(s.url, s.token(t, "sam", "steward")), api.NewClient(s.url, s.token(t, "mel", "ml"))
-	if _, err := sam.DefineEnsemble(t.Context(), "pets", api.EnsembleDefinition{Dataset: "school", Teachers: 60,
-		Classes: []string{"cat", "dog"},
-		Budget:  &api.BudgetLimit{Form: "zcdp", Rho: "100"}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sam.LoadVoteTable(t.Context(), "pets", api.VoteTable{Schema: "public", Table: "votes", Teacher: "teacher",
-		Query: "query", Label: "label"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sam.SealEnsemble(t.Context(), "pets"); err != nil {
-		t.Fatal(err)
-	}
 	released := map[string]int{} // by parameters and query
 	for round := range 6 {
 		stop, gone := make(chan struct{}), make(chan struct{})
