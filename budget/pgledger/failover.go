@@ -74,7 +74,6 @@ type attendance struct {
 	run, name string // "": it is no gateway that others wait for
 	server    site
 	since     time.Time // when it first looked at server
-	last      time.Time // when it looked last
 	known     []Gateway
 }
 
@@ -140,6 +139,9 @@ func (p *Ledger) Attend(ctx context.Context) error {
 
 // attend does all on one connection, which leads to one server.
 func (p *Ledger) attend(ctx context.Context, conn *pgxpool.Conn) error {
+	if same, err := p.glance(ctx, conn); same || err != nil {
+		return err
+	}
 	a := &p.attendance
 	var now site
 	if err := conn.QueryRow(ctx, sqlServer).Scan(&now.System, &now.Timeline, &now.postmaster); err != nil {
@@ -161,7 +163,7 @@ func (p *Ledger) attend(ctx context.Context, conn *pgxpool.Conn) error {
 		return err
 	}
 	p.heads.hold(chains)
-	a.last = time.Now()
+	p.attended.Store(new(time.Now()))
 	for _, c := range chains {
 		if c.confirmed || c.lost {
 			continue
@@ -177,6 +179,72 @@ func (p *Ledger) attend(ctx context.Context, conn *pgxpool.Conn) error {
 	return nil
 }
 
+// glance attends a server on which nothing is to be done, in one exchange and one transaction. It reports false where something is: this
+// is another server, a journal lacks what is known of it, or a dataset is held. Then this gateway was seen, if the server is the same, and
+// found there what it knew when it came; nothing else was written.
+func (p *Ledger) glance(ctx context.Context, conn *pgxpool.Conn) (same bool, err error) {
+	a := &p.attendance
+	if a.server.postmaster.IsZero() {
+		return false, nil
+	}
+	known := p.knownHeads()
+	var now site
+	var chains []*chainState
+	var others []Gateway
+	b := &pgx.Batch{}
+	b.Queue(sqlServer).QueryRow(func(row pgx.Row) error { return row.Scan(&now.System, &now.Timeline, &now.postmaster) })
+	names, seqs := asked(known)
+	b.Queue(sqlHeads, names, seqs).Query(func(rows pgx.Rows) (err error) {
+		chains, err = pgx.CollectRows(rows, scanChain)
+		return err
+	})
+	if a.run != "" {
+		p.queueBeat(b, known)
+	}
+	b.Queue(sqlGateways).Query(func(rows pgx.Rows) (err error) {
+		others, err = pgx.CollectRows(rows, scanGateway)
+		return err
+	})
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return false, err
+	}
+	if now.Server != a.server.Server || !now.postmaster.Equal(a.server.postmaster) {
+		return false, nil
+	}
+	for _, c := range chains {
+		if !c.confirmed || c.lost || !goesOn(c.head, c.kept, known[c.head.Dataset]) {
+			return false, nil
+		}
+		delete(known, c.head.Dataset)
+	}
+	for _, seen := range known {
+		if seen.Seq > 0 { // its chain is gone
+			return false, nil
+		}
+	}
+	for _, c := range chains {
+		p.saw(c.head)
+	}
+	p.heads.hold(chains)
+	a.known = others
+	p.attended.Store(new(time.Now()))
+	return true, nil
+}
+
+func (p *Ledger) knownHeads() map[string]budget.Head {
+	p.heads.mu.Lock()
+	defer p.heads.mu.Unlock()
+	return maps.Clone(p.heads.byDataset)
+}
+
+// asked are the parameters of sql/heads.sql.
+func asked(known map[string]budget.Head) (names []string, seqs []int64) {
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		names, seqs = append(names, name), append(seqs, known[name].Seq)
+	}
+	return names, seqs
+}
+
 // chainState is what there is of a dataset's journal on a server.
 type chainState struct {
 	head            budget.Head
@@ -184,24 +252,22 @@ type chainState struct {
 	confirmed, lost bool
 }
 
+func scanChain(row pgx.CollectableRow) (*chainState, error) {
+	c := &chainState{}
+	var hash []byte
+	err := row.Scan(&c.head.Dataset, &c.head.Seq, &hash, &c.kept, &c.confirmed, &c.lost)
+	copy(c.head.Hash[:], hash)
+	return c, err
+}
+
 // compare looks for the entries that this process knows. Where one is missing nobody writes to the dataset any more.
 func (p *Ledger) compare(ctx context.Context, conn *pgxpool.Conn, known map[string]budget.Head) ([]*chainState, error) {
-	var names []string
-	var seqs []int64
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		names, seqs = append(names, name), append(seqs, known[name].Seq)
-	}
+	names, seqs := asked(known)
 	rows, err := conn.Query(ctx, sqlHeads, names, seqs)
 	if err != nil {
 		return nil, err
 	}
-	chains, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*chainState, error) {
-		c := &chainState{}
-		var hash []byte
-		err := row.Scan(&c.head.Dataset, &c.head.Seq, &hash, &c.kept, &c.confirmed, &c.lost)
-		copy(c.head.Hash[:], hash)
-		return c, err
-	})
+	chains, err := pgx.CollectRows(rows, scanChain)
 	if err != nil {
 		return nil, err
 	}
@@ -262,15 +328,22 @@ func (p *Ledger) meet(ctx context.Context, conn *pgxpool.Conn, moved bool) error
 		}
 	}
 	if a.run != "" {
-		_, err := conn.Exec(ctx, sqlBeat, a.run, a.name, a.server.System, a.server.Timeline, a.server.postmaster, headsText(p.Heads()),
-			time.Since(a.since) >= restartPatience)
-		if err != nil {
+		b := &pgx.Batch{}
+		p.queueBeat(b, p.knownHeads())
+		if err := conn.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
 	}
 	var err error
 	a.known, err = gateways(ctx, conn)
 	return err
+}
+
+// queueBeat says that this gateway is there, if the server is still the one that it attends.
+func (p *Ledger) queueBeat(b *pgx.Batch, known map[string]budget.Head) {
+	a := &p.attendance
+	b.Queue(sqlBeat, a.run, a.name, a.server.System, a.server.Timeline, a.server.postmaster, headsText(slices.Collect(maps.Values(known))),
+		time.Since(a.since) >= restartPatience)
 }
 
 // headRecord is a head as the ledger keeps it of a gateway.
@@ -302,24 +375,26 @@ func gateways(ctx context.Context, q rowsOf) ([]Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g Gateway, err error) {
-		err = row.Scan(&g.Run, &g.Name, &g.server.System, &g.server.Timeline, &g.postmaster, &g.headsAsTheyWere, &g.Started, &g.Seen, &g.Found)
-		if err != nil {
-			return g, err
+	return pgx.CollectRows(rows, scanGateway)
+}
+
+func scanGateway(row pgx.CollectableRow) (g Gateway, err error) {
+	err = row.Scan(&g.Run, &g.Name, &g.server.System, &g.server.Timeline, &g.postmaster, &g.headsAsTheyWere, &g.Started, &g.Seen, &g.Found)
+	if err != nil {
+		return g, err
+	}
+	var records []headRecord
+	if err := json.Unmarshal([]byte(g.headsAsTheyWere), &records); err != nil {
+		return g, fmt.Errorf("budget: the heads of gateway %s cannot be read: %w", g.Name, err)
+	}
+	for _, r := range records {
+		h := budget.Head{Dataset: r.Dataset, Seq: r.Seq}
+		if n, err := hex.Decode(h.Hash[:], []byte(r.Hash[:min(len(r.Hash), 64)])); err != nil || n != 32 {
+			return g, fmt.Errorf("budget: the heads of gateway %s are damaged", g.Name)
 		}
-		var records []headRecord
-		if err := json.Unmarshal([]byte(g.headsAsTheyWere), &records); err != nil {
-			return g, fmt.Errorf("budget: the heads of gateway %s cannot be read: %w", g.Name, err)
-		}
-		for _, r := range records {
-			h := budget.Head{Dataset: r.Dataset, Seq: r.Seq}
-			if n, err := hex.Decode(h.Hash[:], []byte(r.Hash[:min(len(r.Hash), 64)])); err != nil || n != 32 {
-				return g, fmt.Errorf("budget: the heads of gateway %s are damaged", g.Name)
-			}
-			g.Heads = append(g.Heads, h)
-		}
-		return g, nil
-	})
+		g.Heads = append(g.Heads, h)
+	}
+	return g, nil
 }
 
 // Gateways are the gateways that signed on and not off.
@@ -451,7 +526,7 @@ func (p *Ledger) acknowledge(s *transaction) error {
 
 // attendSoon is Attend, unless somebody did just now: what waits for a dataset that is held must not slow down others.
 func (p *Ledger) attendSoon(ctx context.Context) error {
-	if time.Since(p.attended()) < attendPause {
+	if p.attendedWithin(attendPause) {
 		return nil
 	}
 	return p.Attend(ctx)
@@ -460,10 +535,10 @@ func (p *Ledger) attendSoon(ctx context.Context) error {
 // attendPause is between two looks that requests ask for.
 const attendPause = 100 * time.Millisecond
 
-func (p *Ledger) attended() time.Time {
-	p.attending.Lock()
-	defer p.attending.Unlock()
-	return p.attendance.last
+// attendedWithin reports whether this process compared the ledger with what it knows not longer ago than that.
+func (p *Ledger) attendedWithin(d time.Duration) bool {
+	last := p.attended.Load()
+	return last != nil && time.Since(*last) < d
 }
 
 // Recharge books charges again that the ledger lost, each once, also while the dataset is held, and says how many were

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +33,7 @@ type Ledger struct {
 
 	attending  sync.Mutex // guards attendance, and lets one at a time compare the ledger with what is known
 	attendance attendance
+	attended   atomic.Pointer[time.Time] // when it was compared last; nil: never
 
 	caches struct {
 		mu        sync.Mutex
@@ -71,12 +73,14 @@ func Open(ctx context.Context, dsn string) (*Ledger, error) {
 	} {
 		config.ConnConfig.RuntimeParams[name] = value
 	}
+	// A gateway attends each second, on the connection that was used last: that asks no second time whether it is alive.
+	config.ShouldPing = func(_ context.Context, of pgxpool.ShouldPingParams) bool { return of.IdleDuration > 2*time.Second }
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fault.DataUnavailable(err)
 	}
 	alone := config.Copy()
-	alone.MaxConns = 1
+	alone.MaxConns, alone.ShouldPing = 1, always
 	health, err := pgxpool.NewWithConfig(ctx, alone)
 	if err != nil {
 		pool.Close()
@@ -90,6 +94,9 @@ func Open(ctx context.Context, dsn string) (*Ledger, error) {
 	}
 	return p, nil
 }
+
+// always lets a pool ask each connection whether it is alive before it is given out.
+func always(context.Context, pgxpool.ShouldPingParams) bool { return true }
 
 // Close closes the connections. Reservations that are open stay so, until they are expired.
 func (p *Ledger) Close() {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -85,10 +86,18 @@ func (h *heads) breaks(broken *journal.BrokenError) error {
 	return broken
 }
 
+// answered is how long ago [Ledger.Attend] may have had an answer for the ledger to count as one that answers: a gateway attends each
+// second.
+const answered = 1500 * time.Millisecond
+
 // Check implements [budget.Ledger], on a connection of its own: it waits for no charge.
 func (p *Ledger) Check(ctx context.Context) error {
-	if err := p.health.Ping(ctx); err != nil {
-		return fault.DataUnavailable(err)
+	if !p.attendedWithin(answered) {
+		conn, err := p.health.Acquire(ctx) // which pings
+		if err != nil {
+			return fault.DataUnavailable(err)
+		}
+		conn.Release()
 	}
 	p.heads.mu.Lock()
 	defer p.heads.mu.Unlock()

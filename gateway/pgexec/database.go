@@ -50,7 +50,7 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Connections = 1
+	config.Connections, config.pings = 1, true
 	health, err := open(ctx, config, inUTF8)
 	if err != nil {
 		pool.Close()
@@ -129,9 +129,11 @@ func (d *Database) ServerVersion(ctx context.Context) (string, error) {
 // Ping reports whether the database answers, on a connection of its own: it waits for no statement, so that its time and its outcome
 // depend on none.
 func (d *Database) Ping(ctx context.Context) error {
-	if err := d.health.Ping(ctx); err != nil {
+	conn, err := d.health.Acquire(ctx) // which pings
+	if err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
+	conn.Release()
 	return nil
 }
 

@@ -33,6 +33,8 @@ type Config struct {
 	StatementTimeout time.Duration    // for one statement; positive
 	AcquireTimeout   time.Duration    // how long a query waits for a connection; 0: 5 s
 	Versions         pgversion.Policy // which servers are connected to
+
+	pings bool // before a connection is given out, each time
 }
 
 const (
@@ -61,6 +63,9 @@ func open(ctx context.Context, c Config, accept func(context.Context, *pgx.Conn)
 			return nil
 		}
 		return accept(ctx, conn)
+	}
+	if c.pings {
+		config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
 	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	config.ConnConfig.OnNotice = farewell
