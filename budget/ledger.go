@@ -183,6 +183,14 @@ type Stored struct {
 	SettledAt time.Time
 }
 
+// Again names a charge whose answer is to be given again, and the accounts of whoever asks.
+type Again struct {
+	Dataset  string
+	Analyst  string
+	Charge   ReservationID
+	Accounts []AccountID
+}
+
 // Apart is what a charge released where that is not the same for all its accounts: of what is given to one analyst
 // after it was released to another, the analyst pays all, and those who answer for the people in the data, the dataset
 // and the ensemble, pay nothing once more.
@@ -279,6 +287,9 @@ type Ledger interface {
 	// Replay gives the answer that Reserve would replay, nil if it would not; if the charge is Shared, also one that another analyst paid
 	// for. It charges nothing.
 	Replay(context.Context, Charge) (*Stored, error)
+	// Again gives what [Ledger.Replay] gives of a charge that the caller knows: its stored answer, nil unless it is settled, of the dataset
+	// and the analyst's own; and accounts as [Ledger.Balances] does, read before it.
+	Again(context.Context, Again) ([]Balance, *Stored, error)
 	// Plan gives one plan of one analyst; plan/unknown when there is none or it is another analyst's.
 	Plan(ctx context.Context, analyst string, id ReservationID) (*Plan, error)
 	// Settle records what was really released (at most what was reserved) and stores the answer. The endings below may be

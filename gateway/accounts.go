@@ -21,6 +21,21 @@ type Accounts struct {
 	floor    floor            // what a release costs at least
 	defaults defaults         // what a request costs that names no price
 	refuses  []restriction
+	standing []standing // by which the rest was found
+}
+
+// standing is what of an account decides what a question is, and whose answers it may be given: all but what is spent.
+type standing struct {
+	account budget.Account
+	frozen  bool
+}
+
+func standingsOf(balances []budget.Balance) []standing {
+	all := make([]standing, len(balances))
+	for i, b := range balances {
+		all[i] = standing{b.Account, b.Frozen}
+	}
+	return all
 }
 
 // restriction is that an account takes one family of mechanisms only.
@@ -94,11 +109,7 @@ func (p Accounts) limit() budget.Limit { return p.Own().Limit }
 // group's account nor an own one has no budget. It changes nothing: limits of the policy that changed since an account was
 // opened are due, and written by [meter.enforce] before anything is charged.
 func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (Accounts, error) {
-	ids := []budget.AccountID{{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}}
-	for _, group := range who.Groups {
-		ids = append(ids, budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.GroupScope, Name: group})
-	}
-	ids = append(ids, budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.AnalystScope, Name: who.Subject})
+	ids := accountIDs(who, snapshot.Dataset)
 	known, err := s.ledger.Balances(ctx, ids)
 	if err != nil {
 		return Accounts{}, err
@@ -107,7 +118,7 @@ func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *
 	for _, b := range known {
 		open[b.ID] = b
 	}
-	var p Accounts
+	p := Accounts{standing: standingsOf(known)}
 	var lines []*catalog.Budget
 	for _, id := range ids {
 		line := lineFor(snapshot, who, id)
@@ -139,6 +150,15 @@ func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *
 	}
 	p.floor, err = floorOf(lines)
 	return p, err
+}
+
+// accountIDs are the accounts that may be a caller's.
+func accountIDs(who auth.Principal, dataset string) []budget.AccountID {
+	ids := []budget.AccountID{{Dataset: dataset, Scope: budget.DatasetScope}}
+	for _, group := range who.Groups {
+		ids = append(ids, budget.AccountID{Dataset: dataset, Scope: budget.GroupScope, Name: group})
+	}
+	return append(ids, budget.AccountID{Dataset: dataset, Scope: budget.AnalystScope, Name: who.Subject})
 }
 
 // DatasetAccounts is the dataset's cap alone: for what stewards buy, who have no account.

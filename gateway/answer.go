@@ -141,7 +141,7 @@ func (s *Service) Remaining(ctx context.Context, p Accounts) api.Amounts {
 	if err != nil || len(balances) != 1 {
 		return api.Amounts{}
 	}
-	return amounts.Headroom(amounts.Released(balances[0], s.clock.Now()))
+	return s.headroom(balances[0])
 }
 
 // left is what the caller's own account has once a charge is settled at what it reserved, as the ledger said when it reserved it; where
@@ -151,7 +151,12 @@ func (s *Service) left(p Accounts, paid Receipt) api.Amounts {
 	if paid.used != nil {
 		own.Spent, own.Reserved = paid.used[p.own], mechanisms.Loss{}
 	}
-	return amounts.Headroom(amounts.Released(own, s.clock.Now()))
+	return s.headroom(own)
+}
+
+// headroom is what an account has left now.
+func (s *Service) headroom(b budget.Balance) api.Amounts {
+	return amounts.Headroom(amounts.Released(b, s.clock.Now()))
 }
 
 // estimate shows a plan's price and expected error.

@@ -20,6 +20,7 @@ const ledgerPatience = 10 * time.Second
 // Receipt is what paid work, or the replay of earlier work, gives.
 type Receipt struct {
 	ID       budget.ReservationID // "" for what was not charged
+	buyer    string               // of a stored answer: whose charge it was
 	Answer   []byte               // the JSON that the ledger holds, byte for byte
 	Replayed bool
 	At       time.Time         // of a replay: when the charge was settled that paid for it
@@ -171,7 +172,7 @@ func (m meter) halted(ctx context.Context, b bill) (Receipt, error) {
 
 // replayOf is the receipt of a stored answer.
 func replayOf(stored *budget.Stored) Receipt {
-	return Receipt{ID: stored.ID, Answer: stored.Answer, Replayed: true, At: stored.SettledAt}
+	return Receipt{ID: stored.ID, buyer: stored.Analyst, Answer: stored.Answer, Replayed: true, At: stored.SettledAt}
 }
 
 // failures counts an analyst's questions that failed of late.

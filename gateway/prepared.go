@@ -86,17 +86,22 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 	return now.copies
 }
 
+// copies are the prepared copies that may answer in the place of a snapshot's tables.
+func (s *Service) copies(on *catalog.Snapshot) []catalog.Version {
+	dataset := s.datasets[on.Dataset]
+	if dataset.Copies == nil || !on.Prepares() || dataset.Data.Distributed() {
+		return nil
+	}
+	return dataset.Copies.Copies()
+}
+
 // fromCopy is the plan of a question over a prepared copy, and that copy, if one can answer it with errors that are no larger than those of
 // the plan over the tables themselves, or with any where these may not be read; else that plan, and nil, and why it may not run. It touches
 // no protected row.
-func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, live *sqlrewrite.Plan) (*sqlrewrite.Plan,
-	*copied, error) {
-	dataset := s.datasets[on.Dataset]
+func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, versions []catalog.Version,
+	live *sqlrewrite.Plan) (*sqlrewrite.Plan, *copied, error) {
 	only := readsPreparedOnly(on, live.DryRuns)
-	var copies []copied
-	if dataset.Copies != nil && on.Prepares() && !dataset.Data.Distributed() {
-		copies = s.serving.of(on, dataset.Copies.Copies())
-	}
+	copies := s.serving.of(on, versions)
 	wanted := r.Prepared == nil || *r.Prepared
 	if wanted && r.Plan == "" && len(r.MaxError) == 0 && live.NeedsData() {
 		for _, c := range copies {

@@ -25,6 +25,9 @@ type freeReads struct {
 	by  map[reader]*readCount
 }
 
+// dayOf is the day of a time, which is all of it that questions can name.
+func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
+
 // readCount is guarded by its own lock, which is held while an entry is written.
 type readCount struct {
 	mu          sync.Mutex
@@ -57,7 +60,7 @@ func (s *Service) counted(ctx context.Context, q *prepared) error {
 
 // countRead counts one read of public tables, in the journal before it happens. Without the ledger nothing is read.
 func (s *Service) countRead(ctx context.Context, who reader) error {
-	day := s.clock.Now().UTC().Format(time.DateOnly)
+	day := dayOf(s.clock.Now())
 	c := s.reads.of(who, day)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -91,6 +91,7 @@ type Service struct {
 	policies   Policies
 	limits     limits
 	running    running
+	answered   answered
 	refusals   refusals
 	datasets   map[string]Dataset
 	calculator Calculator
@@ -172,6 +173,10 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		return nil, err
 	}
 	defer release()
+	asked := digestOf(who, r)
+	if answer := s.again(ctx, who, r, asked); answer != nil {
+		return answer, nil
+	}
 	q, paid, err := s.paid(ctx, who, r, tick)
 	for errors.Is(err, budget.ErrSlotTaken) { // and another question has it, so that this ends
 		q, paid, err = s.paid(ctx, who, r, tick)
@@ -185,6 +190,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		s.refusals.count(r.Dataset, who.Subject, err)
 		return nil, err
 	}
+	s.remember(who, r, asked, q, paid)
 	answer := &Answer{
 		ID: paid.ID, Dataset: r.Dataset, Replayed: paid.Replayed, Result: paid.Answer,
 		Spent: amounts.Of(paid.Spent), Remaining: s.left(q.accounts, paid),
@@ -255,6 +261,9 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 // prepared is a question that is planned and priced.
 type prepared struct {
 	data     Data
+	on       *catalog.Snapshot // the policy that it was planned by
+	day      string            // and the day, which the text may name
+	copies   []catalog.Version // and the prepared copies that there were
 	reader   reader
 	read     *error                 // what counting the read of public tables came to; nil: it was not tried
 	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
@@ -303,15 +312,16 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		return nil, err
 	}
 	data, asks := s.datasets[r.Dataset].Data, reader{r.Dataset, who.Subject, snapshot.Version}
+	now, copies := s.clock.Now(), s.copies(snapshot)
 	delay, untimed := s.Timing(snapshot, accounts)
-	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), sqlrewrite.Options{Proofs: &s.proofs, Now: s.clock.Now()})
+	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), sqlrewrite.Options{Proofs: &s.proofs, Now: now})
 	if err != nil {
 		return nil, err
 	}
 	if public != nil {
 		return &prepared{data: data, reader: asks, public: public, accounts: accounts}, nil
 	}
-	plan, of, only := s.fromCopy(ctx, r.QueryRequest, snapshot, plan)
+	plan, of, only := s.fromCopy(ctx, r.QueryRequest, snapshot, copies, plan)
 	dataVersion := snapshot.DataVersion
 	var version *catalog.Version
 	var every *catalog.Snapshot
@@ -326,8 +336,8 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	q := &prepared{data: data, reader: asks, plan: plan, accounts: accounts, delay: delay, dataVersion: dataVersion, version: version,
-		every: every, latest: snapshot.RefreshCharges || r.Version == versionLatest,
+	q := &prepared{data: data, on: snapshot, day: dayOf(now), copies: copies, reader: asks, plan: plan, accounts: accounts, delay: delay,
+		dataVersion: dataVersion, version: version, every: every, latest: snapshot.RefreshCharges || r.Version == versionLatest,
 		shares: snapshot.ShareReleases, charge: budget.Charge{
 			ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
 			Loss: plan.Loss(), Ceiling: ceiling, Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),

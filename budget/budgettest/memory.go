@@ -87,6 +87,22 @@ func (m *Memory) Replay(_ context.Context, c budget.Charge) (stored *budget.Stor
 	return stored, err
 }
 
+// Again implements [budget.Ledger].
+func (m *Memory) Again(ctx context.Context, a budget.Again) ([]budget.Balance, *budget.Stored, error) {
+	balances, err := m.Balances(ctx, a.Accounts)
+	if err != nil {
+		return nil, nil, err
+	}
+	stored, err := m.Release(ctx, a.Analyst, a.Charge)
+	switch {
+	case fault.CodeOf(err) == fault.CodeBudgetUnknownRelease, err == nil && stored.Dataset != a.Dataset:
+		return balances, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return balances, stored, nil
+}
+
 // Plan implements [budget.Ledger].
 func (m *Memory) Plan(_ context.Context, analyst string, id budget.ReservationID) (*budget.Plan, error) {
 	m.mu.Lock()

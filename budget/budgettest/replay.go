@@ -3,7 +3,9 @@ package budgettest
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"slices"
+	"sync"
 
 	"noisegate.example/budget"
 	"noisegate.example/internal/fault"
@@ -36,6 +38,80 @@ func testReplay(f *fixture) {
 	bob := f.sameQuestion(c)
 	bob.Analyst, bob.Accounts = "bob", []budget.Account{analystAccount("bob", f.limit(budget.Pure, "1", ""))}
 	f.reserve(bob) // answers are not shared between analysts
+}
+
+// again asks for the answer of a charge that is known.
+func (f *fixture) again(c budget.Charge, id budget.ReservationID) ([]budget.Balance, *budget.Stored) {
+	f.Helper()
+	a := budget.Again{Dataset: c.Dataset, Analyst: c.Analyst, Charge: id}
+	for _, account := range c.Accounts {
+		a.Accounts = append(a.Accounts, account.ID)
+	}
+	balances, stored, err := f.ledger.Again(f.Context(), a)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return balances, stored
+}
+
+func testAgain(f *fixture) {
+	limit := f.limit(budget.Pure, "2", "")
+	own, bobs := analystAccount("ana", limit), analystAccount("bob", limit)
+	c := f.charge(pure(1000), own, bobs)
+	if balances, stored := f.again(c, c.ID); len(balances) != 0 || stored != nil {
+		f.Errorf("before there is anything: %v, %v", balances, stored)
+	}
+	id := f.reserve(c)
+	if balances, stored := f.again(c, id); len(balances) != 2 || balances[0].Reserved != pure(1000) || stored != nil {
+		f.Errorf("of an open charge: %v, %v", balances, stored)
+	}
+	answer := f.settle(id, pure(1000))
+	balances, stored := f.again(c, id)
+	if stored == nil || !bytes.Equal(stored.Answer, answer) || stored.ID != id || stored.Analyst != c.Analyst || stored.Loss != pure(1000) ||
+		!bytes.Equal(stored.Request, c.Request) || stored.SettledAt.IsZero() {
+		f.Fatalf("of a settled charge: %+v", stored)
+	}
+	if known, err := f.ledger.Balances(f.Context(), []budget.AccountID{own.ID, bobs.ID}); err != nil || !slices.Equal(balances, known) {
+		f.Errorf("balances are %+v, want %+v, %v", balances, known, err)
+	}
+	for what, other := range map[string]budget.Charge{
+		"another analyst": {Dataset: c.Dataset, Analyst: "bob"}, "another dataset": {Dataset: "other", Analyst: c.Analyst},
+	} {
+		if _, stored := f.again(other, id); stored != nil {
+			f.Errorf("%s is given %+v", what, stored)
+		}
+	}
+	failed := f.charge(pure(1), own)
+	if err := f.ledger.Expire(f.Context(), f.reserve(failed)); err != nil {
+		f.Fatal(err)
+	}
+	if _, stored := f.again(failed, failed.ID); stored != nil {
+		f.Errorf("of an expired charge: %+v", stored)
+	}
+}
+
+// testAgainInACrowd: whoever asks at once is given what they asked for, and nothing that is older than that.
+func testAgainInACrowd(f *fixture) {
+	const clients, turns = 16, 40
+	limit := f.limit(budget.Pure, "1000", "")
+	var group sync.WaitGroup
+	for i := range clients {
+		group.Go(func() {
+			analyst := fmt.Sprint("analyst ", i)
+			for turn := range turns {
+				c := f.charge(pure(1), analystAccount(analyst, limit))
+				c.Analyst = analyst
+				answer := f.settle(f.reserve(c), pure(1))
+				balances, stored := f.again(c, c.ID)
+				if stored == nil || stored.Analyst != analyst || !bytes.Equal(stored.Answer, answer) || len(balances) != 1 ||
+					balances[0].ID.Name != analyst || balances[0].Spent.Epsilon != pure(int64(turn+1)).Epsilon {
+					f.Errorf("%s, turn %d: %+v, %+v", analyst, turn, balances, stored)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 func testIdempotencyKeys(f *fixture) {

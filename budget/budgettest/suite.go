@@ -50,6 +50,8 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"LimitsOfExistingAccounts", testLimitsOfExistingAccounts},
 		{"LoweredLimitBlocks", testLoweredLimitBlocks},
 		{"A05_SameQuestionIsReplayed", testReplay},
+		{"Again", testAgain},
+		{"AgainInACrowd", testAgainInACrowd},
 		{"SharedAnswers", testSharedAnswers},
 		{"SharedVectors", testShares},
 		{"ReleasedValues", testReleasedValues},

@@ -28,6 +28,7 @@ type Ledger struct {
 	group       groupCommit
 	open        sync.Map // ReservationID to *openCharge
 	settlements settlements
+	repeats     repeats
 	heads       heads
 	known       known
 

@@ -144,14 +144,22 @@ func (p *Ledger) lookAtHead(ctx context.Context, dataset string) (budget.Head, e
 	seen := p.newest(dataset)
 	seen.Dataset = dataset
 	head, kept, err := readHead(ctx, p.pool, seen)
-	if err == nil && !goesOn(head, kept, seen) {
-		err = heldFor(dataset, seen.Seq, true, true)
-	}
 	if err != nil {
 		return budget.Head{}, fault.DataUnavailable(err)
 	}
-	p.saw(head)
+	if err := p.goesOnAt(head, kept, seen); err != nil {
+		return budget.Head{}, err
+	}
 	return head, nil
+}
+
+// goesOnAt notes where a chain was found to end, or refuses one that does not go on after what was seen of it.
+func (p *Ledger) goesOnAt(head budget.Head, kept []byte, seen budget.Head) error {
+	if !goesOn(head, kept, seen) {
+		return fault.DataUnavailable(heldFor(seen.Dataset, seen.Seq, true, true))
+	}
+	p.saw(head)
+	return nil
 }
 
 // querier is the pool, or a transaction.
