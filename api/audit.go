@@ -84,5 +84,7 @@ type RefusalList struct {
 type Refusal struct {
 	Analyst string `json:"analyst"` // empty: analysts beyond the first thousand, together
 	Code    string `json:"code"`    // as problems have it
-	Count   int64  `json:"count"`
+	Count   int64  `json:"count"`   // of what was asked
+	// Estimates were refused besides: pages estimate what somebody is about to type.
+	Estimates int64 `json:"estimates"`
 }

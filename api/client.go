@@ -183,6 +183,15 @@ func (c *Client) journal(ctx context.Context, parameters map[string]string) (*Au
 	return send[AuditPage](ctx, c, call{method: http.MethodGet, path: path})
 }
 
+// DraftPolicy drafts a policy from the schema of a dataset, for stewards. Without a unit ("people.person_id") it may give candidates alone.
+func (c *Client) DraftPolicy(ctx context.Context, dataset, unit string) (*PolicyDraft, error) {
+	path := datasetPath(dataset) + "/policy/draft"
+	if unit != "" {
+		path += "?unit=" + url.QueryEscape(unit)
+	}
+	return send[PolicyDraft](ctx, c, call{method: http.MethodGet, path: path})
+}
+
 // Refusals tells, for stewards, how many questions of each analyst the gateway refused since it started.
 func (c *Client) Refusals(ctx context.Context, dataset string) (*RefusalList, error) {
 	return send[RefusalList](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/refusals"})

@@ -22,14 +22,16 @@ func wire() []any {
 		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.RefusalList{}, api.Verification{},
 		api.ReleaseList{},
 		api.PrepareRequest{}, api.PrepareJob{},
-		api.Release{}, api.PolicyApplied{}, api.PolicyReview{}, api.Health{}, api.Problem{}, api.Result{},
+		api.Release{}, api.PolicyApplied{}, api.PolicyReview{}, api.PolicyDraft{}, api.Health{}, api.Problem{}, api.Result{},
 		api.FitRequest{}, api.FitResponse{}, api.FitEstimate{},
 		api.ClusterRequest{}, api.ClusterResponse{}, api.ClusterEstimate{},
 		api.ScoreRequest{}, api.ScoreResponse{}, api.ScoreEstimate{},
-		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
+		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{},
+		api.EnsembleList{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
 		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{},
 		api.CollectionDefinition{}, api.Collection{}, api.CollectionClient{}, api.DeviceReport{}, api.ReportsTaken{}, api.CollectionEstimate{},
-		api.Principal{}, api.LoginRequest{}, api.Login{}}
+		api.Principal{}, api.LoginRequest{},
+		api.LoginOffer{}, api.ProviderLogin{}, api.Login{}}
 }
 
 // schema is what the drift test looks at.

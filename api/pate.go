@@ -54,6 +54,11 @@ type Ensemble struct {
 	SealedAt             *time.Time          `json:"sealed_at,omitempty"`
 }
 
+// EnsembleList is the answer to GET /v1/pate: those that the caller may see.
+type EnsembleList struct {
+	Ensembles []Ensemble `json:"ensembles"` // by name
+}
+
 // VoteTable is a body of PUT /v1/pate/{ensemble}/votes: a table or view of the protected database with one row for each teacher and query.
 // Names are matched to the letter.
 type VoteTable struct {
@@ -127,24 +132,33 @@ type LabelEstimateRequest struct {
 	AnswerRate        *float64 `json:"answer_rate,omitempty"` // assumed share of queries that pass the check; 1 when absent
 	Epsilon           Decimal  `json:"epsilon,omitempty"`     // how many labels does this ε buy?
 	Delta             Decimal  `json:"delta,omitempty"`       // at which ρ is shown as ε; 1e-5 when absent
+	UpTo              *int64   `json:"up_to,omitempty"`       // also the curve of ε up to so many labels
 }
 
 // LabelEstimate is the answer to POST /v1/pate/{ensemble}/labels/estimate. It is free and depends on no vote.
 type LabelEstimate struct {
-	Ensemble    string    `json:"ensemble"`
-	Version     int64     `json:"version"`
-	Terms       LabelTerm `json:"terms"`
-	Queries     int64     `json:"queries"`
-	Replayed    int64     `json:"replayed"`   // of them were released before: free
-	WorstCase   Amounts   `json:"worst_case"` // what would be reserved
-	Expected    Amounts   `json:"expected"`   // at the assumed rate of answers
-	Delta       Decimal   `json:"delta"`
-	Epsilon     Decimal   `json:"epsilon"`                // of the worst case, at delta; null when there is none
-	Affordable  bool      `json:"affordable"`             // by the caller's own account and the ensemble's
-	StillBuys   int64     `json:"still_buys"`             // labels at the worst case, with what is left
-	EpsilonBuys *int64    `json:"epsilon_buys,omitempty"` // labels for the ε that was named, at delta
-	Remaining   Amounts   `json:"remaining"`
-	Notes       []Note    `json:"notes"`
+	Ensemble    string        `json:"ensemble"`
+	Version     int64         `json:"version"`
+	Terms       LabelTerm     `json:"terms"`
+	Queries     int64         `json:"queries"`
+	Replayed    int64         `json:"replayed"`   // of them were released before: free
+	WorstCase   Amounts       `json:"worst_case"` // what would be reserved
+	Expected    Amounts       `json:"expected"`   // at the assumed rate of answers
+	Delta       Decimal       `json:"delta"`
+	Epsilon     Decimal       `json:"epsilon"`                // of the worst case, at delta; null when there is none
+	Affordable  bool          `json:"affordable"`             // by the caller's own account and the ensemble's
+	StillBuys   int64         `json:"still_buys"`             // labels at the worst case, with what is left
+	EpsilonBuys *int64        `json:"epsilon_buys,omitempty"` // labels for the ε that was named, at delta
+	Remaining   Amounts       `json:"remaining"`
+	Notes       []Note        `json:"notes"`
+	Curve       *EpsilonCurve `json:"curve,omitempty"` // with up_to
+}
+
+// EpsilonCurve is ε after numbers of labels that are all bought at the same parameters and answered, by each accountant that looks at no
+// vote.
+type EpsilonCurve struct {
+	Points []int64        `json:"points"` // numbers of labels
+	Lines  []AnalysisLine `json:"lines"`
 }
 
 // AnalysisRequest is the body of POST /v1/pate/{ensemble}/analysis and POST /v1/pate/{ensemble}/epsilon: which run to look at.
@@ -232,6 +246,11 @@ func (c *Client) LoadVoteTable(ctx context.Context, name string, table VoteTable
 // SealEnsemble makes the votes final, for stewards.
 func (c *Client) SealEnsemble(ctx context.Context, name string) (*Ensemble, error) {
 	return send[Ensemble](ctx, c, call{method: http.MethodPost, path: ensemblePath(name) + "/seal"})
+}
+
+// Ensembles lists the ensembles that the caller may see.
+func (c *Client) Ensembles(ctx context.Context) (*EnsembleList, error) {
+	return send[EnsembleList](ctx, c, call{method: http.MethodGet, path: "/v1/pate"})
 }
 
 // Ensemble shows an ensemble.

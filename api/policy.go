@@ -5,6 +5,15 @@ import (
 	"net/http"
 )
 
+// PolicyDraft is the answer to GET /v1/datasets/{dataset}/policy/draft: a policy made of keys, constraints and comments of the schema.
+type PolicyDraft struct {
+	Dataset    string   `json:"dataset"`
+	Unit       string   `json:"unit,omitempty"` // [schema.]table.column that tells one unit; absent: several could, and none was named
+	Candidates []string `json:"candidates"`     // columns that could: unique ones that are never NULL
+	Text       string   `json:"text,omitempty"` // the draft; absent without a unit
+	Blanks     int      `json:"blanks"`         // ___ that are to be filled in, from what everybody knows
+}
+
 // PolicyReview is the answer to POST /v1/datasets/{dataset}/policy/check: what applying a policy file would do.
 type PolicyReview struct {
 	Dataset  string             `json:"dataset"`

@@ -223,7 +223,8 @@ type ShownAt struct {
 
 // DatasetList is the answer to GET /v1/datasets.
 type DatasetList struct {
-	Datasets []Dataset `json:"datasets"`
+	Datasets      []Dataset `json:"datasets"`
+	WithoutPolicy []string  `json:"without_policy,omitempty"` // for stewards: those that no policy was applied to yet
 }
 
 // Dataset is what analysts may know of a dataset: everything in it is public.

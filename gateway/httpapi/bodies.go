@@ -11,7 +11,7 @@ import (
 
 // The largest bodies of each kind of request, bytes. Votes are read as they come and are not kept ([maxVotes]).
 const (
-	maxLogin  = 1 << 10  // of a one-time code
+	maxLogin  = 8 << 10  // of a code to log in with
 	maxBody   = 64 << 10 // of a query
 	maxLarge  = 1 << 20  // of a policy file, of a batch of reports
 	maxLarger = 4 << 20  // of labels: 100,000 names, or 10,000 with a student's probabilities; of a domain of 10,000 names

@@ -51,12 +51,12 @@ func TestEveryRouteHasARole(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			router.ServeHTTP(w, request)
-			want := http.StatusForbidden
+			want := fault.CodeAuthForbidden
 			if role == "" {
-				want = http.StatusUnauthorized
+				want = fault.CodeAuthMissing
 			}
 			allowed := r.public || slices.Contains(r.roles, role)
-			if refused := w.Code == want; refused == allowed {
+			if refused := strings.Contains(w.Body.String(), `"code":"`+string(want)+`"`); refused == allowed {
 				t.Errorf("%s %s as %q: %d %s", r.method, r.pattern, role, w.Code, w.Body)
 			}
 		}

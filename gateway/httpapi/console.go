@@ -10,17 +10,13 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// loginPattern is the route of one-time codes, which is there only where there are codes.
-const loginPattern = "/v1/login"
-
 // consoleRoutes serve the console, which holds nothing secret, and what it alone asks for.
 func consoleRoutes() []route {
 	all := []route{
 		{method: http.MethodGet, pattern: "/v1/principal", roles: []auth.Role{auth.Analyst, auth.Steward, auth.ML, auth.Collector},
 			handle: operation(nothing, (*server).principal, asJSON)},
-		{method: http.MethodPost, pattern: loginPattern, public: true,
-			handle: operation(object[api.LoginRequest](maxLogin), (*server).login, asJSON)},
 	}
+	all = append(all, loginRoutes()...)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		all = append(all,
 			route{method: method, pattern: "/", public: true, handle: getConsole},
@@ -66,10 +62,4 @@ func (s *server) principal(x *exchange, _ struct{}) (*api.Principal, error) {
 		who.Groups = []string{}
 	}
 	return who, nil
-}
-
-// login exchanges a one-time code for its token.
-func (s *server) login(_ *exchange, r *api.LoginRequest) (*api.Login, error) {
-	token, err := s.codes.Redeem(r.Code)
-	return &api.Login{Token: token}, err
 }

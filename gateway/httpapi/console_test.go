@@ -112,12 +112,15 @@ func TestPrincipal(t *testing.T) {
 	}
 }
 
-// TestLogin: a code is exchanged once, in a body, and there is no such path where there are no codes.
+// TestLogin: a code is exchanged once, in a body, and nowhere but where there are codes.
 func TestLogin(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 1)
 	request := call{method: "POST", path: loginPattern, kind: "application/json", body: `{"code": "x"}`}
-	if response, _ := f.do(t, request); response.StatusCode != 404 {
+	if response, _ := f.do(t, request); response.StatusCode != 405 {
 		t.Errorf("without codes: %d", response.StatusCode)
+	}
+	if response, text := f.do(t, call{method: "GET", path: loginPattern}); response.StatusCode != 200 || text != "{}" {
+		t.Errorf("without a provider: %d %s", response.StatusCode, text)
 	}
 	codes := auth.NewCodes(nil)
 	var log bytes.Buffer

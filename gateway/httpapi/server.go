@@ -41,7 +41,8 @@ type Config struct {
 	Fit          *fit.Service     // nil: there are no fits and no clusters, no routes of them, and no SQL for them
 	Collect      *collect.Service // nil: there are no collections, and no routes of them
 	Verifier     Verifier
-	Codes        *auth.Codes // nil: nobody logs in with a code, and there is no route for it
+	Codes        *auth.Codes    // nil: nobody logs in with a code, and there is no route for it
+	Provider     *auth.Provider // nil: nobody logs in at an identity provider, and there is no route for it
 	Log          *slog.Logger
 	NewRequestID func() string // nil: random
 	// Observe is told of each request that was answered: its route, as [Routes] names it, its status, and the time since its headers were
@@ -64,6 +65,8 @@ type server struct {
 	collect      *collect.Service
 	verifier     Verifier
 	codes        *auth.Codes
+	provider     *auth.Provider
+	logins       attempts
 	log          *slog.Logger
 	newRequestID func() string
 	observe      func(route string, status int, took time.Duration)
@@ -83,14 +86,15 @@ func New(c Config) (http.Handler, error) {
 		c.NewRequestID = rand.Text
 	}
 	s := &server{service: c.Service, questions: c.Service, labels: c.Labels, fit: c.Fit, collect: c.Collect, verifier: c.Verifier,
-		codes: c.Codes, log: c.Log, newRequestID: c.NewRequestID, observe: c.Observe, open: openRequests{of: map[string]int{}}}
+		codes: c.Codes, provider: c.Provider, log: c.Log,
+		newRequestID: c.NewRequestID, observe: c.Observe, open: openRequests{of: map[string]int{}}}
 	table := routes()
 	if c.Collect == nil {
 		table = slices.DeleteFunc(table, func(r route) bool { return strings.HasPrefix(r.pattern, "/v1/collect/") })
 	}
-	if c.Codes == nil {
-		table = slices.DeleteFunc(table, func(r route) bool { return r.pattern == loginPattern })
-	}
+	table = slices.DeleteFunc(table, func(r route) bool {
+		return c.Codes == nil && r.pattern == loginPattern && r.method == http.MethodPost || c.Provider == nil && r.pattern == providerPattern
+	})
 	if c.Fit != nil {
 		s.questions = c.Fit.Questions()
 	} else {

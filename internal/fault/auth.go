@@ -11,6 +11,7 @@ const (
 	CodeAuthInvalid   Code = "auth/invalid"
 	CodeAuthExpired   Code = "auth/expired"
 	CodeAuthForbidden Code = "auth/forbidden"
+	CodeAuthProvider  Code = "auth/provider"
 )
 
 // AuthMissing answers a request that shows no token.
@@ -28,6 +29,25 @@ func AuthInvalid(cause error) *Error {
 func AuthCode() *Error {
 	return &Error{Code: CodeAuthInvalid, Msg: "the code is not valid: it works once, and for a few minutes",
 		Hint: "log in with a token; noisegate demo names the files that hold them"}
+}
+
+// AuthLogin answers a log-in at the identity provider that is not good; which part of it is not said. The cause goes to the log.
+func AuthLogin(cause error) *Error {
+	return &Error{Code: CodeAuthInvalid, Msg: "the log-in is not valid: it was begun elsewhere, is too old, or was used before",
+		Hint: "log in again", Err: cause}
+}
+
+// AuthNotTaken answers a log-in that the identity provider bears out with a token that the gateway does not take. The cause goes to the
+// log.
+func AuthNotTaken(cause error) *Error {
+	return &Error{Code: CodeAuthInvalid, Msg: "the identity provider knows you, and its token is none that this gateway takes",
+		Hint: "tell whoever runs the gateway: its log has the reason", Err: cause}
+}
+
+// AuthProvider says that nobody can log in at the identity provider just now. The cause goes to the log.
+func AuthProvider(cause error) *Error {
+	return &Error{Code: CodeAuthProvider, Msg: "the identity provider does not answer as it should",
+		Hint: "try again in a moment, or paste a token; the gateway's log has the reason", Err: cause}
 }
 
 // AuthExpired answers a genuine token whose time is over.

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -115,6 +116,12 @@ func RequestTooMany(running, waiting int) *Error {
 func RequestTooManyOpen(open int) *Error {
 	return &Error{Code: CodeRequestTooMany, Msg: fmt.Sprintf("%d requests of this caller are open, and no more may be", open),
 		Hint: "send it again when some of them are answered; nothing was charged"}
+}
+
+// RequestLogins refuses a log-in of an address from which there were so many, or while so many are under way.
+func RequestLogins(after int) *Error {
+	return &Error{Code: CodeRequestTooMany, Msg: "there are too many log-ins at a time", Hint: "try again in a moment",
+		Details: []Detail{{Name: "retry_after", Value: strconv.Itoa(after)}}}
 }
 
 // RequestBodiesOpen refuses a body while the caller's other bodies take what one caller's may, in bytes.

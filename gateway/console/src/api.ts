@@ -33,6 +33,8 @@ export interface Table {
   schema: string; name: string; public: boolean; unit?: { kind: string; column: string }
   max_rows?: number; max_groups?: number; columns: TableColumn[]
 }
+export interface DatasetList { datasets: Dataset[]; without_policy?: string[] }
+export interface PolicyDraft { dataset: string; unit?: string; candidates: string[]; text?: string; blanks: number }
 export interface Dataset { name: string; version: number; tables: Table[] }
 export interface Limit {
   form?: string; epsilon?: string | null; rho?: string | null; delta?: string | null; max_epsilon_per_query?: string | null
@@ -49,7 +51,7 @@ export interface Account {
   lifetime: { epsilon: string | null; delta: string | null }; usage: { rule: string; percent: string }
   frozen: boolean; refills: number; next_tranche?: string; advice: string
 }
-export interface Refusals { since: string; refusals: { analyst: string; code: string; count: number }[] }
+export interface Refusals { since: string; refusals: { analyst: string; code: string; count: number; estimates: number }[] }
 export interface JournalEntry {
   seq: number; at: string; kind: string; subject: string; amounts: Amounts; shared?: Amounts; account_ids: number[]; release_id?: string
   account_name?: string; request?: { sql?: string }
@@ -65,15 +67,20 @@ export interface PolicyReview {
 export interface Verification { dataset: string; seq: number; hash: string; entries: number; unchained: number; broken?: string }
 export interface Ensemble {
   ensemble: string; state: string; teachers: number; classes: string[]; queries: number; answered: number
-  usage?: { rule: string; percent: string }; sealed_at?: string
+  usage?: { rule: string; percent: string }; sealed_at?: string; dataset: string; rejected: number
 }
+// EpsilonCurve is ε after numbers of labels, by each accountant that looks at no vote.
+export interface EpsilonCurve { points: number[]; lines: { method: string; epsilon: Value[] }[] }
 export interface LabelRequest { queries: string[]; mechanism: string; [parameter: string]: string | string[] }
 export interface LabelEstimate {
   queries: number; replayed: number; worst_case: Amounts; epsilon: string | null; delta: string; affordable: boolean; still_buys: number
-  terms: { meaning: string }; notes: Note[]
+  terms: { meaning: string }; notes: Note[]; curve?: EpsilonCurve
 }
 export interface Label { query: string; status: string; label: number | null; class?: string }
 export interface LabelResponse { labels: Label[]; spent: Amounts; remaining: Amounts }
+// LoginProvider is an identity provider, where the console's people log in.
+export interface LoginProvider { issuer: string; authorization_endpoint: string; client_id: string; scope: string; end_session_endpoint?: string }
+export interface LoginOffer { provider?: LoginProvider }
 export interface Principal { subject: string; roles: string[]; groups: string[] }
 
 // Problem is a refusal or a failure (RFC 9457). Its code is empty where no gateway answered.
@@ -93,7 +100,7 @@ export class Gateway {
   constructor(readonly token: string, private readonly loggedOut: (why: Problem) => void) {}
 
   principal() { return this.send<Principal>('GET', '/v1/principal') }
-  datasets() { return this.send<{ datasets: Dataset[] }>('GET', '/v1/datasets') }
+  datasets() { return this.send<DatasetList>('GET', '/v1/datasets') }
   budget() { return this.send<{ budgets: Budget[] }>('GET', '/v1/budget') }
   releases(cursor = '') {
     return this.send<{ releases: ReleaseSummary[]; next_cursor?: string }>('GET', '/v1/releases' + (cursor && `?cursor=${encodeURIComponent(cursor)}`))
@@ -102,6 +109,10 @@ export class Gateway {
   accounts(dataset: string) { return this.send<{ accounts: Account[] }>('GET', `${at(dataset)}/budgets`) }
   refusals(dataset: string) { return this.send<Refusals>('GET', `${at(dataset)}/refusals`) }
   policy(dataset: string) { return this.send<PolicyDocument>('GET', `${at(dataset)}/policy`) }
+  // draftPolicy gives the columns that could tell a person, and a draft where one is named, or is the only one.
+  draftPolicy(dataset: string, unit = '') {
+    return this.send<PolicyDraft>('GET', `${at(dataset)}/policy/draft` + (unit && `?unit=${encodeURIComponent(unit)}`))
+  }
   checkPolicy(dataset: string, text: string, signal: AbortSignal) {
     return this.send<PolicyReview>('POST', `${at(dataset)}/policy/check`, text, { headers: asYAML, signal })
   }
@@ -120,9 +131,11 @@ export class Gateway {
     return this.send<Journal>('GET', `/v1/audit?requests=${requests}&dataset=${encodeURIComponent(dataset)}` +
       (cursor && `&cursor=${encodeURIComponent(cursor)}`))
   }
+  ensembles() { return this.send<{ ensembles: Ensemble[] }>('GET', '/v1/pate') }
   ensemble(name: string) { return this.send<Ensemble>('GET', `/v1/pate/${encodeURIComponent(name)}`) }
-  estimateLabels(ensemble: string, q: LabelRequest, signal: AbortSignal) {
-    return this.send<LabelEstimate>('POST', `/v1/pate/${encodeURIComponent(ensemble)}/labels/estimate`, q, { signal })
+  // estimateLabels also gives the curve of ε up to so many labels.
+  estimateLabels(ensemble: string, q: LabelRequest, upTo: number, signal: AbortSignal) {
+    return this.send<LabelEstimate>('POST', `/v1/pate/${encodeURIComponent(ensemble)}/labels/estimate`, { ...q, up_to: upTo }, { signal })
   }
   labels(ensemble: string, q: LabelRequest, p: Payment) {
     return this.send<LabelResponse>('POST', `/v1/pate/${encodeURIComponent(ensemble)}/labels`, { ...q, at_most: p.atMost }, keyed(p))
@@ -154,6 +167,13 @@ const at = (dataset: string) => `/v1/datasets/${encodeURIComponent(dataset)}`
 // login exchanges a one-time code for a token. The code travels in the body, never in an address.
 export async function login(code: string): Promise<string> {
   return (await request<{ token: string }>('POST', '/v1/login', { code }, {})).token
+}
+
+export const loginOffer = () => request<LoginOffer>('GET', '/v1/login', undefined, {})
+
+// logInAtProvider exchanges a code of the identity provider, with what only the tab has that began the log-in.
+export async function logInAtProvider(begun: { code: string; code_verifier: string; nonce: string; redirect_uri: string }): Promise<string> {
+  return (await request<{ token: string }>('POST', '/v1/login/provider', begun, {})).token
 }
 
 async function request<T>(method: string, path: string, body: unknown, more: RequestInit): Promise<T> {

@@ -6,13 +6,13 @@ import { Gateway, Problem, type Principal } from './api'
 import { Ask } from './ask'
 import { BudgetPage } from './budget'
 import { Labels } from './labels'
-import { Login } from './login'
+import { Ending, Login } from './login'
 import { ProblemBox } from './problem'
-import { forgetToken, savedToken, saveToken, tokenOfAddress } from './session'
+import { forgetToken, hasAnswer, savedToken, saveToken, tokenOfAddress } from './session'
 import { Steward } from './steward'
 
 // What a page is given. Pages stay where they are while another is shown, so that what was typed is not lost.
-export interface PageProps { gateway: Gateway; who: string; shown: boolean }
+export interface PageProps { gateway: Gateway; who: string; roles: string[]; shown: boolean }
 
 const pages: { name: string; title: string; roles: string[]; page: ComponentType<PageProps> }[] = [
   { name: 'ask', title: 'Ask', roles: ['analyst'], page: Ask },
@@ -35,7 +35,8 @@ function useHash(): string {
 export function App() {
   const [token, setToken] = useState(savedToken())
   const [problem, setProblem] = useState<Problem | null>(null)
-  const [coming, setComing] = useState(location.hash.startsWith('#code='))
+  const [coming, setComing] = useState(hasAnswer())
+  const [left, setLeft] = useState(false)
   useEffect(() => {
     const enter = () => tokenOfAddress()
       .then(token => { if (token) logIn(token) }, setProblem) // a wrong code ends no session
@@ -53,9 +54,9 @@ export function App() {
     setProblem(null)
     setToken(token)
   }
-  const logOut = (why: Problem | null) => { forgetToken(); setProblem(why); setToken(null) }
+  const logOut = (why: Problem | null) => { forgetToken(); setProblem(why); setLeft(why === null); setToken(null) }
   if (coming) return <main class="narrow" aria-busy="true" />
-  if (!token) return <Login problem={problem} onToken={logIn} />
+  if (!token) return <Login problem={problem} left={left} onToken={logIn} />
   return <>
     {problem && <aside class="narrow"><ProblemBox problem={problem} /></aside>}
     <Home key={token} token={token} logOut={logOut} />
@@ -85,8 +86,9 @@ function Home({ token, logOut }: { token: string; logOut: (why: Problem | null) 
         <button class="quiet" onClick={() => logOut(null)}>Log out</button>
       </span>
     </header>
+    <Ending token={token} />
     {problem && <main class="narrow"><ProblemBox problem={problem} /><button onClick={load}>Try again</button></main>}
-    {who && mine.map(p => <main key={p.name} hidden={p !== shown}><p.page gateway={gateway} who={who.subject} shown={p === shown} /></main>)}
+    {who && mine.map(p => <main key={p.name} hidden={p !== shown}><p.page gateway={gateway} who={who.subject} roles={who.roles} shown={p === shown} /></main>)}
     {who && mine.length === 0 && <main class="narrow"><p>Your token has no role that has a page here: <bdi>{who.roles.join(', ') || 'none'}</bdi>.</p></main>}
   </>
 }

@@ -7,7 +7,12 @@ import { createHmac } from 'node:crypto'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
+export const program = process.env.NOISEGATE ?? '../../bin/noisegate'
+
 export interface Demo {
+  dir: string // for files of a test
+  sockets: string // of its PostgreSQL, where everybody is believed to be who they say
+  key: string // the file of the key of its tokens
   http: string
   console: string // the address with a one-time code
   tokens: Record<string, string>
@@ -19,7 +24,7 @@ export interface Demo {
 export async function startDemo(): Promise<Demo> {
   const dir = mkdtempSync('/tmp/noisegate-console-')
   chmodSync(dir, 0o755) // PostgreSQL does not run as root
-  const child = spawn(process.env.NOISEGATE ?? '../../bin/noisegate',
+  const child = spawn(program,
     ['demo', '--json', '--rows=2000', '--http=127.0.0.1:0', '--pg=127.0.0.1:0', `--keep=${dir}/demo`], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<void>(resolve => child.once('exit', () => resolve()))
   const line = await new Promise<string>((resolve, reject) => {
@@ -30,7 +35,7 @@ export async function startDemo(): Promise<Demo> {
   const key = readFileSync(`${dir}/demo/hs256.key`, 'utf8').trim()
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   return {
-    ...JSON.parse(line),
+    ...JSON.parse(line), dir, sockets: `${dir}/demo`, key: `${dir}/demo/hs256.key`,
     token(subject, roles = ['analyst'], seconds = 3600) {
       const now = Math.floor(Date.now() / 1000)
       const text = part({ alg: 'HS256', typ: 'JWT' }) + '.' +
@@ -44,6 +49,9 @@ export async function startDemo(): Promise<Demo> {
     },
   }
 }
+
+// providers are the addresses of identity providers of a test: their pages are not the gateway's.
+export const providers: string[] = []
 
 // test has one demo for all tests of a file. A page may ask nobody but the gateway, and nothing that the policy forbids may happen in it.
 export const test = base.extend<{ clean: void }, { demo: Demo }>({
@@ -65,6 +73,8 @@ export const test = base.extend<{ clean: void }, { demo: Demo }>({
       if (m.type() === 'error' && !known) wrong.push(m.text())
     })
     page.on('request', r => {
+      if (r.isNavigationRequest() && providers.some(p => r.url().startsWith(p))) return // who logs in leaves for the identity provider
+      if (providers.some(p => page.url().startsWith(p))) return // its own page
       if (!r.isNavigationRequest() && new URL(r.url()).origin !== new URL(page.url()).origin) wrong.push(r.url())
       if (r.url().includes('eyJ') || r.url().includes('code')) wrong.push(`a secret in an address: ${r.url()}`)
     })

@@ -140,6 +140,19 @@ func addressOf(conn net.Conn) netip.Prefix {
 		return netip.Prefix{}
 	}
 	address, _ := netip.AddrFromSlice(tcp.IP)
+	return prefixOf(address)
+}
+
+// Client is what counts as one address of an address and port as text; the zero value for what has none.
+func Client(address string) netip.Prefix {
+	parsed, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return prefixOf(parsed.Addr().WithZone(""))
+}
+
+func prefixOf(address netip.Addr) netip.Prefix {
 	address = address.Unmap()
 	bits := prefix6
 	if address.Is4() {

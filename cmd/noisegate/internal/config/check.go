@@ -123,12 +123,30 @@ func (l *loader) checkAuth(c Auth) {
 	if given != 1 {
 		l.wrong("auth.keys", "must name exactly one of jwks_url, jwks_file and hs256_file")
 	}
-	if c.Keys.JWKSURL != "" {
-		u, err := url.Parse(c.Keys.JWKSURL)
-		if err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
-			l.wrong("auth.keys.jwks_url", "must be an https URL: whoever can change the keys can make tokens")
-		}
+	if c.Keys.JWKSURL != "" && !isSafeURL(c.Keys.JWKSURL) {
+		l.wrong("auth.keys.jwks_url", "must be an https URL: whoever can change the keys can make tokens")
 	}
+	if c.Console.ClientID != "" {
+		l.checkConsole(c)
+	}
+}
+
+func (l *loader) checkConsole(c Auth) {
+	if c.Keys.HS256File != "" {
+		l.wrong("auth.console.client_id", "has no meaning with auth.keys.hs256_file: nobody logs in with a secret of the operator's own")
+	}
+	if !isSafeURL(c.Issuer) {
+		l.wrong("auth.console.client_id", "people log in at auth.issuer, which must be an https URL then")
+	}
+	if !slices.Contains(strings.Fields(c.Console.Scopes), "openid") {
+		l.wrong("auth.console.scopes", "must have openid")
+	}
+}
+
+// isSafeURL reports whether what comes from an address is what its owner said: through TLS, or from this machine.
+func isSafeURL(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()))
 }
 
 func (l *loader) checkDataset(name string, d *Dataset) {

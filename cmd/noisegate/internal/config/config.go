@@ -90,6 +90,13 @@ type Auth struct {
 	RevokedFile string
 	// MaxTokenLife is how long a token may live; 0: as long as its issuer says.
 	MaxTokenLife time.Duration
+	Console      Console
+}
+
+// Console is the client of the issuer as which people log in who open the console.
+type Console struct {
+	ClientID string // "": people paste a token
+	Scopes   string
 }
 
 // Keys is where the keys come from that tokens are checked with: exactly one of the three.
@@ -149,7 +156,7 @@ func New() *Config {
 	return &Config{
 		HTTP: HTTP{Listen: "127.0.0.1:8080"},
 		Wire: Wire{Sessions: pgwire.DefaultSessions, SessionsPerAnalyst: pgwire.DefaultSessionsPerAnalyst},
-		Auth: Auth{Claims: Claims{Subject: "sub", Roles: "roles", Groups: "groups"}},
+		Auth: Auth{Claims: Claims{Subject: "sub", Roles: "roles", Groups: "groups"}, Console: Console{Scopes: "openid"}},
 		Limits: Limits{Places: gateway.DefaultPlaces, PerAnalyst: gateway.DefaultPerAnalyst, Queue: gateway.DefaultQueue,
 			Wait: gateway.DefaultWait},
 		Versions: pgversion.OnlyTested,

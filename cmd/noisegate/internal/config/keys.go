@@ -48,6 +48,8 @@ func (c *Config) settings() []setting {
 		{"auth.claims.groups", text(&c.Auth.Claims.Groups)},
 		{"auth.revoked_file", text(&c.Auth.RevokedFile)},
 		{"auth.max_token_life", duration(&c.Auth.MaxTokenLife)},
+		{"auth.console.client_id", text(&c.Auth.Console.ClientID)},
+		{"auth.console.scopes", text(&c.Auth.Console.Scopes)},
 		{"limits.places", number(&c.Limits.Places)},
 		{"limits.per_analyst", number(&c.Limits.PerAnalyst)},
 		{"limits.queue", number(&c.Limits.Queue)},

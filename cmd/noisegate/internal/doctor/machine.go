@@ -221,4 +221,22 @@ func (d *doctor) keys(ctx context.Context) {
 		return
 	}
 	d.ok("auth.keys", "the keys of %s can be read", a.Issuer)
+	if a.Console.ClientID != "" {
+		d.provider(ctx)
+	}
+}
+
+// provider looks whether people can log in to the console at the issuer.
+func (d *doctor) provider(ctx context.Context) {
+	const key = "auth.console.client_id"
+	a := d.config.Auth
+	switch says, err := auth.CheckProvider(ctx, a.Issuer, a.Console.ClientID, a.Console.Scopes); {
+	case err != nil:
+		d.failed(key, err, "see that this machine reaches "+a.Issuer+"/.well-known/openid-configuration")
+	case !says:
+		d.warn(key, "see its documentation: without PKCE it would refuse to log anybody in, or do it less safely",
+			"%s does not say whether it takes PKCE by S256", a.Issuer)
+	default:
+		d.ok(key, "people log in to the console at %s, as its client %s", a.Issuer, a.Console.ClientID)
+	}
 }

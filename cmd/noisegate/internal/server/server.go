@@ -350,9 +350,15 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		g.log.InfoContext(ctx, "the list of revoked tokens was read", "auth.revoked_file", modified(keys.RevokedFile),
 			"revoked", g.verifier.Revoked())
 	}
+	var provider *auth.Provider
+	if console := keys.Console; console.ClientID != "" {
+		if provider, err = auth.NewProvider(g.verifier, console.ClientID, console.Scopes, nil); err != nil {
+			return config.Wrong(err)
+		}
+	}
 	g.measure()
 	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Fit: fitter, Collect: collector, Verifier: g.verifier,
-		Codes: g.codes, Log: g.log, Observe: g.metrics.Request}); err != nil {
+		Codes: g.codes, Provider: provider, Log: g.log, Observe: g.metrics.Request}); err != nil {
 		return err
 	}
 	return g.openWire(ctx, fitter.Questions())
