@@ -174,7 +174,7 @@ func (w *world) do(t *testing.T, who auth.Principal, a act) (seen string, spent 
 	case "show plan":
 		answer, err = w.Plan(t.Context(), who, w.plans[who.Subject])
 	case "datasets":
-		list, listed := w.Datasets()
+		list, listed := w.Datasets(who)
 		one, shown := w.Dataset("d")
 		answer, err = []any{list, one}, orElse(listed, shown)
 	case "cancel":

@@ -112,6 +112,15 @@ func (l *LivePolicies) Review(ctx context.Context, dataset string, text []byte) 
 	return l.store.Review(ctx, policy, schema)
 }
 
+// Schema implements [Policies].
+func (l *LivePolicies) Schema(ctx context.Context, dataset string) (*catalog.Schema, error) {
+	schemas, ok := l.schemas[dataset]
+	if !ok {
+		return nil, fault.UnknownDataset(dataset)
+	}
+	return schemas.Inspect(ctx, nil)
+}
+
 // read parses a policy file for a dataset and inspects the live schema for it.
 func (l *LivePolicies) read(ctx context.Context, dataset string, text []byte) (*catalog.Policy, *catalog.Schema, error) {
 	policy, problems := catalog.Parse(string(text))

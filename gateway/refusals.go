@@ -25,6 +25,15 @@ func isRefusal(code fault.Code) bool {
 			fault.CodeBudgetLostAnswer, fault.CodeBudgetFailures}, code)
 }
 
+// Way is in which of two ways something was refused: asked for, or estimated, which pages do while somebody types.
+type Way int
+
+// The ways.
+const (
+	Asked Way = iota
+	Estimated
+)
+
 // refusals counts the questions, fits, clusterings, purchases of labels and estimates that were refused before a charge, by dataset,
 // analyst and code, since the process began. They are functions of texts, policies and budgets, as what their analysts were told; what
 // failed after its charge is not among them. Nothing of it is in the ledger. The zero value counts nothing; it is safe for concurrent
@@ -32,18 +41,18 @@ func isRefusal(code fault.Code) bool {
 type refusals struct {
 	since time.Time
 	mu    sync.Mutex
-	of    map[string]map[string]map[fault.Code]int64
+	of    map[string]map[string]map[fault.Code]*[2]int64 // by [Way]
 }
 
 func (r *refusals) begin(datasets map[string]Dataset, now time.Time) {
-	r.since, r.of = now.UTC(), map[string]map[string]map[fault.Code]int64{}
+	r.since, r.of = now.UTC(), map[string]map[string]map[fault.Code]*[2]int64{}
 	for name := range datasets {
-		r.of[name] = map[string]map[fault.Code]int64{}
+		r.of[name] = map[string]map[fault.Code]*[2]int64{}
 	}
 }
 
 // count adds a refusal, where the error is one.
-func (r *refusals) count(dataset, analyst string, err error) {
+func (r *refusals) count(dataset, analyst string, way Way, err error) {
 	code := fault.CodeOf(err)
 	if !isRefusal(code) || errors.As(err, new(charged)) {
 		return
@@ -58,9 +67,12 @@ func (r *refusals) count(dataset, analyst string, err error) {
 		analyst = ""
 	}
 	if byAnalyst[analyst] == nil {
-		byAnalyst[analyst] = map[fault.Code]int64{}
+		byAnalyst[analyst] = map[fault.Code]*[2]int64{}
 	}
-	byAnalyst[analyst][code]++
+	if byAnalyst[analyst][code] == nil {
+		byAnalyst[analyst][code] = new([2]int64)
+	}
+	byAnalyst[analyst][code][way]++
 }
 
 // list gives what was counted of a dataset, most first.
@@ -70,19 +82,20 @@ func (r *refusals) list(dataset string) []api.Refusal {
 	all := []api.Refusal{}
 	for analyst, codes := range r.of[dataset] {
 		for code, n := range codes {
-			all = append(all, api.Refusal{Analyst: analyst, Code: string(code), Count: n})
+			all = append(all, api.Refusal{Analyst: analyst, Code: string(code), Count: n[Asked], Estimates: n[Estimated]})
 		}
 	}
 	slices.SortFunc(all, func(a, b api.Refusal) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Analyst, b.Analyst), cmp.Compare(a.Code, b.Code))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.Estimates, a.Estimates),
+			cmp.Compare(a.Analyst, b.Analyst), cmp.Compare(a.Code, b.Code))
 	})
 	return all
 }
 
 // CountRefusal counts how a request about a dataset ended, if it was refused before a charge; a nil error is no refusal. It is for what is
 // sold beside queries, which are counted by themselves.
-func (s *Service) CountRefusal(dataset string, who auth.Principal, err error) {
-	s.refusals.count(dataset, who.Subject, err)
+func (s *Service) CountRefusal(dataset string, who auth.Principal, way Way, err error) {
+	s.refusals.count(dataset, who.Subject, way, err)
 }
 
 // Refusals lists, for stewards, how many requests and estimates of each analyst this gateway refused before a charge since it started, by

@@ -45,7 +45,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 		t.Errorf("refusals wrote %d entries, and ran %d statements", n, r.data.runs)
 	}
 	want := []api.Refusal{
-		{Analyst: "ana", Code: "policy/not-aggregate", Count: 3}, {Analyst: "ana", Code: "budget/over-query-cap", Count: 1},
+		{Analyst: "ana", Code: "policy/not-aggregate", Count: 2, Estimates: 1}, {Analyst: "ana", Code: "budget/over-query-cap", Count: 1},
 		{Analyst: "ana", Code: "sql/syntax", Count: 1}, {Analyst: "bob", Code: string(fault.CodeRequestEpsilon), Count: 1},
 	}
 	list := func() *api.RefusalList {
@@ -87,11 +87,11 @@ func TestRefusalsAreBounded(t *testing.T) {
 	r.begin(map[string]Dataset{"d": {}}, testTime())
 	err := fault.UnknownDataset("x")
 	for n := range 3 * maxRefused {
-		r.count("d", fmt.Sprintf("a%d", n), err)
-		r.count("none", fmt.Sprintf("a%d", n), err)
-		r.count("d", fmt.Sprintf("a%d", n), nil)
+		r.count("d", fmt.Sprintf("a%d", n), Asked, err)
+		r.count("none", fmt.Sprintf("a%d", n), Asked, err)
+		r.count("d", fmt.Sprintf("a%d", n), Asked, nil)
 	}
-	r.count("d", "a0", err)
+	r.count("d", "a0", Asked, err)
 	got := r.list("d")
 	if len(got) != maxRefused+1 || got[0] != (api.Refusal{Code: string(fault.CodeUnknownDataset), Count: 2 * maxRefused}) ||
 		got[1] != (api.Refusal{Analyst: "a0", Code: string(fault.CodeUnknownDataset), Count: 2}) {

@@ -187,7 +187,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		q, paid, err = s.paid(ctx, who, r, tick)
 	}
 	if err != nil {
-		s.refusals.count(r.Dataset, who.Subject, err)
+		s.refusals.count(r.Dataset, who.Subject, Asked, err)
 		return nil, err
 	}
 	s.remember(who, r, asked, q, paid)
@@ -463,7 +463,7 @@ func (s *Service) finish(ctx context.Context, q *prepared, released *sqlrewrite.
 
 // Estimate prices a question without asking it. It costs nothing and touches no row.
 func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (e *api.EstimateResponse, err error) {
-	defer func() { s.refusals.count(r.Dataset, who.Subject, err) }()
+	defer func() { s.refusals.count(r.Dataset, who.Subject, Estimated, err) }()
 	release, err := s.Enter(ctx, who)
 	if err != nil {
 		return nil, err

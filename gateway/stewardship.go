@@ -9,6 +9,7 @@ import (
 	"noisegate.example/api"
 	"noisegate.example/budget"
 	"noisegate.example/catalog"
+	"noisegate.example/catalog/draft"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/internal/amounts"
 	"noisegate.example/internal/fault"
@@ -23,6 +24,8 @@ type Policies interface {
 	Document(ctx context.Context, dataset string) (PolicyDocument, error)
 	// Review checks a policy file against the live schema and says what applying it would do. It changes nothing.
 	Review(ctx context.Context, dataset string, text []byte) (*catalog.Review, error)
+	// Schema is the live schema, for a policy that there is none of yet. It reads no row.
+	Schema(ctx context.Context, dataset string) (*catalog.Schema, error)
 	// Apply checks a policy file against the live schema and puts it in force; policy/conflict when another version is.
 	Apply(context.Context, PolicyChange) (*catalog.Snapshot, error)
 }
@@ -49,6 +52,34 @@ func (s *Service) Policy(ctx context.Context, dataset string) (PolicyDocument, e
 		return PolicyDocument{}, fault.UnknownDataset(dataset)
 	}
 	return s.policies.Document(ctx, dataset)
+}
+
+// DraftPolicy drafts a policy from what the schema of a protected database says: it reads no row. Which column tells one person is nothing
+// that a schema says: without a unit there is a draft only if one column can be it, else those that could.
+func (s *Service) DraftPolicy(ctx context.Context, dataset, unit string) (*api.PolicyDraft, error) {
+	schema, err := s.policies.Schema(ctx, dataset)
+	if err != nil {
+		return nil, err
+	}
+	d := &api.PolicyDraft{Dataset: dataset, Candidates: []string{}}
+	for _, u := range draft.Candidates(schema) {
+		d.Candidates = append(d.Candidates, u.String())
+	}
+	if unit == "" && len(d.Candidates) == 1 {
+		unit = d.Candidates[0]
+	}
+	if d.Unit = unit; unit == "" {
+		return d, nil
+	}
+	u, ok := draft.ParseUnit(unit)
+	if !ok {
+		return nil, fault.PolicyInvalid(fault.Position{}, "the unit is table.column or schema.table.column", "")
+	}
+	if d.Text, err = draft.FromSchema(schema, dataset, u); err != nil {
+		return nil, fault.PolicyInvalid(fault.Position{}, err.Error(), "")
+	}
+	d.Blanks = draft.Blanks(d.Text)
+	return d, nil
 }
 
 // SetPolicy puts a policy file in force. Who may spend changes no line of it that gives them more: auth/forbidden.

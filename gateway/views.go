@@ -20,15 +20,19 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// Datasets lists what analysts may ask about: datasets that have a policy in force.
-func (s *Service) Datasets() (*api.DatasetList, error) {
+// Datasets lists what analysts may ask about: datasets that have a policy in force. Stewards are told which have none yet.
+func (s *Service) Datasets(who auth.Principal) (*api.DatasetList, error) {
 	list := &api.DatasetList{Datasets: []api.Dataset{}}
 	for _, name := range slices.Sorted(maps.Keys(s.datasets)) {
 		dataset, err := s.Dataset(name)
 		switch code := fault.CodeOf(err); code {
 		case "":
 			list.Datasets = append(list.Datasets, *dataset)
-		case fault.CodeUnknownDataset, fault.CodePolicyStale: // answers no query now
+		case fault.CodeUnknownDataset: // answers no query yet
+			if who.Has(auth.Steward) {
+				list.WithoutPolicy = append(list.WithoutPolicy, name)
+			}
+		case fault.CodePolicyStale: // answers no query now
 		default:
 			return nil, err
 		}

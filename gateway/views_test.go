@@ -117,7 +117,7 @@ func TestHistoryPages(t *testing.T) {
 
 func TestDatasetsShowWhatIsPublic(t *testing.T) {
 	r := newRig(t)
-	list, err := r.Datasets()
+	list, err := r.Datasets(ana())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestDatasetsShowWhatIsPublic(t *testing.T) {
 		t.Error(diff)
 	}
 	r.policies.stale = fault.PolicyStale()
-	if list, err := r.Datasets(); err != nil || len(list.Datasets) != 0 {
+	if list, err := r.Datasets(ana()); err != nil || len(list.Datasets) != 0 {
 		t.Errorf("a stale dataset: %+v, %v", list, err)
 	}
 	if _, err := r.Query(t.Context(), principal(t, "ana"), count("0.5")); fault.CodeOf(err) != fault.CodePolicyStale {

@@ -6,6 +6,7 @@ import (
 	"math/big"
 
 	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Method is a way of accounting for a list of labelled queries.
@@ -113,6 +114,29 @@ func (m *Mode) Analyse(t *Table, p AnalysisParameters) (*Analysis, error) {
 	}
 	a.Answered = meter.answered
 	return a, nil
+}
+
+// Independent is what numbers of queries cost by each method that looks at no vote, if all of them are answered: it holds for all votes.
+func (m *Mode) Independent(queries []int64, delta float64) []Line {
+	meter := m.newMeter(AnalysisParameters{Delta: delta, Noise: Discrete, Orders: Orders(), Moments: 64, Outcomes: []Status{}})
+	var lines []meterLine
+	for _, l := range meter.lines() {
+		if !l.Secret {
+			lines = append(lines, l)
+		}
+	}
+	for _, n := range queries {
+		meter.queries, meter.rho = float64(n), float64(m.WorstCase(n).Rho)/float64(mechanisms.RhoUnit)
+		for i := range lines {
+			epsilon, order := lines[i].epsilon()
+			lines[i].Epsilon, lines[i].Order = append(lines[i].Epsilon, epsilon), order
+		}
+	}
+	all := make([]Line, len(lines))
+	for i, l := range lines {
+		all[i] = l.Line
+	}
+	return all
 }
 
 // defaults checks parameters and fills in what was left out.

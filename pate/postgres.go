@@ -200,6 +200,16 @@ func (s *Store) Latest(ctx context.Context, name string) (*Version, error) {
 	return v, plain(err)
 }
 
+// Names are those of all ensembles, in order.
+func (s *Store) Names(ctx context.Context) ([]string, error) {
+	rows, err := s.pool.Query(ctx, sqlNames)
+	if err != nil {
+		return nil, plain(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return names, plain(err)
+}
+
 // Sealed is the newest version whose votes are final: the one that labels come from.
 func (s *Store) Sealed(ctx context.Context, name string) (*Version, error) {
 	v, err := version(ctx, s.pool, name, true)

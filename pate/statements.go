@@ -6,6 +6,8 @@ import _ "embed"
 var (
 	//go:embed sql/version.sql
 	sqlVersion string
+	//go:embed sql/names.sql
+	sqlNames string
 	//go:embed sql/define.sql
 	sqlDefine string
 	//go:embed sql/binding.sql

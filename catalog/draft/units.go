@@ -14,6 +14,21 @@ type Unit struct {
 	Column string
 }
 
+// ParseUnit reads table.column or schema.table.column.
+func ParseUnit(text string) (u Unit, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) == 2 {
+		parts = append([]string{catalog.DefaultSchema}, parts...)
+	}
+	if len(parts) != 3 {
+		return Unit{}, false
+	}
+	return Unit{Table: catalog.TableName{Schema: parts[0], Name: parts[1]}, Column: parts[2]}, true
+}
+
+// String is the unit as [ParseUnit] reads it.
+func (u Unit) String() string { return u.Table.String() + "." + u.Column }
+
 // way is how a table's rows reach their unit: over a foreign key to the next table, or by a column of the unit's id.
 type way struct {
 	column string

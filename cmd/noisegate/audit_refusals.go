@@ -25,12 +25,12 @@ func (c *auditRefusalsCommand) run(ctx context.Context, a *app) error {
 		return printJSON(a.Out, list)
 	}
 	t := &table{grouped: a.terminal}
-	t.header("analyst", "code", "refused")
+	t.header("analyst", "code", "refused", "estimates")
 	for _, r := range list.Refusals {
 		if r.Analyst == "" {
 			r.Analyst = "(others)"
 		}
-		t.row(r.Analyst, r.Code, fmt.Sprint(r.Count))
+		t.row(r.Analyst, r.Code, fmt.Sprint(r.Count), fmt.Sprint(r.Estimates))
 	}
 	t.write(a.Out)
 	fmt.Fprintf(a.Out, " of this gateway, since %s\n", list.Since.UTC().Format(time.DateTime))

@@ -22,7 +22,7 @@ type pateCommands struct {
 	Import   pateImportCommand   `cmd:"" help:"Load the votes of a file, or of a table of the protected database (stewards)."`
 	Seal     pateSealCommand     `cmd:"" help:"Make the votes final: labels can be bought from then on (stewards)."`
 	Label    pateLabelCommand    `cmd:"" help:"Buy private labels; those that were released before are free."`
-	Show     pateShowCommand     `cmd:"" help:"Show an ensemble, and what was spent on it."`
+	Show     pateShowCommand     `cmd:"" help:"Show an ensemble, and what was spent on it; without a name all that you may see."`
 	Odometer pateOdometerCommand `cmd:"" help:"What the labels of an ensemble cost so far, by every accountant: secret (stewards)."`
 	Epsilon  pateEpsilonCommand  `cmd:"" help:"Buy the data-dependent epsilon of labels in a form that may be published (stewards)."`
 	Analyze  pateAnalyzeCommand  `cmd:"" help:"What labelling a file of votes costs, by every accountant: offline, secret."`
@@ -215,7 +215,7 @@ func (c *pateSealCommand) run(ctx context.Context, a *app) error {
 }
 
 type pateShowCommand struct {
-	Ensemble string `arg:"" help:"The name of the ensemble."`
+	Ensemble string `arg:"" optional:"" help:"The name of the ensemble."`
 	gatewayFlags
 }
 
@@ -223,6 +223,10 @@ func (c *pateShowCommand) run(ctx context.Context, a *app) error {
 	client, err := c.client(a)
 	if err != nil {
 		return err
+	}
+	if c.Ensemble == "" {
+		list, err := client.Ensembles(ctx)
+		return a.showEnsembles(c.JSON, list, err)
 	}
 	ensemble, err := client.Ensemble(ctx, c.Ensemble)
 	return a.showEnsemble(c.JSON, ensemble, err)
@@ -236,11 +240,7 @@ func (a *app) showEnsemble(asJSON bool, e *api.Ensemble, err error) error {
 	if asJSON {
 		return printJSON(a.Out, e)
 	}
-	t := &table{grouped: a.terminal}
-	t.header("ensemble", "version", "state", "teachers", "classes", "queries", "answered", "rejected", "reinforced")
-	t.row(e.Ensemble, fmt.Sprint(e.Version), e.State, fmt.Sprint(e.Teachers), fmt.Sprint(len(e.Classes)), fmt.Sprint(e.Queries),
-		fmt.Sprint(e.Answered), fmt.Sprint(e.Rejected), fmt.Sprint(e.Reinforced))
-	t.write(a.Out)
+	a.tableOfEnsembles(*e)
 	if e.Limit != nil {
 		used, spent := "", amountsText(e.Spent, up)
 		if e.Usage != nil {
@@ -249,6 +249,27 @@ func (a *app) showEnsemble(asJSON bool, e *api.Ensemble, err error) error {
 		fmt.Fprintf(a.Out, " %sspent %s of %s, over all versions and callers\n", used, spent, limitText(*e.Limit))
 	}
 	return nil
+}
+
+func (a *app) showEnsembles(asJSON bool, list *api.EnsembleList, err error) error {
+	if err != nil {
+		return a.refused(asJSON, "", err)
+	}
+	if asJSON {
+		return printJSON(a.Out, list)
+	}
+	a.tableOfEnsembles(list.Ensembles...)
+	return nil
+}
+
+func (a *app) tableOfEnsembles(list ...api.Ensemble) {
+	t := &table{grouped: a.terminal}
+	t.header("ensemble", "version", "state", "teachers", "classes", "queries", "answered", "rejected", "reinforced")
+	for _, e := range list {
+		t.row(e.Ensemble, fmt.Sprint(e.Version), e.State, fmt.Sprint(e.Teachers), fmt.Sprint(len(e.Classes)), fmt.Sprint(e.Queries),
+			fmt.Sprint(e.Answered), fmt.Sprint(e.Rejected), fmt.Sprint(e.Reinforced))
+	}
+	t.write(a.Out)
 }
 
 // lines reads what is not blank, line by line.

@@ -73,17 +73,15 @@ func datasetNameOf(database string) string {
 	return name[:min(len(name), 63)]
 }
 
-// unitOf reads table.column or schema.table.column. Without it there is a unit only if a single column can be one: which
+// unitOf is the unit that a text names. Without one there is a unit only if a single column can be one: which
 // of several tells people is nothing that a schema says.
 func unitOf(schema *catalog.Schema, text string) (draft.Unit, error) {
-	parts := strings.Split(text, ".")
-	switch {
-	case len(parts) == 2:
-		return draft.Unit{Table: catalog.TableName{Schema: catalog.DefaultSchema, Name: parts[0]}, Column: parts[1]}, nil
-	case len(parts) == 3:
-		return draft.Unit{Table: catalog.TableName{Schema: parts[0], Name: parts[1]}, Column: parts[2]}, nil
-	case text != "":
-		return draft.Unit{}, errors.New("--unit is table.column or schema.table.column")
+	if text != "" {
+		unit, ok := draft.ParseUnit(text)
+		if !ok {
+			return draft.Unit{}, errors.New("--unit is table.column or schema.table.column")
+		}
+		return unit, nil
 	}
 	candidates := draft.Candidates(schema)
 	switch len(candidates) {
@@ -95,7 +93,7 @@ func unitOf(schema *catalog.Schema, text string) (draft.Unit, error) {
 	const most = 8
 	var names []string
 	for _, u := range candidates[:min(len(candidates), most)] {
-		names = append(names, u.Table.String()+"."+u.Column)
+		names = append(names, u.String())
 	}
 	return draft.Unit{}, fmt.Errorf("which column tells one person? --unit is one of these, say, or another column: %s",
 		strings.Join(names, ", "))

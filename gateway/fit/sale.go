@@ -78,7 +78,7 @@ type prepared struct {
 // sell takes an order to a paid answer, new or stored. An answer is nil of what is stored of something else: under its Idempotency-Key.
 func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, answer func(api.Sale, *stored) *A) (_ *Answer[A],
 	err error) {
-	defer func() { s.gateway.CountRefusal(o.dataset, who, err) }()
+	defer func() { s.gateway.CountRefusal(o.dataset, who, gateway.Asked, err) }()
 	tick := s.gateway.Schedule(o.dataset)
 	defer s.gateway.Cancellable(who, cmp.Or(o.key, o.name), tick)()
 	release, err := s.gateway.Enter(ctx, who)
@@ -198,7 +198,7 @@ func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule)
 
 // estimated plans an order and prices it. It costs nothing and touches no row.
 func (s *Service) estimated(ctx context.Context, who auth.Principal, o order) (_ product, _ api.Quote, err error) {
-	defer func() { s.gateway.CountRefusal(o.dataset, who, err) }()
+	defer func() { s.gateway.CountRefusal(o.dataset, who, gateway.Estimated, err) }()
 	release, err := s.gateway.Enter(ctx, who)
 	if err != nil {
 		return nil, api.Quote{}, err

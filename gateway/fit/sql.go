@@ -34,7 +34,7 @@ type asked struct {
 func (q Questions) Query(ctx context.Context, who auth.Principal, r gateway.Request) (*gateway.Answer, error) {
 	a, err := q.model(ctx, who, r.QueryRequest)
 	if err != nil {
-		q.models.gateway.CountRefusal(r.Dataset, who, err)
+		q.models.gateway.CountRefusal(r.Dataset, who, gateway.Asked, err)
 		return nil, err
 	}
 	if a == nil {
@@ -95,7 +95,7 @@ func (q Questions) Columns(ctx context.Context, who auth.Principal, r api.QueryR
 func (q Questions) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (*api.EstimateResponse, error) {
 	a, err := q.model(ctx, who, r)
 	if err != nil {
-		q.models.gateway.CountRefusal(r.Dataset, who, err)
+		q.models.gateway.CountRefusal(r.Dataset, who, gateway.Estimated, err)
 		return nil, err
 	}
 	if a == nil {

@@ -76,7 +76,9 @@ func sendRelease(x *exchange, release *api.Release) error {
 	return asJSON(x, release)
 }
 
-func (s *server) datasets(*exchange, struct{}) (*api.DatasetList, error) { return s.service.Datasets() }
+func (s *server) datasets(x *exchange, _ struct{}) (*api.DatasetList, error) {
+	return s.service.Datasets(x.who)
+}
 
 func (s *server) dataset(_ *exchange, name string) (*api.Dataset, error) {
 	return s.service.Dataset(name)
@@ -111,6 +113,10 @@ func policyChange(x *exchange) (gateway.PolicyChange, error) {
 func policyText(x *exchange) ([]byte, error) {
 	text, _, err := body(x, maxLarge, "application/yaml", "application/x-yaml", "text/yaml")
 	return text, err
+}
+
+func (s *server) draftPolicy(x *exchange, r pair[string, string]) (*api.PolicyDraft, error) {
+	return s.service.DraftPolicy(x.r.Context(), r.first, r.second)
 }
 
 func (s *server) checkPolicy(x *exchange, r pair[string, []byte]) (*api.PolicyReview, error) {

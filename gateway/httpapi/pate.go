@@ -24,6 +24,8 @@ const (
 func pateRoutes() []route {
 	steward, ml := []auth.Role{auth.Steward}, []auth.Role{auth.ML}
 	return []route{
+		{method: http.MethodGet, pattern: "/v1/pate", roles: []auth.Role{auth.ML, auth.Steward},
+			handle: operation(nothing, (*server).ensembles, asJSON)},
 		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}", roles: steward,
 			handle: operation(named[api.EnsembleDefinition](maxLarge), (*server).defineEnsemble, created)},
 		{method: http.MethodGet, pattern: "/v1/pate/{ensemble}", roles: []auth.Role{auth.ML, auth.Steward},
@@ -57,6 +59,10 @@ func (s *server) sold(x *exchange) error {
 
 func (s *server) defineEnsemble(x *exchange, r pair[string, *api.EnsembleDefinition]) (*api.Ensemble, error) {
 	return s.labels.Define(x.r.Context(), x.who, r.first, *r.second)
+}
+
+func (s *server) ensembles(x *exchange, _ struct{}) (*api.EnsembleList, error) {
+	return s.labels.Ensembles(x.r.Context(), x.who)
 }
 
 func (s *server) ensemble(x *exchange, name string) (*api.Ensemble, error) {

@@ -63,6 +63,8 @@ func routes() []route {
 			handle: operation(part("dataset"), (*server).policy, sendPolicy)},
 		{method: http.MethodPut, pattern: "/v1/datasets/{dataset}/policy", roles: steward,
 			handle: operation(policyChange, (*server).changePolicy, sendApplied)},
+		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/policy/draft", roles: steward, query: []string{"unit"},
+			handle: operation(both(part("dataset"), argument("unit")), (*server).draftPolicy, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/policy/check", roles: steward,
 			handle: operation(both(part("dataset"), policyText), (*server).checkPolicy, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/prepare", roles: steward,

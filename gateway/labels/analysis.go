@@ -71,13 +71,17 @@ func (s *Service) Analyse(ctx context.Context, who auth.Principal, name string, 
 		Delta: api.Decimal(delta.String()), Points: analysis.Points,
 	}
 	for _, l := range analysis.Lines {
-		line := api.AnalysisLine{Method: string(l.Method), Secret: l.Secret, Order: l.Order}
-		for _, epsilon := range l.Epsilon {
-			line.Epsilon = append(line.Epsilon, api.Number(strconv.FormatFloat(epsilon, 'g', -1, 64)))
-		}
-		shown.Lines = append(shown.Lines, line)
+		shown.Lines = append(shown.Lines, lineOf(l))
 	}
 	return shown, nil
+}
+
+func lineOf(l pate.Line) api.AnalysisLine {
+	line := api.AnalysisLine{Method: string(l.Method), Secret: l.Secret, Order: l.Order}
+	for _, epsilon := range l.Epsilon {
+		line.Epsilon = append(line.Epsilon, api.Number(strconv.FormatFloat(epsilon, 'g', -1, 64)))
+	}
+	return line
 }
 
 // runOf finds the queries of a run: those that are named, all, or all that were released under the parameters.

@@ -54,7 +54,7 @@ func (s *Service) Buy(ctx context.Context, who auth.Principal, r Request) (_ *An
 	if err != nil {
 		return nil, err
 	}
-	defer func() { s.gateway.CountRefusal(version.Dataset, who, err) }()
+	defer func() { s.gateway.CountRefusal(version.Dataset, who, gateway.Asked, err) }()
 	tick := s.gateway.Schedule(version.Dataset)
 	defer s.gateway.Cancellable(who, r.IdempotencyKey, tick)()
 	b, err := s.batch(ctx, who, version, r)

@@ -246,6 +246,29 @@ func (s *Service) ensembleBalance(ctx context.Context, version *pate.Version) (b
 	return balances[0], nil
 }
 
+// Ensembles shows the ensembles that the caller may see, as [Service.Ensemble] does.
+func (s *Service) Ensembles(ctx context.Context, who auth.Principal) (*api.EnsembleList, error) {
+	list := &api.EnsembleList{Ensembles: []api.Ensemble{}}
+	if s.ensembles == nil {
+		return list, nil
+	}
+	names, err := s.ensembles.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		shown, err := s.Ensemble(ctx, who, name)
+		switch fault.CodeOf(err) {
+		case "":
+			list.Ensembles = append(list.Ensembles, *shown)
+		case fault.CodeBudgetNoAccount, fault.CodeUnknownDataset, fault.CodePolicyStale: // as if it were not there
+		default:
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // Ensemble shows the newest version of an ensemble. What it says was declared or released; nothing depends on a vote. Stewards see what all
 // bought and spent; others, who need the accounts that buying needs, what they bought themselves.
 func (s *Service) Ensemble(ctx context.Context, who auth.Principal, name string) (*api.Ensemble, error) {

@@ -33,7 +33,7 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
 	if err != nil {
 		return nil, err
 	}
-	defer func() { s.gateway.CountRefusal(version.Dataset, who, err) }()
+	defer func() { s.gateway.CountRefusal(version.Dataset, who, gateway.Estimated, err) }()
 	settings := settingsOf(api.LabelRequest{
 		Mechanism: r.Mechanism, NoiseScale: r.NoiseScale, Sigma: r.Sigma, Sigma1: r.Sigma1, Sigma2: r.Sigma2, Threshold: r.Threshold,
 		Gamma: r.Gamma, StudentConfidence: r.StudentConfidence, Return: r.Return,
@@ -80,8 +80,34 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
 	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {
 		return nil, err
 	}
+	if r.UpTo != nil {
+		if e.Curve, err = curve(mode, delta, *r.UpTo); err != nil {
+			return nil, err
+		}
+	}
 	e.Notes = delay.Note(labelNotes(version.Ensemble, mode))
 	return e, nil
+}
+
+// curvePoints is at how many numbers of labels a curve says ε.
+const curvePoints = 50
+
+// curve is ε after up to n labels under a mode, by each accountant that looks at no vote.
+func curve(mode *pate.Mode, delta mechanisms.AttoDelta, n int64) (*api.EpsilonCurve, error) {
+	if n < 1 || n > pate.MaxQueries {
+		return nil, fault.PateParameters(fmt.Sprintf("up_to must be from 1 to %d", pate.MaxQueries))
+	}
+	shown := &api.EpsilonCurve{Lines: []api.AnalysisLine{}}
+	for i := range int64(curvePoints) {
+		if at := (i + 1) * n / curvePoints; at > 0 && !slices.Contains(shown.Points, at) {
+			shown.Points = append(shown.Points, at)
+		}
+	}
+	at, _ := delta.Rat().Float64()
+	for _, l := range mode.Independent(shown.Points, at) {
+		shown.Lines = append(shown.Lines, lineOf(l))
+	}
+	return shown, nil
 }
 
 // countQueries says how many queries are meant, and how many of them are free: those that the buyer paid for, and,

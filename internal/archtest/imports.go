@@ -68,7 +68,7 @@ func layers() []layer {
 			only(keyfunc), only(jwkset)}},
 		{dir: "gateway/internal/amounts", pure: true, own: []string{"api", "budget", "catalog", "internal/fault", "mechanisms"}},
 		{dir: "gateway/internal/connlimit"},
-		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "sqlrewrite", "sqlrewrite/statement", "budget",
+		{dir: "gateway", own: []string{"internal/fault", "mechanisms", "catalog", "catalog/draft", "sqlrewrite", "sqlrewrite/statement", "budget",
 			"budget/accounting", "budget/journal", "api", "gateway/auth", "gateway/internal/amounts"},
 			others: []library{only(xsync)}},
 		{dir: "gateway/labels", own: []string{"internal/fault", "mechanisms", "catalog", "budget", "budget/accounting", "api", "gateway",

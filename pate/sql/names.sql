@@ -1,0 +1,2 @@
+-- The names of all ensembles.
+SELECT DISTINCT name FROM noisegate.pate_ensemble ORDER BY name
