@@ -54,7 +54,7 @@ export function Ask({ gateway, who, shown: isShown }: PageProps) {
       setOlder(list.next_cursor)
     }, setProblem)
   }
-  useEffect(load, [gateway])
+  useEffect(() => { if (!datasets?.length) load() }, [gateway, isShown]) // a first policy may have come
   useEffect(() => { if (isShown) loadHistory() }, [gateway, isShown])
 
   const onType = (text: string) => {
@@ -181,7 +181,7 @@ function headlineOf(a: Answer): string {
 }
 
 // example is a question to begin with: a count by the first key that every value of is public.
-function example(dataset: Dataset): string {
+export function example(dataset: Dataset): string {
   for (const table of dataset.tables) {
     const key = table.columns.find(c => c.keys === 'public')
     if (!table.public && key) return `SELECT ${name(key.name)}, count(*) AS n\nFROM ${name(table.name)}\nGROUP BY ${name(key.name)}\nORDER BY n DESC`

@@ -1,10 +1,11 @@
 // The page on which ML engineers buy private labels: an ensemble, the names of queries, what their labels would cost, and the labels.
 
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { Ensemble, Label, LabelEstimate, LabelRequest, LabelResponse, Problem } from './api'
 import type { PageProps } from './app'
 import { Gauge } from './budget'
 import { cells, lines, download } from './csv'
+import { Curve } from './curve'
 import { amount, isFree, price, time } from './format'
 import { dearer, isDearer, useEstimate, usePayment } from './paying'
 import { ProblemBox } from './problem'
@@ -25,8 +26,10 @@ interface Table { rows: string[][]; column: number; headed: boolean }
 const namesOf = (rows: string[][], column: number, headed: boolean) =>
   rows.slice(headed ? 1 : 0).map(r => r[column]?.trim()).filter(Boolean).join('\n')
 
-export function Labels({ gateway }: PageProps) {
-  const [name, setName] = useState('')
+const linesOf = (text: string) => [...new Set(text.split('\n').map(line => line.trim()).filter(Boolean))]
+
+export function Labels({ gateway, shown }: PageProps) {
+  const [ensembles, setEnsembles] = useState<Ensemble[] | null>(null)
   const [ensemble, setEnsemble] = useState<Ensemble | null>(null)
   const [mechanism, setMechanism] = useState(mechanisms[0])
   const [values, setValues] = useState<Record<string, string>>({})
@@ -38,19 +41,27 @@ export function Labels({ gateway }: PageProps) {
   const [running, setRunning] = useState(false)
   const [changed, setChanged] = useState(false) // the price, since it was shown
 
-  const queries = [...new Set(text.split(/[\s,;]+/).filter(Boolean))]
+  const queries = linesOf(text)
   const parameters = mechanism.parameters.map(([p]) => [p, values[p]?.trim() ?? ''])
+  const had = ensemble ? ensemble.answered + ensemble.rejected : 0
+  const upTo = Math.min(Math.max(100, 2 * (had + queries.length)), mostQueries)
   const order: Order | null = ensemble && queries.length > 0 && parameters.every(([, v]) => v)
     ? { from: ensemble.ensemble, request: { queries, mechanism: mechanism.name, ...Object.fromEntries(parameters) } } : null
-  const { known, again } = useEstimate((o: Order, signal) => gateway.estimateLabels(o.from, o.request, signal), order)
+  const { known, again } = useEstimate((o: Order, signal) => gateway.estimateLabels(o.from, o.request, upTo, signal), order)
   const pay = usePayment((o: Order, payment) => gateway.labels(o.from, o.request, payment))
 
-  const open = (e: Event) => {
-    e.preventDefault()
+  const load = () => {
+    setProblem(null)
+    gateway.ensembles().then(list => {
+      setEnsembles(list.ensembles)
+      if (ensemble) setEnsemble(list.ensembles.find(e => e.ensemble === ensemble.ensemble) ?? null)
+    }, setProblem)
+  }
+  useEffect(() => { if (shown) load() }, [gateway, shown])
+  const open = (e: Ensemble) => {
     setProblem(null)
     setBought(null)
-    setEnsemble(null)
-    gateway.ensemble(name.trim()).then(setEnsemble, setProblem)
+    setEnsemble(e)
   }
   const estimate = known?.estimate
   const free = !!estimate && isFree(estimate.worst_case)
@@ -63,7 +74,7 @@ export function Labels({ gateway }: PageProps) {
     try {
       const answer = await pay(order, estimate.worst_case)
       if (answer) setBought(answer)
-      setEnsemble(await gateway.ensemble(order.from))
+      load()
     } catch (e) {
       if (isDearer(e)) setChanged(true)
       else setProblem(e as Problem)
@@ -74,14 +85,11 @@ export function Labels({ gateway }: PageProps) {
   }
   return <>
     <h1>Labels</h1>
-    <form class="row" onSubmit={open}>
-      <label>Ensemble <input value={name} spellcheck={false} onInput={e => setName(e.currentTarget.value)} /></label>
-      <button disabled={!name.trim()}>Open</button>
-    </form>
-    {problem && <ProblemBox problem={problem} />}
+    {problem && <ProblemBox problem={problem}>{!ensembles && <button onClick={load}>Try again</button>}</ProblemBox>}
+    {ensembles && <Ensembles list={ensembles} open={ensemble} onOpen={open} />}
     {ensemble && <div class="ask"><div class="column">
       <section class="question" aria-label="Purchase">
-        <h2><bdi>{ensemble.ensemble}</bdi> <span class="muted">{about(ensemble)}</span></h2>
+        <h2><bdi>{ensemble.ensemble}</bdi> <span class="muted">{ensemble.classes.length} classes: <bdi>{ensemble.classes.slice(0, 12).join(', ')}{ensemble.classes.length > 12 && ' …'}</bdi></span></h2>
         {ensemble.usage && <Gauge percent={Number(ensemble.usage.percent)} rule={ensemble.usage.rule} />}
         <div class="row">
           <label>Mechanism <select value={mechanism.name} onChange={e => setMechanism(mechanisms.find(m => m.name === e.currentTarget.value)!)}>
@@ -90,6 +98,7 @@ export function Labels({ gateway }: PageProps) {
           {mechanism.parameters.map(([p, title]) => <label key={p}>{title} <input class="amount" inputMode="decimal" size={6} value={values[p] ?? ''}
             onInput={e => setValues({ ...values, [p]: e.currentTarget.value })} /></label>)}
         </div>
+        {!ensemble.sealed_at && <p>Its votes are not final: no label can be bought before a steward seals them.</p>}
         <label for="queries">Queries, by name: one a line, or a file of them</label>
         <textarea id="queries" rows={6} value={text} spellcheck={false} onInput={e => setText(e.currentTarget.value)} />
         <p><input type="file" accept=".csv,.txt,text/*" aria-label="File of names" onChange={async e => {
@@ -117,14 +126,31 @@ export function Labels({ gateway }: PageProps) {
       <section class="side" aria-label="Estimate">
         <h2>What it costs</h2>
         {known?.problem && <ProblemBox problem={known.problem} />}
-        {estimate ? <Cost estimate={estimate} /> : !known?.problem && <p class="muted">The price appears here before anything is paid.</p>}
+        {estimate ? <><Cost estimate={estimate} />{estimate.curve && <Curve curve={estimate.curve} delta={estimate.delta} had={had} want={estimate.queries - estimate.replayed} />}</> : !known?.problem && <p class="muted">The price appears here before anything is paid.</p>}
       </section>
     </div></div>}
   </>
 }
 
-const about = (e: Ensemble) => `${e.state}${e.sealed_at ? ` ${time(e.sealed_at)}` : ''}, ${e.teachers} teachers, ${e.classes.length} classes, ` +
-  `${e.answered} of ${e.queries} queries answered`
+const mostQueries = 1_000_000 // that a curve is asked of
+
+// Ensembles are those that the caller may see, with what is final and what they have bought.
+function Ensembles({ list, open, onOpen }: { list: Ensemble[]; open: Ensemble | null; onOpen: (e: Ensemble) => void }) {
+  if (list.length === 0) return <p>There is no ensemble of which you may buy labels. A steward defines one, and opens an account for you.</p>
+  return <section class="card wide ensembles" aria-label="Ensembles">
+    <h2>Ensembles</h2>
+    <div class="scroll" tabIndex={0} role="region" aria-label="Table of ensembles"><table>
+      <thead><tr><th scope="col">ensemble</th><th scope="col">votes</th><th scope="col">dataset</th><th scope="col" class="number">teachers</th>
+        <th scope="col" class="number">classes</th><th scope="col" class="number">queries</th><th scope="col" class="number">bought</th></tr></thead>
+      <tbody>{list.map(e => <tr key={e.ensemble}>
+        <td><button aria-pressed={e.ensemble === open?.ensemble} onClick={() => onOpen(e)}><bdi>{e.ensemble}</bdi></button></td>
+        <td class="nowrap">{e.sealed_at ? `sealed ${time(e.sealed_at)}` : e.state === 'loaded' ? 'loaded, not final' : 'none yet'}</td>
+        <td><bdi>{e.dataset}</bdi></td>
+        {[e.teachers, e.classes.length, e.queries, e.answered + e.rejected].map((n, i) => <td key={i} class="number">{n.toLocaleString('en')}</td>)}
+      </tr>)}</tbody>
+    </table></div>
+  </section>
+}
 
 function Cost({ estimate: e }: { estimate: LabelEstimate }) {
   return <>

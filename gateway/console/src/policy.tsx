@@ -5,6 +5,13 @@ import type { Finding, Gateway, PolicyDocument, PolicyReview, Problem } from './
 import { useEstimate } from './paying'
 import { ProblemBox } from './problem'
 
+const blank = '___' // of a draft: what somebody has to know
+
+// blanksOf is where they stand, those of comments apart.
+function blanksOf(text: string): number[] {
+  return [...text.matchAll(/___/g)].map(m => m.index).filter(at => !text.slice(text.lastIndexOf('\n', at) + 1, at).includes('# '))
+}
+
 export function Policy({ gateway, dataset, inForce, onApplied }: {
   gateway: Gateway; dataset: string; inForce: PolicyDocument; onApplied: () => void
 }) {
@@ -17,12 +24,23 @@ export function Policy({ gateway, dataset, inForce, onApplied }: {
   const { known } = useEstimate((t: string, signal) => gateway.checkPolicy(dataset, t, signal), editing ? text : null)
   const review = known?.estimate
   const changed = text !== inForce.text
+  const first = inForce.tag === null
+  const blanks = blanksOf(text)
+  const select = (from: number, to: number) => {
+    if (!box.current) return
+    box.current.focus()
+    box.current.setSelectionRange(from, to)
+    const line = text.slice(0, from).split('\n').length
+    box.current.scrollTop = Math.max(0, (line - 4) / text.split('\n').length * box.current.scrollHeight)
+  }
   const goTo = (line: number) => {
-    const lines = text.split('\n')
-    const from = lines.slice(0, line - 1).join('\n').length + (line > 1 ? 1 : 0)
-    box.current?.focus()
-    box.current?.setSelectionRange(from, from + (lines[line - 1] ?? '').length)
-    if (box.current) box.current.scrollTop = Math.max(0, (line - 4) / lines.length * box.current.scrollHeight)
+    const from = text.split('\n').slice(0, line - 1).join('\n').length + (line > 1 ? 1 : 0)
+    select(from, (text + '\n').indexOf('\n', from))
+  }
+  const nextBlank = () => {
+    const after = box.current?.selectionEnd ?? 0
+    const from = blanks.find(at => at >= after) ?? blanks[0]
+    select(from, from + blank.length)
   }
   const apply = async () => {
     setRunning(true)
@@ -38,7 +56,7 @@ export function Policy({ gateway, dataset, inForce, onApplied }: {
     }
   }
   return <section class="card wide" aria-label="Policy">
-    <h2>{inForce.tag === null ? 'A first policy' : 'Policy in force'}</h2>
+    <h2>{first ? 'A first policy' : 'Policy in force'}</h2>
     {!editing && <>
       <pre class="scroll" tabIndex={0} role="region" aria-label="Text of the policy"><bdi>{inForce.text}</bdi></pre>
       <p class="more unprinted"><button onClick={() => setEditing(true)}>Edit</button></p>
@@ -46,6 +64,8 @@ export function Policy({ gateway, dataset, inForce, onApplied }: {
     {editing && <div class="unprinted">
       <label for="policy">The policy as YAML; the gateway checks it as you type and changes nothing</label>
       <textarea id="policy" ref={box} class="code" rows={18} value={text} spellcheck={false} onInput={e => { setText(e.currentTarget.value); setAgreed(false) }} />
+      {blanks.length > 0 && <p><button onClick={nextBlank}>Next blank</button> <span class="muted">{blanks.length} {blanks.length === 1 ? 'blank is' : 'blanks are'} to be filled in, from what
+        everybody knows and never by looking at the table.</span></p>}
       <p class="muted" role="status">{!known ? 'Checking …' : review ? found(review) : ''}</p>
       {known?.problem && <ProblemBox problem={known.problem} />}
       {review && <Findings title="What is wrong" list={review.problems} goTo={goTo} />}
@@ -59,13 +79,13 @@ export function Policy({ gateway, dataset, inForce, onApplied }: {
         <h3>What the bounds do</h3>
         <ul class="notes">{review.noise.map(n => <li key={n.table}><bdi>{n.table}</bdi>: <bdi>{n.text}</bdi></li>)}</ul>
       </>}
-      {changed && <Difference from={inForce.text} to={text} />}
+      {changed && !first && <Difference from={inForce.text} to={text} />}
       {problem && <ProblemBox problem={problem} />}
       <p class="row">
         <label><input type="checkbox" checked={agreed} onChange={e => setAgreed(e.currentTarget.checked)} /> I have read what it changes</label>
-        <button class="primary" disabled={!agreed || !changed || running || !review || review.in_force || review.problems.length > 0} onClick={apply}>
+        <button class="primary" disabled={!agreed || !changed && !first || running || !review || review.in_force || review.problems.length > 0} onClick={apply}>
           {running ? 'Applying …' : 'Apply'}</button>
-        {inForce.tag !== null && <button onClick={() => { setEditing(false); setText(inForce.text); setProblem(null) }}>Leave it as it is</button>}
+        {!first && <button onClick={() => { setEditing(false); setText(inForce.text); setProblem(null) }}>Leave it as it is</button>}
       </p>
     </div>}
   </section>

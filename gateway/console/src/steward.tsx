@@ -1,63 +1,49 @@
 // What a steward sees of a dataset, and changes in it: what is promised, who spent what, what was asked and refused, and the policy.
 
 import { useEffect, useState } from 'preact/hooks'
-import { type Account, type Dataset, type Gateway, type Journal, type JournalEntry, Problem, type Refusals, type Verification } from './api'
+import { type Account, type Dataset, type DatasetList, type Gateway, type Journal, type JournalEntry, Problem, type Refusals, type Verification } from './api'
 import type { PageProps } from './app'
 import { Accounts } from './accounts'
 import { Bounds } from './bounds'
 import { BurnDown } from './burndown'
+import { FirstPolicy, FirstQuestion } from './first'
 import { amount, isFree, price, time } from './format'
 import { Policy } from './policy'
 import { ProblemBox } from './problem'
 
-export function Steward({ gateway, shown }: PageProps) {
-  const [datasets, setDatasets] = useState<Dataset[] | null>(null)
+export function Steward({ gateway, roles, shown }: PageProps) {
+  const [list, setList] = useState<DatasetList | null>(null)
   const [dataset, setDataset] = useState('')
+  const [applied, setApplied] = useState('') // the dataset whose first policy was applied here
   const [version, setVersion] = useState(0) // of what is shown: another one is asked anew
   const [problem, setProblem] = useState<Problem | null>(null)
   const load = () => {
     setProblem(null)
-    gateway.datasets().then(list => { setDatasets(list.datasets); setDataset(dataset || (list.datasets[0]?.name ?? '')) }, setProblem)
+    gateway.datasets().then(list => {
+      setList(list)
+      setDataset(dataset || (list.datasets[0]?.name ?? list.without_policy?.[0] ?? ''))
+    }, setProblem)
   }
   useEffect(() => { if (shown) load() }, [gateway, shown])
   const changed = () => { setVersion(version + 1); load() }
-  const described = datasets?.find(d => d.name === dataset)
+  const described = list?.datasets.find(d => d.name === dataset)
+  const names = [...list?.datasets.map(d => d.name) ?? [], ...list?.without_policy ?? []]
   return <>
     <div class="row">
       <h1>Steward</h1>
       <label class="unprinted">Dataset <select value={dataset} onChange={e => setDataset(e.currentTarget.value)}>
-        {datasets?.map(d => <option key={d.name} value={d.name}>{d.name}</option>)}
-        {dataset && !described && <option value={dataset}>{dataset}</option>}
+        {names.map(name => <option key={name} value={name}>{name}</option>)}
+        {dataset && !names.includes(dataset) && <option value={dataset}>{dataset}</option>}
       </select></label>
       {described && <button class="unprinted" onClick={() => print()}>Print for the privacy officer</button>}
     </div>
     {problem && <ProblemBox problem={problem}><button onClick={load}>Try again</button></ProblemBox>}
-    {datasets && !described && <FirstPolicy gateway={gateway} onApplied={name => { setDataset(name); changed() }} />}
+    {list && names.length === 0 && <p>No dataset answers now. What is wrong stands in the gateway's log: <code>noisegate doctor</code> looks as well.</p>}
+    {list?.without_policy?.includes(dataset) && <FirstPolicy key={dataset} gateway={gateway} dataset={dataset}
+      onApplied={() => { setApplied(dataset); changed() }} />}
+    {described && shown && applied === dataset && <FirstQuestion dataset={described} mayAsk={roles.includes('analyst')} />}
     {described && shown && <OneDataset key={`${dataset} ${version}`} gateway={gateway} dataset={described} onChange={changed} />}
   </>
-}
-
-// FirstPolicy leads a steward whose gateway has no policy yet from the name of a dataset to the first question.
-function FirstPolicy({ gateway, onApplied }: { gateway: Gateway; onApplied: (dataset: string) => void }) {
-  const [name, setName] = useState('')
-  const [open, setOpen] = useState('')
-  return <div class="steward">
-    <section class="card wide" aria-label="First steps">
-      <h2>From an empty gateway to the first question</h2>
-      <ol>
-        <li>Name the dataset as the gateway's configuration does.
-          <form class="row" onSubmit={e => { e.preventDefault(); setOpen(name.trim()) }}>
-            <label>Dataset <input value={name} spellcheck={false} onInput={e => setName(e.currentTarget.value)} /></label>
-            <button disabled={!name.trim()}>Begin</button>
-          </form></li>
-        <li>Draft its policy where the database is: <code>noisegate policy init</code> reads its schema and no row
-          (<a href="/docs/policy" target="_blank" rel="noopener">how</a>). Put the draft below.</li>
-        <li>Say who a person is, what each column may be, and how much may be spent. The gateway checks as you type.</li>
-        <li>Apply it. An analyst of a group that it names then sees the dataset under <em>Ask</em>, with a first question ready.</li>
-      </ol>
-    </section>
-    {open && <Policy key={open} gateway={gateway} dataset={open} inForce={{ text: '', tag: null }} onApplied={() => onApplied(open)} />}
-  </div>
 }
 
 // useLoaded asks once, and gives the answer or why there is none.
@@ -153,13 +139,16 @@ function Questions({ gateway, dataset }: { gateway: Gateway; dataset: string }) 
 }
 
 function Refused({ refusals: { since, refusals } }: { refusals: Refusals }) {
+  const asked = refusals.filter(r => r.count > 0)
+  const typed = refusals.reduce((sum, r) => sum + r.estimates, 0)
   return <section class="card wide" aria-label="Refusals">
     <h2>Who was refused <span class="muted">since {time(since)}, by this gateway</span></h2>
-    {refusals.length === 0 ? <p>Nobody.</p> : <div class="scroll" tabIndex={0} role="region" aria-label="Table of refusals"><table>
+    {asked.length === 0 ? <p>Nobody.</p> : <div class="scroll" tabIndex={0} role="region" aria-label="Table of refusals"><table>
       <thead><tr><th scope="col">analyst</th><th scope="col">why</th><th scope="col" class="number">times</th></tr></thead>
-      <tbody>{refusals.map(r => <tr key={r.analyst + ' ' + r.code}>
+      <tbody>{asked.map(r => <tr key={r.analyst + ' ' + r.code}>
         <td><bdi>{r.analyst || '(others)'}</bdi></td><td><code>{r.code}</code></td><td class="number">{r.count.toLocaleString('en')}</td>
       </tr>)}</tbody>
     </table></div>}
+    {typed > 0 && <p class="muted">{typed === 1 ? 'One estimate was' : `${typed.toLocaleString('en')} estimates were`} refused besides: pages ask for them while somebody types.</p>}
   </section>
 }

@@ -1,7 +1,8 @@
 // Journeys through the console, in a browser, against a real gateway.
 
-import { expect, type APIRequestContext, type Page, type Route } from '@playwright/test'
+import { expect, type APIRequestContext, type Page } from '@playwright/test'
 import { accessible, logIn, startDemo, test, type, type Demo } from './demo'
+import { startGateway } from './gateway'
 
 const run = { name: /^Run/ }
 const bySex = 'SELECT sex, count(*) AS n FROM people GROUP BY sex'
@@ -327,37 +328,64 @@ test('a steward sees what is promised, spent, asked and refused, and every text 
   await expect(page.getByRole('region', { name: 'Refusals', exact: true })).toContainText('policy/not-aggregate')
   await expect(page.getByRole('region', { name: 'Policy', exact: true })).toContainText('dataset: census')
   expect(await page.locator('main img, main script').count()).toBe(0)
-  await accessible(page)
-  await page.setViewportSize({ width: 360, height: 900 })
-  await accessible(page)
-  expect(await page.evaluate(() => document.scrollingElement!.scrollWidth)).toBeLessThanOrEqual(360)
-  if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/Steward-360.png`, fullPage: true })
-  await page.setViewportSize({ width: 1280, height: 900 })
-  if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/Steward-1280.png`, fullPage: true })
+  const refusals = page.getByRole('region', { name: 'Refusals', exact: true })
+  await request.post(demo.http + '/v1/query/estimate', { headers, data: { dataset: 'census', sql: 'SELECT cou', epsilon: '0.2' } })
+  await page.reload()
+  await expect(refusals).toContainText(/estimates? (was|were) refused besides/)
+  await expect(refusals.getByRole('row').filter({ hasText: hostile })).toHaveCount(1) // what was asked, and not what was half typed
+  await everywhere(page, 'Steward')
 })
 
 test('labels are bought at a price that was seen, and taken again free', async ({ page, demo }) => {
   await logIn(page, demo, demo.tokens.ml)
   await page.getByRole('link', { name: 'Labels' }).click()
-  await page.getByLabel('Ensemble').fill('digits')
-  await page.getByRole('button', { name: 'Open' }).click()
+  const ensembles = page.getByRole('region', { name: 'Ensembles', exact: true })
+  await expect(ensembles.getByRole('row').filter({ hasText: 'digits' })).toContainText(/sealed .*census/)
+  await ensembles.getByRole('button', { name: 'digits' }).click()
   const purchase = page.getByRole('region', { name: 'Purchase' })
-  await expect(purchase).toContainText('sealed')
   const button = purchase.getByRole('button', { name: /^(Buy|Take)/ })
   await expect(button).toBeDisabled()
   await page.getByLabel('σ').fill('40')
-  await page.getByLabel('Queries, by name').fill('0, 1\n2')
+  await page.getByLabel('Queries, by name').fill('0\n1\r\n 2 \n\n2')
   await expect(button).toHaveText(/^Buy for at most [ερ] [\d.]+/)
+  const estimate = page.getByRole('region', { name: 'Estimate' })
+  await expect(estimate).toContainText('3 labels, 0 of them bought before')
+  await expect(estimate.locator('figure svg .line')).toHaveCount(2) // accountants of GNMax
+  await expect(estimate.getByRole('table')).toContainText('Rényi, tight: what is charged')
+  const curve = async () => Number((await estimate.getByRole('row').last().getByRole('cell').last().textContent()))
+  const hundred = await curve()
+  expect(hundred).toBeGreaterThan(0)
+  await page.getByLabel('σ').fill('80')
+  await expect.poll(curve).toBeLessThan(hundred)
+  await page.getByLabel('σ').fill('40')
+  await expect.poll(curve).toBe(hundred)
   await button.dblclick()
   const labels = page.getByRole('region', { name: 'Labels', exact: true })
   await expect(labels).toContainText('Spent')
   await expect(labels.getByRole('row')).toHaveCount(4)
   await expect(button).toHaveText('Take, free')
+  await expect(ensembles.getByRole('row').filter({ hasText: 'digits' }).getByRole('cell').last()).toHaveText('3')
+  await expect(estimate).toContainText('you have bought 3')
   await button.click()
   await expect(labels).toContainText('Free: you bought these before.')
-  await accessible(page)
+  await everywhere(page, 'Labels')
   if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/Labels-1280.png`, fullPage: true })
 })
+
+// everywhere looks at a page at each width, in the light and in the dark.
+async function everywhere(page: Page, name: string) {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    for (const width of [360, 1280, 3840]) {
+      await page.setViewportSize({ width, height: 900 })
+      await accessible(page)
+      expect(await page.evaluate(() => document.scrollingElement!.scrollWidth)).toBeLessThanOrEqual(width)
+      if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/${name}-${colorScheme}-${width}.png`, fullPage: true })
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize({ width: 1280, height: 900 })
+}
 
 test('an expired token leads back to the login', async ({ page, demo }) => {
   await logIn(page, demo, demo.token('old', ['analyst'], -60))
@@ -378,15 +406,7 @@ test('each page is accessible, at every width, in the light and in the dark', as
     await page.getByRole('link', { name }).click()
     await expect(page.getByRole('heading', { name, level: 1 })).toBeVisible()
     if (name === 'Budget') await expect(page.getByRole('meter')).toBeVisible()
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      for (const width of [360, 1280, 3840]) {
-        await page.setViewportSize({ width, height: 900 })
-        if (width < 3840) await accessible(page)
-        expect(await page.evaluate(() => document.scrollingElement!.scrollWidth)).toBeLessThanOrEqual(width)
-        if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/${name}-${colorScheme}-${width}.png`, fullPage: true })
-      }
-    }
+    await everywhere(page, name)
   }
 })
 
@@ -528,25 +548,48 @@ test('a policy is checked while it is typed, compared, applied, and its text is 
   await expect(policy.getByRole('region', { name: 'Text of the policy' })).toContainText('[0, 4000]')
 })
 
-test('an empty gateway leads a steward to a policy', async ({ page, demo, request }) => {
-  const policy = await (await request.get(`${demo.http}/v1/datasets/census/policy`, { headers: { Authorization: `Bearer ${demo.tokens.steward}` } })).text()
-  const applied: string[] = []
-  await page.route('**/v1/datasets', route => applied.length ? route.continue() : route.fulfill({ json: { datasets: [] } }))
-  await page.route('**/v1/datasets/census/policy', async route => {
-    if (route.request().method() !== 'PUT') return route.continue()
-    applied.push(route.request().headers()['if-none-match'])
-    await route.fulfill({ json: { dataset: 'census', version: 1, digest: '' } })
-  })
-  await logIn(page, demo, demo.tokens.steward)
-  await page.getByRole('region', { name: 'First steps' }).getByLabel('Dataset').fill('census')
-  await page.getByRole('button', { name: 'Begin' }).click()
-  const first = page.getByRole('region', { name: 'Policy', exact: true })
-  await first.getByLabel(/^The policy as YAML/).fill(policy.replace('epsilon: 20,', 'epsilon: 19,'))
-  await first.getByLabel('I have read what it changes').check()
-  await accessible(page)
-  await first.getByRole('button', { name: 'Apply' }).click()
-  await expect(page.getByRole('region', { name: 'Accounts', exact: true })).toBeVisible()
-  expect(applied).toEqual(['*'])
+test('an empty gateway leads a steward to the first question, by the keyboard alone', async ({ page, demo }) => {
+  const gateway = await startGateway(demo, 'console_first', { auth: `{issuer: noisegate-demo, audience: noisegate, keys: {hs256_file: ${demo.key}}}` })
+  try {
+    const empty = { ...demo, http: gateway.http }
+    await logIn(page, empty, demo.token('sam', ['steward']))
+    const steps = page.getByRole('region', { name: 'First steps' })
+    await expect(steps).toContainText('Nobody can ask about census yet')
+    await expect(steps).toContainText('people.person_id')
+    await steps.getByLabel('Column').fill('people.nobody')
+    await steps.getByLabel('Column').press('Enter')
+    await expect(steps.getByRole('alert')).toContainText('has no column nobody')
+    await steps.getByLabel('Column').fill('people.person_id')
+    await steps.getByLabel('Column').press('Enter')
+    const first = page.getByRole('region', { name: 'Policy', exact: true })
+    await expect(first).toContainText('4 blanks are to be filled in')
+    await expect(first).toContainText('It cannot be applied')
+    await everywhere(page, 'First')
+    const apply = first.getByRole('button', { name: 'Apply' })
+    for (const value of ['5', '3', '0.5', '0.05']) {
+      await first.getByRole('button', { name: 'Next blank' }).press('Enter')
+      await expect(first.getByLabel(/^The policy as YAML/)).toBeFocused()
+      await page.keyboard.insertText(value)
+      await expect(apply).toBeDisabled()
+    }
+    await expect(first).toContainText('It can be applied.')
+    await first.getByLabel('I have read what it changes').press('Space')
+    await apply.press('Enter')
+    const question = page.getByRole('region', { name: 'First question' })
+    await expect(question).toContainText('SELECT count(*) AS n FROM people')
+    await expect(question).toBeFocused()
+    await expect(question).toBeInViewport()
+    await expect(page.getByRole('region', { name: 'Accounts', exact: true })).toBeVisible()
+    await accessible(page)
+    if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/FirstQuestion-1280.png` })
+    await page.getByRole('button', { name: 'Log out' }).press('Enter')
+    await page.getByLabel('Your token').fill(demo.token('ana'))
+    await page.getByLabel('Your token').press('Enter')
+    await page.getByRole('button', { name: /^Run for/ }).press('Enter')
+    await expect(page.getByRole('region', { name: 'Answer', exact: true })).toContainText('Spent')
+  } finally {
+    await gateway.stop()
+  }
 })
 
 test('questions stay side by side, as text alone', async ({ page, demo }) => {
@@ -622,10 +665,13 @@ test('the history goes on beyond its first page', async ({ page, demo }) => {
 test('names of queries come from a column of a file', async ({ page, demo }) => {
   await logIn(page, demo, demo.tokens.ml)
   await page.getByRole('link', { name: 'Labels' }).click()
-  await page.getByLabel('Ensemble').fill('digits')
-  await page.getByRole('button', { name: 'Open' }).click()
+  await page.getByRole('button', { name: 'digits' }).click()
   await page.getByLabel('File of names').setInputFiles({ name: 'ids.csv', mimeType: 'text/csv', buffer: Buffer.from('note,id\r\n"a, b",7\r\n"say ""x""",8\r\n') })
   const names = page.getByLabel('Queries, by name')
+  await expect(names).toHaveValue('a, b\nsay "x"') // a name is a line, whatever is in it
+  const asked = page.waitForRequest('**/labels/estimate')
+  await page.getByLabel('σ').fill('40')
+  expect((await asked).postDataJSON().queries).toEqual(['a, b', 'say "x"'])
   await page.getByLabel('Column with the names').selectOption('1')
   await expect(names).toHaveValue('7\n8')
   await page.getByLabel('the first line is a heading').uncheck()
@@ -636,26 +682,75 @@ test('names of queries come from a column of a file', async ({ page, demo }) => 
   await expect(page.getByLabel('Column with the names')).toHaveCount(0)
 })
 
-test('a token that expires amid the work leads to the login, and 429 says when to come again', async ({ page, demo }) => {
-  await logIn(page, demo, demo.token('busy'))
+test('a token that expires amid the work leads to the login, and what was typed stays', async ({ page, demo }) => {
+  await logIn(page, demo, demo.token('short', ['analyst'], 5)) // and 10 s more, for clocks that differ
   await type(page, bySex)
   const button = page.getByRole('button', run)
   await expect(button).toHaveText('Run for ε 0.1')
-  const refuse = (status: number, code: string, detail: string, hint: string) => (route: Route) => route.fulfill({ status, contentType: 'application/problem+json',
-    headers: { 'Retry-After': '30' }, json: { status, code, detail, hint } })
-  await page.route('**/v1/query', refuse(429, 'budget/rate-limited', 'your queries cost more a minute than your budget lets through', 'ask again in 30 s'), { times: 1 })
-  await button.click()
-  await expect(page.getByRole('alert')).toContainText('ask again in 30 s')
-  await expect(button).toBeEnabled()
-  await page.route('**/v1/query', refuse(401, 'auth/expired', 'the token expired', 'get a new one'))
+  await page.waitForTimeout(16_000)
   await button.click()
   await expect(page.getByLabel('Your token')).toBeVisible()
   await expect(page.getByRole('alert')).toContainText('the token expired')
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
-  await page.unroute('**/v1/query')
-  await page.getByLabel('Your token').fill(demo.token('busy'))
+  await page.getByLabel('Your token').fill(demo.token('short'))
   await page.getByRole('button', { name: 'Log in' }).click()
-  await expect(page.getByRole('textbox', { name: 'Question in SQL' })).toHaveText(bySex) // what was typed is still there
+  await expect(page.getByRole('textbox', { name: 'Question in SQL' })).toHaveText(bySex)
+})
+
+test('who asks faster than the account lets through is told when to come again, and then answered', async ({ page, demo, request }) => {
+  const set = await request.put(`${demo.http}/v1/datasets/census/budgets/${encodeURIComponent('analyst:busy')}`, {
+    headers: { Authorization: `Bearer ${demo.tokens.steward}` },
+    data: { form: 'approx', epsilon: '3', delta: '1e-7', rate: { epsilon: '0.1', per: '10s' } },
+  })
+  expect(set.status()).toBe(200)
+  await logIn(page, demo, demo.token('busy'))
+  const button = page.getByRole('button', run)
+  const answer = page.getByRole('region', { name: 'Answer', exact: true })
+  await type(page, bySex)
+  await expect(button).toHaveText('Run for ε 0.1')
+  await button.click()
+  await expect(answer).toContainText('Spent ε 0.1')
+  await type(page, 'SELECT race, count(*) AS n FROM people GROUP BY race')
+  await expect(button).toHaveText('Run for ε 0.1')
+  const refused = page.waitForResponse('**/v1/query')
+  await button.click()
+  const after = Number((await refused).headers()['retry-after'])
+  expect((await refused).status()).toBe(429)
+  expect(after).toBeGreaterThan(0)
+  expect(after).toBeLessThanOrEqual(10)
+  await expect(page.getByRole('alert')).toContainText(/in \d+ s/)
+  await accessible(page)
+  await page.waitForTimeout(1000 * after + 200)
+  await button.click()
+  await expect(answer).toContainText('Spent ε 0.1; ε 2.8')
+  await expect(page.getByRole('alert')).toHaveCount(0)
+})
+
+test('a budget that is used up is refilled by a steward, and the question is asked on', async ({ page, demo, browser, request }) => {
+  const token = demo.token('thirsty')
+  for (const sql of ['SELECT count(*) FROM people', 'SELECT sum(age) FROM people', 'SELECT avg(age) FROM people']) {
+    const paid = await request.post(demo.http + '/v1/query', { headers: { Authorization: `Bearer ${token}` }, data: { dataset: 'census', sql, epsilon: '1' } })
+    expect(paid.status()).toBe(200)
+  }
+  await logIn(page, demo, token)
+  await type(page, bySex)
+  const button = page.getByRole('button', run)
+  await expect(page.getByText('More than what is left of your budget.')).toBeVisible()
+  await expect(button).toBeDisabled()
+  const steward = await (await browser.newContext()).newPage()
+  await logIn(steward, demo, demo.tokens.steward)
+  await steward.getByRole('button', { name: 'Refill analyst:thirsty' }).click()
+  const change = steward.getByRole('region', { name: 'Change' })
+  await change.getByLabel('ε more').fill('0.5')
+  await change.getByLabel('Reason').fill('they asked well')
+  await change.getByRole('button', { name: 'Confirm: refill' }).click()
+  await expect(steward.getByRole('row').filter({ hasText: 'analyst:thirsty' }).first()).toContainText('refilled 1 times')
+  await steward.close()
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange'))) // the analyst comes back to the tab
+  await expect(button).toHaveText('Run for ε 0.1')
+  await expect(button).toBeEnabled()
+  await button.click()
+  await expect(page.getByRole('region', { name: 'Answer', exact: true })).toContainText('Spent ε 0.1; ε 0.4')
 })
 
 test('a page that is looked at again asks for the price again', async ({ page, demo }) => {
