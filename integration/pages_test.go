@@ -127,6 +127,15 @@ try:
     ng.query("SELECT * FROM people")
 except noisegate.Refused as refused:
     print(refused)
+capped = "SELECT sex, avg(age) AS age FROM people GROUP BY 1"
+left = ng.budget()[0]["remaining"]
+try:
+    ng.query(capped, epsilon=0.1, at_most={"epsilon": 0.09})
+    assert False, "it was paid"
+except noisegate.Refused as refused:
+    assert refused.code == "budget/over-at-most" and ng.budget()[0]["remaining"] == left, refused
+assert ng.query(capped, epsilon=0.1, at_most={"epsilon": 0.1}).spent["epsilon"] == noisegate.decimal.Decimal("0.1")
+assert ng.query(capped, epsilon=0.1, at_most={"epsilon": 0}).replayed
 `
 	if pythonWith("matplotlib") == "" {
 		t.Log("Matplotlib is not installed: the plots were not made")

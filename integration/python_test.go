@@ -115,7 +115,8 @@ func TestPythonClientAsksAgain(t *testing.T) {
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			_, _ = io.WriteString(w, `{"code": "sql/syntax", "detail": "no", "suggestion": "SELECT 1"}`)
 		default:
-			if !strings.Contains(string(body), `"epsilon": "0.0000001"`) || !strings.Contains(string(body), `"max_error": {"n": "100"}`) {
+			if !strings.Contains(string(body), `"epsilon": "0.0000001"`) || !strings.Contains(string(body), `"max_error": {"n": "100"}`) ||
+				!strings.Contains(string(body), `"at_most": {"epsilon": "0.1", "delta": "0.000000001"}`) {
 				t.Errorf("the client sends %s", body)
 			}
 			_, _ = io.WriteString(w, `{"release_id": "R", "dataset": "d", "replayed": false, "notes": [], "spent": {"epsilon": "0.1", "rho": null, "delta": "0"},
@@ -133,7 +134,7 @@ func TestPythonClientAsksAgain(t *testing.T) {
 	cmd.Stdin = strings.NewReader(`
 import noisegate
 ng = noisegate.Client(dataset="d")
-a = ng.query("SELECT", epsilon=1e-7, max_error={"n": 100})
+a = ng.query("SELECT", epsilon=1e-7, max_error={"n": 100}, at_most={"epsilon": 0.1, "delta": 1e-9})
 assert a.spent["epsilon"] == noisegate.decimal.Decimal("0.1") and a.rows[0] == (None, "9007199254740993"), a.rows
 assert "&lt;b&gt;" in a._repr_html_() and "<b>" not in a._repr_html_()
 print(a)
