@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Client talks to a gateway. It is safe for concurrent use. Refusals and failures that the gateway reports come back
@@ -115,13 +117,51 @@ func (c *Client) Policy(ctx context.Context, dataset string) (document []byte, v
 
 // SetPolicy replaces a dataset's policy document if it still has the given version; version 0 means that there is none yet.
 func (c *Client) SetPolicy(ctx context.Context, dataset string, document []byte, version int64) (*PolicyApplied, error) {
+	return c.UpdatePolicy(ctx, dataset, PolicyUpdate{Document: document, Replaces: version})
+}
+
+// ApprovalHeader has a second steward's signature under a change of a policy, an [Approval] as JSON without characters beyond ASCII.
+const ApprovalHeader = "Noisegate-Approval"
+
+// PolicyUpdate is a policy document, the version that it replaces, and a second steward's signature.
+type PolicyUpdate struct {
+	Document []byte
+	Replaces int64     // 0: there is none yet
+	Approval *Approval // nil: none
+}
+
+// UpdatePolicy is [Client.SetPolicy] for changes that take two stewards.
+func (c *Client) UpdatePolicy(ctx context.Context, dataset string, update PolicyUpdate) (*PolicyApplied, error) {
 	header := http.Header{"Content-Type": {"application/yaml"}}
-	if version == 0 {
+	if update.Replaces == 0 {
 		header.Set("If-None-Match", "*")
 	} else {
-		header.Set("If-Match", strconv.Quote(strconv.FormatInt(version, 10)))
+		header.Set("If-Match", strconv.Quote(strconv.FormatInt(update.Replaces, 10)))
 	}
-	return send[PolicyApplied](ctx, c, call{method: http.MethodPut, path: datasetPath(dataset) + "/policy", raw: document, header: header})
+	if update.Approval != nil {
+		header.Set(ApprovalHeader, update.Approval.String())
+	}
+	return send[PolicyApplied](ctx, c, call{method: http.MethodPut, path: datasetPath(dataset) + "/policy", raw: update.Document,
+		header: header})
+}
+
+// String is the approval as JSON on one line, without characters beyond ASCII: a header takes no others.
+func (a Approval) String() string {
+	text, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // texts and times always encode
+	}
+	var b strings.Builder
+	for _, r := range string(text) {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // Accounts lists all accounts of a dataset, for stewards.
@@ -136,7 +176,12 @@ func (c *Client) Account(ctx context.Context, dataset, account string) (*Account
 
 // SetAccount opens an account or changes its limit, for stewards.
 func (c *Client) SetAccount(ctx context.Context, dataset, account string, limit BudgetLimit) (*Account, error) {
-	return send[Account](ctx, c, call{method: http.MethodPut, path: accountPath(dataset, account), body: limit})
+	return c.ChangeAccount(ctx, dataset, account, LimitChange{BudgetLimit: limit})
+}
+
+// ChangeAccount is [Client.SetAccount], with a second steward's signature where that is needed.
+func (c *Client) ChangeAccount(ctx context.Context, dataset, account string, change LimitChange) (*Account, error) {
+	return send[Account](ctx, c, call{method: http.MethodPut, path: accountPath(dataset, account), body: change})
 }
 
 // Refill raises the cap of an account that exists, for stewards.

@@ -19,7 +19,8 @@ import (
 func wire() []any {
 	return []any{api.QueryRequest{}, api.QueryResponse{}, api.Cancellation{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{},
 		api.BudgetResponse{},
-		api.BudgetLimit{}, api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.RefusalList{}, api.Verification{},
+		api.LimitChange{}, api.Approval{},
+		api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.RefusalList{}, api.Verification{},
 		api.ReleaseList{},
 		api.PrepareRequest{}, api.PrepareJob{},
 		api.Release{}, api.PolicyApplied{}, api.PolicyReview{}, api.PolicyDraft{}, api.Health{}, api.Problem{}, api.Result{},

@@ -23,8 +23,9 @@ type PolicyReview struct {
 	Renews   string             `json:"renews"`   // which stored answers would cost again, in plain words
 	Warnings []PolicyWarning    `json:"warnings"`
 	Noise    []TableNoise       `json:"noise"`
-	Kinds    []string           `json:"kinds"`    // kinds of units, with their tables
-	Problems []PolicyProblem    `json:"problems"` // why it cannot be applied; all else is empty then
+	Kinds    []string           `json:"kinds"`             // kinds of units, with their tables
+	TwoFor   []string           `json:"two_for,omitempty"` // kinds of changes because of which a second steward's signature is needed
+	Problems []PolicyProblem    `json:"problems"`          // why it cannot be applied; all else is empty then
 }
 
 // PolicyDifference is one difference of two policy files.

@@ -312,7 +312,7 @@ type SharedAccount struct {
 	ReplayOnly         bool    `json:"replay_only,omitempty"`
 }
 
-// BudgetLimit is the cap of an account: the body of PUT /v1/datasets/{dataset}/budgets/{account}.
+// BudgetLimit is the cap of an account.
 type BudgetLimit struct {
 	Form               string   `json:"form,omitempty"` // pure, zcdp or approx
 	Epsilon            Decimal  `json:"epsilon,omitempty"`
@@ -322,6 +322,13 @@ type BudgetLimit struct {
 	ReplayOnly         bool     `json:"replay_only,omitempty"`
 	Tranche            *Tranche `json:"tranche,omitempty"`
 	Rate               *Rate    `json:"rate,omitempty"`
+}
+
+// LimitChange is the body of PUT /v1/datasets/{dataset}/budgets/{account}: the limit, and where it takes two stewards the second one's
+// signature, over what budget.LimitChange.Text has.
+type LimitChange struct {
+	BudgetLimit
+	Signature *RefillSignature `json:"signature,omitempty"`
 }
 
 // Tranche releases a cap in parts: one at once, and another after each period. The cap stays the promise of a lifetime.
@@ -348,13 +355,28 @@ type Refill struct {
 	Signature *RefillSignature `json:"signature,omitempty"`
 }
 
-// RefillSignature is a steward's Ed25519 signature under a refill, and what else it is over: budget.Refill.Text.
+// RefillSignature is a steward's Ed25519 signature under a refill, and what else it is over: budget.Refill.Text. Where it takes two
+// stewards it is the second one's, and names both.
 type RefillSignature struct {
-	Number    int64     `json:"number"`    // which refill of the account it is: one more than the account says
-	Lifetime  Promise   `json:"lifetime"`  // of the account afterwards
-	SignedAt  time.Time `json:"signed_at"` // at most a day ago, whole seconds
-	Key       string    `json:"key"`       // which key: the beginning of its SHA-256, in hexadecimal
-	Signature string    `json:"signature"` // base64
+	Number    int64     `json:"number"`             // which refill or signed change of the account it is: one more than the account says
+	Lifetime  Promise   `json:"lifetime"`           // of the account afterwards
+	SignedAt  time.Time `json:"signed_at"`          // at most a day ago, whole seconds
+	Key       string    `json:"key"`                // which key: the beginning of its SHA-256, in hexadecimal
+	Signature string    `json:"signature"`          // base64
+	Proposer  string    `json:"proposer,omitempty"` // subject of the token that sends it
+	Approver  string    `json:"approver,omitempty"` // whose key it is, as the gateway's configuration has it
+}
+
+// Approval is a second steward's signature under a change of a policy, as the header Noisegate-Approval of
+// PUT /v1/datasets/{dataset}/policy takes it: over dataset, version that is replaced, text, both names and time (budget.PolicyChange.Text).
+type Approval struct {
+	Proposer          string    `json:"proposer"`  // subject of the token that sends it
+	Approver          string    `json:"approver"`  // whose key it is, as the gateway's configuration has it
+	SignedAt          time.Time `json:"signed_at"` // at most a day ago, whole seconds
+	Key               string    `json:"key"`       // which key: the beginning of its SHA-256, in hexadecimal
+	Signature         string    `json:"signature"` // base64
+	ProposerKey       string    `json:"proposer_key,omitempty"`
+	ProposerSignature string    `json:"proposer_signature,omitempty"` // needed where the token that sends it is not the proposer's
 }
 
 // Promise is the most that can be lost, as (ε, δ). Epsilon is null when no finite ε is known.

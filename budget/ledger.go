@@ -319,6 +319,10 @@ type Ledger interface {
 	// SetLimit opens an account or changes its limit, and writes an entry. A limit below what is spent is allowed: it blocks.
 	// A limit FromPolicy does not replace one FromSteward.
 	SetLimit(ctx context.Context, by string, account Account) error
+	// ChangeLimit is SetLimit with a second steward's signature, which holds once, for the account as it was when it was signed; else
+	// budget/signature. While the policy in force has [ForCaps] among those that take two, the others open no account for a steward, and
+	// give none more than it has. That the signature holds is for the caller to check, with journal.StewardKeys.
+	ChangeLimit(ctx context.Context, by string, change LimitChange) error
 	// LowerLimit is SetLimit that opens an account or lowers its limit, and refuses to raise it (budget/signature).
 	LowerLimit(ctx context.Context, by string, account Account) error
 	// Refill adds to the cap of an account that exists; the limit is a steward's from then on. An account that does not exist is

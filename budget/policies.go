@@ -27,6 +27,11 @@ type PolicyVersion struct {
 	DataVersion string
 	// Protected are the tables with a privacy unit, by OID. A table that was ever among them is one whatever comes later.
 	Protected map[string]uint32
+	// TwoFor are the kinds of changes that take two stewards while this version is in force, sorted.
+	TwoFor []string
+	// Needed are those kinds of changes, among others by which this version differs from the one before, for which two were needed.
+	Needed   []string
+	Approval *Approval // the second steward's; nil: nobody signed
 }
 
 // NewPolicy is a version that is to be stored.
@@ -75,7 +80,8 @@ type SigningKeys struct {
 // InForce is the part of a ledger that says what is in force: policies, and whose signatures count.
 type InForce interface {
 	// RecordPolicy stores a version of a policy together with its entry, or neither. It gives when it was applied;
-	// [ErrPolicyTaken] when it is not the next version.
+	// [ErrPolicyTaken] when it is not the next version, policy/signature when it takes a second steward's signature and has none of now.
+	// That the signature holds is for the caller to check, with journal.StewardKeys.
 	RecordPolicy(context.Context, NewPolicy) (time.Time, error)
 	// EnterPolicies writes entries for versions that are stored and older than such entries. Once a dataset has one of
 	// these it changes nothing: a version that came in another way is not made good.
@@ -83,6 +89,8 @@ type InForce interface {
 	// EverProtected are the tables that entries of a dataset's policies say have, or had, a privacy unit: their names, with the
 	// OIDs that they had.
 	EverProtected(ctx context.Context, dataset string) (map[string][]uint32, error)
+	// TwoFor are the kinds of changes that take two stewards by the newest entry of a dataset's policy.
+	TwoFor(ctx context.Context, dataset string) ([]string, error)
 	// PolicyRows are all versions of a dataset's policy as they are stored now, oldest first.
 	PolicyRows(ctx context.Context, dataset string) ([]PolicyRow, error)
 	// RecordFreeReads writes an entry.

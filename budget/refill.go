@@ -1,9 +1,8 @@
 package budget
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"noisegate.example/internal/fault"
@@ -21,17 +20,18 @@ type Refill struct {
 	Mandate *Mandate // nil: nobody signed it
 }
 
-// Mandate is a steward's signature under a refill. It holds once: for the next refill of the account, within a day, and
-// only if the lifetime afterwards is the one that was signed.
+// Mandate is a steward's signature under a refill, or under a change of a limit. It holds once: for the next that is signed of the account,
+// within a day, and only if the lifetime afterwards is the one that was signed.
 type Mandate struct {
-	Number    int64     // which refill of the account it is, from 1
+	Number    int64     // which refill, or change that was signed, of the account it is, from 1
 	Lifetime  Promise   // what the account may lose afterwards
 	At        time.Time // when it was signed, whole seconds
 	Key       string    // which public key checks it: see journal.KeyID
-	Signature []byte    // Ed25519, over [Refill.Text]
+	Signature []byte    // Ed25519, over [Refill.Text] or [LimitChange.Text]
+	Pair      Pair      // of a second steward's signature; zero: one steward's is enough
 }
 
-// How far the dataset's time may be from when a refill was signed. The key may be kept on a machine without a network; clocks differ.
+// How far the dataset's time may be from when something was signed. The key may be kept on a machine without a network; clocks differ.
 const (
 	mandateLife = 24 * time.Hour
 	mandateSkew = 5 * time.Minute
@@ -39,34 +39,27 @@ const (
 
 // Text is what a steward signs: lines that people can read, the same for the same refill and for no other. The refill has a mandate.
 func (r Refill) Text() []byte {
-	quoted := func(text string) string {
-		q, err := json.Marshal(text) // one line, whatever it is
-		if err != nil {
-			panic(err) // strings always encode
-		}
-		return string(q)
+	title := "noisegate refill/1"
+	if r.Mandate.Pair != (Pair{}) {
+		title = "noisegate refill/2"
 	}
-	lifetime := "unbounded"
-	if r.Mandate.Lifetime.Bounded {
-		lifetime = r.Mandate.Lifetime.Epsilon.String()
-	}
-	var b strings.Builder
-	b.WriteString("noisegate refill/1\n")
-	for _, line := range [][2]string{
+	return signedText(title, slices.Concat([][2]string{
 		{"dataset", quoted(r.Account.Dataset)},
 		{"account", quoted(r.Account.String())},
 		{"number of the refill", fmt.Sprint(r.Mandate.Number)},
 		{"adds epsilon", r.Epsilon.String()},
 		{"adds rho", r.Rho.String()},
 		{"adds delta", r.Delta.String()},
-		{"lifetime epsilon afterwards", lifetime},
-		{"lifetime delta afterwards", r.Mandate.Lifetime.Delta.String()},
-		{"reason", quoted(r.Reason)},
-		{"signed at", r.Mandate.At.UTC().Format(time.RFC3339)},
-	} {
-		b.WriteString(line[0] + ": " + line[1] + "\n")
+	}, r.Mandate.lifetimeLines(), [][2]string{{"reason", quoted(r.Reason)}}, r.Mandate.Pair.lines(), signedAt(r.Mandate.At)))
+}
+
+// lifetimeLines are what an account may lose afterwards.
+func (m Mandate) lifetimeLines() [][2]string {
+	lifetime := "unbounded"
+	if m.Lifetime.Bounded {
+		lifetime = m.Lifetime.Epsilon.String()
 	}
-	return []byte(b.String())
+	return [][2]string{{"lifetime epsilon afterwards", lifetime}, {"lifetime delta afterwards", m.Lifetime.Delta.String()}}
 }
 
 // After is what an account with this limit may lose once it is refilled: what its mandate has to say.
@@ -82,14 +75,19 @@ func (l Limit) After(r Refill) (Promise, error) {
 func (m Mandate) Holds(nth int64, after Limit, now time.Time) error {
 	switch age := now.Sub(m.At); {
 	case m.Number != nth:
-		return fault.BudgetSignature(fmt.Sprintf("it was signed as refill %d of the account, and would be refill %d", m.Number, nth))
+		return fault.BudgetSignature(fmt.Sprintf("it was signed as number %d of the account's refills and signed changes, and would be "+
+			"number %d", m.Number, nth))
 	case m.Lifetime != after.Promise():
 		return fault.BudgetSignature("the account's limit is not what it was when the refill was signed")
-	case age > mandateLife || age < -mandateSkew:
-		return fault.BudgetSignature("it was signed more than a day ago, or in the future")
+	case outdated(age):
+		return fault.BudgetSignature(tooOld)
 	}
 	return nil
 }
+
+const tooOld = "it was signed more than a day ago, or in the future"
+
+func outdated(age time.Duration) bool { return age > mandateLife || age < -mandateSkew }
 
 // Raises reports whether a limit promises less privacy than another. Of different forms it is not asked which.
 func (l Limit) Raises(other Limit) bool {

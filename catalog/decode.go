@@ -98,6 +98,7 @@ func (d *decoder) policy(root *node) *Policy {
 		"share_releases": func(n *node) { p.ShareReleases = d.truth(n, "share_releases") },
 		"max_failures":   func(n *node) { p.MaxFailures = d.failures(n) },
 		"timing":         func(n *node) { p.Timing = d.timing(n) },
+		"stewards":       func(n *node) { p.Stewards = d.stewards(n) },
 
 		"refresh_charges": func(n *node) { p.RefreshCharges = d.truth(n, "refresh_charges") },
 	})

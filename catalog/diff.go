@@ -194,6 +194,8 @@ func effectOf(path []string, old, new any) Effect {
 		return toward(removed)
 	case "Public", "Declassified", "RowSecurity", "NotCovered", "ShareReleases":
 		return toward(!removed)
+	case "TwoFor":
+		return toward(!holdsAll(new, old))
 	case "Timing":
 		if added || removed {
 			return toward(removed)
@@ -208,6 +210,13 @@ func effectOf(path []string, old, new any) Effect {
 		return amountEffect(last, old, new, toward)
 	}
 	return Changes
+}
+
+// holdsAll reports whether a list has all items of another one.
+func holdsAll(list, items any) bool {
+	in, _ := list.([]any)
+	all, _ := items.([]any)
+	return !slices.ContainsFunc(all, func(item any) bool { return !slices.Contains(in, item) })
 }
 
 // hides reports whether a column's policy hides it.

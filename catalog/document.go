@@ -27,6 +27,8 @@ type Policy struct {
 	Pate *PatePolicy `json:",omitempty"`
 
 	Timing *Timing `json:",omitempty"` // nil: the guarantee does not cover time
+
+	Stewards *StewardsPolicy `json:",omitempty"` // nil: one steward is enough for everything
 }
 
 // TableName names a relation of the protected database.

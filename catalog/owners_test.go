@@ -64,7 +64,8 @@ func TestOldNamesStay(t *testing.T) {
 		t.Fatal(errors.Join(problems...))
 	}
 	snapshot.Version = 1
-	if _, inserted, err := store.insert(t.Context(), snapshot, schema, Application{Policy: policy, By: "stella"}); err != nil || !inserted {
+	_, inserted, err := store.insert(t.Context(), snapshot, schema, Application{Policy: policy, By: "stella"}, nil)
+	if err != nil || !inserted {
 		t.Fatal(err)
 	}
 	if loaded, err := store.Load(t.Context(), "small"); err != nil || len(loaded.Snapshot.Budgets) != 2 {

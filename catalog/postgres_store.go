@@ -29,6 +29,12 @@ type Chain interface {
 	Enter(ctx context.Context, dataset string, stored []Addition) (taken bool, err error)
 	// EverProtected are the tables that have, or had, a privacy unit by the entries: their names, with the OIDs that they had.
 	EverProtected(ctx context.Context, dataset string) (map[string][]uint32, error)
+	// TwoFor are the kinds of changes that take two stewards by the newest entry of a policy.
+	TwoFor(ctx context.Context, dataset string) ([]string, error)
+	// Stewards are those whose keys are known, each once.
+	Stewards(dataset string) []string
+	// Approve refuses an addition whose Approval does not hold (policy/signature).
+	Approve(Addition) error
 }
 
 // Addition is a version of a policy for the chain.
@@ -41,6 +47,9 @@ type Addition struct {
 	DataVersion string
 	Protected   map[string]uint32 // the tables with a privacy unit, and their OIDs
 	By          string
+	TwoFor      []string // kinds of changes that take two stewards from here on
+	Needed      []string // why it takes two itself
+	Approval    any      // a second steward's signature, as the chain knows it; nil: none
 }
 
 // NewStore makes a store on a pool of connections to the control database, as the gateway's role. Without a chain (nil)
@@ -63,13 +72,15 @@ type Application struct {
 	By     string  // who applies it
 	// Replaces is the version that the change is based on: 0 for none at all, [AnyVersion] when it does not matter.
 	Replaces int64
+	// Approval is a second steward's signature, as the [Chain] takes it; nil: none. It is checked, wanted or not.
+	Approval any
 }
 
 // AnyVersion lets an [Application] replace whatever is there.
 const AnyVersion = -1
 
 // Apply checks a policy and stores it as the next version, or finds that it is in force already: changed is false then. Its
-// errors are policy/invalid (joined, one for each thing that is wrong), policy/conflict, and data/unavailable.
+// errors are policy/invalid (joined, one for each thing that is wrong), policy/conflict, policy/signature, and data/unavailable.
 func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, changed bool, err error) {
 	snapshot, problems := Check(a.Policy, a.Schema)
 	if len(problems) > 0 {
@@ -100,11 +111,12 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 		if err := s.Enter(ctx, a.Policy.Dataset); err != nil {
 			return nil, false, err
 		}
-		if err := s.keepsProtection(ctx, Application{Policy: a.Policy, Schema: a.Schema}, current.public()); err != nil {
+		wanted, err := s.wanted(ctx, current, a.Policy, a.Schema)
+		if err != nil {
 			return nil, false, err
 		}
 		snapshot.Version = version + 1
-		at, inserted, err := s.insert(ctx, snapshot, pinned, a)
+		at, inserted, err := s.insert(ctx, snapshot, pinned, a, wanted)
 		if err != nil {
 			return nil, false, err
 		}
@@ -115,9 +127,38 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 	}
 }
 
-func (s *Store) insert(ctx context.Context, n *Snapshot, pinned *Schema, a Application) (at time.Time, inserted bool, err error) {
-	at, taken, err := s.chain.Record(ctx, Addition{Dataset: n.Dataset, Version: n.Version, Text: a.Policy.Document, Facts: pinned.encode(),
-		Digest: n.Digest, DataVersion: n.DataVersion, Protected: n.protected(), By: a.By})
+// wanted is why a policy takes two stewards as the next version, if they can be had.
+func (s *Store) wanted(ctx context.Context, current *storedPolicy, p *Policy, live *Schema) ([]string, error) {
+	if err := s.checkStewards(p); err != nil {
+		return nil, err
+	}
+	kinds, err := s.chain.TwoFor(ctx, p.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.keepsProtection(ctx, Application{Policy: p, Schema: live}, current.public())
+	if err != nil {
+		return nil, err
+	}
+	if len(shown) > 0 && len(s.chain.Stewards(p.Dataset)) < 2 {
+		return nil, errors.Join(inOrder(shown)...)
+	}
+	return s.wantsTwo(kinds, current, p, live.For(p), len(shown) > 0)
+}
+
+// insert stores the next version, with the signature that it takes.
+func (s *Store) insert(ctx context.Context, n *Snapshot, pinned *Schema, a Application, wanted []string) (at time.Time, inserted bool,
+	err error) {
+	addition := Addition{Dataset: n.Dataset, Version: n.Version, Text: a.Policy.Document, Facts: pinned.encode(), Digest: n.Digest,
+		DataVersion: n.DataVersion, Protected: n.protected(), By: a.By, TwoFor: a.Policy.twoFor(), Needed: wanted, Approval: a.Approval}
+	if a.Approval != nil {
+		if err := s.chain.Approve(addition); err != nil {
+			return at, false, err
+		}
+	} else if len(wanted) > 0 {
+		return at, false, fault.PolicySecondSteward(wanted)
+	}
+	at, taken, err := s.chain.Record(ctx, addition)
 	return at, !taken && err == nil, err
 }
 
@@ -132,15 +173,15 @@ func (s *Snapshot) protected() map[string]uint32 {
 	return tables
 }
 
-// keepsProtection refuses a policy that makes rows public which the chain says were protected: whoever has a steward's token
-// could read them, and set it back. What the policy in force has as public (given by name) stays public.
-func (s *Store) keepsProtection(ctx context.Context, a Application, public []TableName) error {
+// keepsProtection lists the tables that a policy makes public although the chain says that their rows were protected: whoever has a
+// steward's token could read them, and set it back. It takes two stewards. What the policy in force has as public (given by name) stays
+// public.
+func (s *Store) keepsProtection(ctx context.Context, a Application, public []TableName) (problems []error, err error) {
 	ever, err := s.chain.EverProtected(ctx, a.Policy.Dataset)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	shown := a.Schema.showing(ever)
-	var problems []error
 	for _, t := range a.Policy.Tables {
 		if !t.Public || slices.Contains(public, t.TableName) {
 			continue
@@ -155,9 +196,10 @@ func (s *Store) keepsProtection(ctx context.Context, a Application, public []Tab
 			hint = "; so is one that got the OID of the other when the database was restored, made anew"
 		}
 		problems = append(problems, fault.PolicyInvalid(t.pos, what+" by an earlier version of the policy, and one person alone does not "+
-			"make it public", "whoever owns the database can make a copy or a view of what may be public, under another name"+hint))
+			"make it public", namesTwo(a.Policy.Dataset)+", and the second one signs it; or whoever owns the database makes a copy or a view of "+
+			"what may be public, under another name"+hint))
 	}
-	return errors.Join(inOrder(problems)...)
+	return problems, nil
 }
 
 // showing finds the table that was once protected (its names and OIDs are given) whose rows a table of a live schema shows: it has its name

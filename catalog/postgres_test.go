@@ -56,6 +56,18 @@ func apply(t *testing.T, p *pgtest.ProtectedDatabase, store *Store, document str
 type tables struct {
 	pool      *pgxpool.Pool
 	protected sync.Map // OIDs by name
+	stewards  []string
+}
+
+func (*tables) TwoFor(context.Context, string) ([]string, error) { return nil, nil }
+
+func (c *tables) Stewards(string) []string { return c.stewards }
+
+func (*tables) Approve(a Addition) error {
+	if a.Approval != "signed" {
+		return fault.PolicySignature("it does not hold")
+	}
+	return nil
 }
 
 func writing(pool *pgxpool.Pool) *Store { return NewStore(pool, &tables{pool: pool}) }

@@ -16,6 +16,7 @@ type Review struct {
 	// Renewed are the tables of which something changes that is part of what was released of them; All says that everything does.
 	Renewed []TableName
 	All     bool
+	Two     []string // why it takes two stewards; none: one is enough
 }
 
 // Renews says what becomes of stored answers.
@@ -95,16 +96,20 @@ func (s *Store) Review(ctx context.Context, p *Policy, live *Schema) (*Review, e
 	if problems := strangers(p, inForce); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
+	var two []string
 	if s.chain != nil {
-		if err := s.keepsProtection(ctx, Application{Policy: p, Schema: live}, row.public()); err != nil {
+		if two, err = s.wanted(ctx, row, p, live); err != nil {
 			return nil, err
 		}
 	}
 	if row == nil {
-		return &Review{Snapshot: snapshot, Changes: Diff(nil, p)}, nil
+		return &Review{Snapshot: snapshot, Changes: Diff(nil, p), Two: two}, nil
 	}
 	same, err := row.approves(snapshot.Digest, live.For(p))
-	review := &Review{Snapshot: snapshot, Version: version, Same: same, Changes: Diff(inForce, p), All: true}
+	if same {
+		two = nil
+	}
+	review := &Review{Snapshot: snapshot, Version: version, Same: same, Changes: Diff(inForce, p), All: true, Two: two}
 	if now, unreadable := row.revision(); unreadable == nil && now.Snapshot.DataVersion == snapshot.DataVersion {
 		review.All, review.Renewed = false, renewed(now.Snapshot, snapshot)
 	}

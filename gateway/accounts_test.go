@@ -52,7 +52,8 @@ func TestAccountsOfACaller(t *testing.T) {
 			r := newRig(t, c.lines...)
 			for account, epsilon := range c.steward {
 				_, err := r.SetAccount(t.Context(), auth.Principal{Subject: "sam"}, "d", account,
-					api.BudgetLimit{Form: "pure", Epsilon: api.Decimal((mechanisms.PicoEpsilon(epsilon) * mechanisms.EpsilonUnit).String())})
+					api.LimitChange{BudgetLimit: api.BudgetLimit{Form: "pure",
+						Epsilon: api.Decimal((mechanisms.PicoEpsilon(epsilon) * mechanisms.EpsilonUnit).String())}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -93,7 +94,7 @@ func TestPolicyChangesAccounts(t *testing.T) {
 		t.Errorf("taken away: %v", err)
 	}
 	if _, err := r.SetAccount(t.Context(), auth.Principal{Subject: "sam"}, "d", "analyst:ana",
-		api.BudgetLimit{Form: "pure", Epsilon: "5"}); err != nil {
+		api.LimitChange{BudgetLimit: api.BudgetLimit{Form: "pure", Epsilon: "5"}}); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := r.Query(t.Context(), ana, count("0.5"))
@@ -229,7 +230,7 @@ func TestStewardsBudgets(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	account, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob",
-		api.BudgetLimit{Form: "zcdp", Rho: "0.5", Delta: "1e-8", MaxEpsilonPerQuery: "0.5"})
+		api.LimitChange{BudgetLimit: api.BudgetLimit{Form: "zcdp", Rho: "0.5", Delta: "1e-8", MaxEpsilonPerQuery: "0.5"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +268,7 @@ func TestStewardsBudgets(t *testing.T) {
 		"delta 1":        {"dataset", api.BudgetLimit{Form: "approx", Epsilon: "1", Delta: "1"}, fault.CodeRequestBudget},
 		"wrong currency": {"dataset", api.BudgetLimit{Form: "zcdp", Epsilon: "1"}, fault.CodeRequestBudget},
 	} {
-		if _, err := r.SetAccount(t.Context(), sam, "d", c.account, c.limit); fault.CodeOf(err) != c.code {
+		if _, err := r.SetAccount(t.Context(), sam, "d", c.account, api.LimitChange{BudgetLimit: c.limit}); fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -201,7 +201,7 @@ func (s *Service) entryOf(e budget.Entry) api.AuditEntry {
 // Refill raises the cap of an account that exists. The journal says who did it and why, and keeps the signature, which
 // is needed where the dataset has keys of stewards.
 func (s *Service) Refill(ctx context.Context, who auth.Principal, dataset, name string, r api.Refill) (*api.Account, error) {
-	id, err := s.accountOfOthers(who, dataset, name)
+	id, err := s.accountID(dataset, name)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,12 @@ func (s *Service) Refill(ctx context.Context, who auth.Principal, dataset, name 
 	if refill.Mandate, err = mandateOf(r.Signature); err != nil {
 		return nil, err
 	}
-	switch keys := s.datasets[dataset].Stewards; {
+	byTwo := refill.Mandate.ByTwo(who.Subject) == nil
+	switch keys := s.Stewards(dataset); {
+	case owns(who, id) && !byTwo:
+		err = fault.AuthOwnAccount()
+	case refill.Mandate != nil && refill.Mandate.Pair != (budget.Pair{}) && !byTwo:
+		err = refill.Mandate.ByTwo(who.Subject)
 	case keys != nil:
 		err = keys.Check(refill)
 	case refill.Mandate != nil: // nobody could say whether it holds
@@ -245,7 +250,8 @@ func mandateOf(signature *api.RefillSignature) (*budget.Mandate, error) {
 	if signature == nil {
 		return nil, nil
 	}
-	m := &budget.Mandate{Number: signature.Number, At: signature.SignedAt.UTC().Truncate(time.Second), Key: signature.Key}
+	m := &budget.Mandate{Number: signature.Number, At: signature.SignedAt.UTC().Truncate(time.Second), Key: signature.Key,
+		Pair: budget.Pair{Proposer: signature.Proposer, Approver: signature.Approver}}
 	var epsilonErr, deltaErr, textErr error
 	if m.Lifetime.Bounded = signature.Lifetime.Epsilon != ""; m.Lifetime.Bounded {
 		m.Lifetime.Epsilon, epsilonErr = mechanisms.ParseEpsilon(string(signature.Lifetime.Epsilon))

@@ -158,7 +158,8 @@ func TestAuditPages(t *testing.T) {
 	sam := auth.Principal{Subject: "sam"}
 	for i := range entriesPerPage + 7 {
 		form := []string{"pure", "approx"}[i%2]
-		if _, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", api.BudgetLimit{Form: form, Epsilon: "1"}); err != nil {
+		limit := api.LimitChange{BudgetLimit: api.BudgetLimit{Form: form, Epsilon: "1"}}
+		if _, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", limit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +235,7 @@ func TestStewardSeesTranches(t *testing.T) {
 	sam := auth.Principal{Subject: "sam"}
 	limit := api.BudgetLimit{Form: "pure", Epsilon: "100", Tranche: &api.Tranche{Every: "30d", Epsilon: "0.5"},
 		Rate: &api.Rate{Epsilon: "0.2", Per: "1m"}}
-	account, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", limit)
+	account, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", api.LimitChange{BudgetLimit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +257,8 @@ func TestStewardSeesTranches(t *testing.T) {
 		"a rate of nothing":        {Form: "pure", Epsilon: "1", Rate: &api.Rate{Epsilon: "0", Per: "1m"}},
 		"no number":                {Form: "pure", Epsilon: "1", Rate: &api.Rate{Epsilon: "x", Per: "1m"}},
 	} {
-		if _, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", wrong); fault.CodeOf(err) != fault.CodeRequestBudget {
+		_, err := r.SetAccount(t.Context(), sam, "d", "analyst:bob", api.LimitChange{BudgetLimit: wrong})
+		if fault.CodeOf(err) != fault.CodeRequestBudget {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -285,7 +287,7 @@ func TestNobodyActsOnTheirOwnAccount(t *testing.T) {
 		return len(all)
 	}
 	act := func(who auth.Principal, account string) map[string]error {
-		_, set := r.SetAccount(t.Context(), who, "d", account, api.BudgetLimit{Form: "pure", Epsilon: "3"})
+		_, set := r.SetAccount(t.Context(), who, "d", account, api.LimitChange{BudgetLimit: api.BudgetLimit{Form: "pure", Epsilon: "3"}})
 		_, refill := r.Refill(t.Context(), who, "d", account, api.Refill{Epsilon: "1"})
 		_, freeze := r.Freeze(t.Context(), who, "d", account, true)
 		_, thaw := r.Freeze(t.Context(), who, "d", account, false)

@@ -19,7 +19,7 @@ func TestLifetimeIsAtLeastWhatIsSpent(t *testing.T) {
 		"8": {Epsilon: "8", Delta: "0"}, "6": {Epsilon: "6", Delta: "0"}, "5": {Epsilon: "6", Delta: "0"}, "0.5": {Epsilon: "6", Delta: "0"},
 	} {
 		limit := api.BudgetLimit{Form: "pure", Epsilon: api.Decimal(cap)}
-		account, err := r.SetAccount(t.Context(), principal(t, "sam"), "d", "analyst:ana", limit)
+		account, err := r.SetAccount(t.Context(), principal(t, "sam"), "d", "analyst:ana", api.LimitChange{BudgetLimit: limit})
 		if err != nil {
 			t.Fatal(err)
 		}

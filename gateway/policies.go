@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 )
@@ -34,10 +36,15 @@ type PolicyStore interface {
 	Enter(ctx context.Context, dataset string) error
 }
 
-// PolicyChain is the chain of a ledger, as [catalog.NewStore] takes it.
-func PolicyChain(ledger budget.InForce) catalog.Chain { return policyChain{ledger} }
+// PolicyChain is the chain of a ledger, as [catalog.NewStore] takes it; stewards are the keys of a dataset's.
+func PolicyChain(ledger budget.InForce, stewards func(dataset string) journal.StewardKeys) catalog.Chain {
+	return policyChain{ledger, stewards}
+}
 
-type policyChain struct{ ledger budget.InForce }
+type policyChain struct {
+	ledger   budget.InForce
+	stewards func(dataset string) journal.StewardKeys
+}
 
 func (c policyChain) Record(ctx context.Context, a catalog.Addition) (at time.Time, taken bool, err error) {
 	at, err = c.ledger.RecordPolicy(ctx, budget.NewPolicy{PolicyVersion: inChain(a), Text: a.Text, Checked: a.Facts})
@@ -63,8 +70,30 @@ func (c policyChain) EverProtected(ctx context.Context, dataset string) (map[str
 	return c.ledger.EverProtected(ctx, dataset)
 }
 
+func (c policyChain) TwoFor(ctx context.Context, dataset string) ([]string, error) {
+	return c.ledger.TwoFor(ctx, dataset)
+}
+
+func (c policyChain) Stewards(dataset string) []string { return c.stewards(dataset).Stewards() }
+
+func (c policyChain) Approve(a catalog.Addition) error {
+	approval := approvalOf(a)
+	if approval == nil {
+		return fault.PolicySignature("nobody signed it")
+	}
+	return c.stewards(a.Dataset).CheckPolicy(budget.PolicyChange{Dataset: a.Dataset, Replaces: a.Version - 1,
+		Document: sha256.Sum256([]byte(a.Text)), Approval: approval}, a.By)
+}
+
+// approvalOf is the signature of an addition; nil for none.
+func approvalOf(a catalog.Addition) *budget.Approval {
+	approval, _ := a.Approval.(*budget.Approval)
+	return approval
+}
+
 func inChain(a catalog.Addition) budget.PolicyVersion {
-	return budget.PolicyVersion{Dataset: a.Dataset, DataVersion: a.DataVersion, Protected: a.Protected,
+	return budget.PolicyVersion{Dataset: a.Dataset, DataVersion: a.DataVersion, Protected: a.Protected, TwoFor: a.TwoFor, Needed: a.Needed,
+		Approval:  approvalOf(a),
 		PolicyRow: budget.PolicyRow{Version: a.Version, Digest: a.Digest, AppliedBy: a.By}}
 }
 
@@ -157,7 +186,13 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 	if err != nil {
 		return nil, err
 	}
-	revision, _, err := l.store.Apply(ctx, catalog.Application{Policy: policy, Schema: schema, By: change.By, Replaces: change.Replaces})
+	application := catalog.Application{Policy: policy, Schema: schema, By: change.By, Replaces: change.Replaces}
+	if change.Approval != nil {
+		if application.Approval, err = ApprovalOf(*change.Approval); err != nil {
+			return nil, err
+		}
+	}
+	revision, _, err := l.store.Apply(ctx, application)
 	if err != nil {
 		return nil, err
 	}

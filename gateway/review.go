@@ -52,7 +52,7 @@ func emptyReview(dataset string) *api.PolicyReview {
 func ReviewOf(review *catalog.Review) *api.PolicyReview {
 	out := emptyReview(review.Snapshot.Dataset)
 	out.Version, out.InForce, out.Renews = review.Version, review.Same, review.Renews()
-	out.Kinds = append(out.Kinds, review.Snapshot.Kinds()...)
+	out.Kinds, out.TwoFor = append(out.Kinds, review.Snapshot.Kinds()...), review.Two
 	for _, c := range review.Changes {
 		out.Changes = append(out.Changes, api.PolicyDifference{Effect: string(c.Effect), Text: c.Text})
 	}

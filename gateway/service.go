@@ -50,8 +50,8 @@ type Dataset struct {
 	Copies Copies
 	// Preparer makes these; nil: this gateway makes none.
 	Preparer Preparer
-	// Stewards are the keys of those who may raise caps; nil: whoever has the role of a steward.
-	Stewards journal.StewardKeys
+	// Stewards are the keys of those who may raise caps, and approve what takes two; nil: whoever has the role of a steward raises caps.
+	Stewards *Stewards
 	// Quantum is the first boundary at which what was done leaves, see [Schedule]; 0: at once.
 	Quantum time.Duration
 	// Timeout is what work may take; with a quantum, [EffectiveTimeout] of it. 0: as long as the server lets it.

@@ -26,7 +26,8 @@ type Policies interface {
 	Review(ctx context.Context, dataset string, text []byte) (*catalog.Review, error)
 	// Schema is the live schema, for a policy that there is none of yet. It reads no row.
 	Schema(ctx context.Context, dataset string) (*catalog.Schema, error)
-	// Apply checks a policy file against the live schema and puts it in force; policy/conflict when another version is.
+	// Apply checks a policy file against the live schema and puts it in force; policy/conflict when another version is, policy/signature
+	// when a second steward's signature is wanted, or given and does not hold.
 	Apply(context.Context, PolicyChange) (*catalog.Snapshot, error)
 }
 
@@ -43,7 +44,8 @@ type PolicyChange struct {
 	Roles    []auth.Role // of the steward's token
 	Groups   []string    // of the steward's token
 	Text     []byte
-	Replaces int64 // the version that the change is based on; 0: there is none yet
+	Replaces int64         // the version that the change is based on; 0: there is none yet
+	Approval *api.Approval // a second steward's signature; nil: none
 }
 
 // Policy gives a dataset's policy file.
@@ -82,13 +84,15 @@ func (s *Service) DraftPolicy(ctx context.Context, dataset, unit string) (*api.P
 	return d, nil
 }
 
-// SetPolicy puts a policy file in force. Who may spend changes no line of it that gives them more: auth/forbidden.
+// SetPolicy puts a policy file in force. Who may spend alone changes no line of it that gives them more: auth/forbidden.
 func (s *Service) SetPolicy(ctx context.Context, change PolicyChange) (*api.PolicyApplied, error) {
 	if _, ok := s.datasets[change.Dataset]; !ok {
 		return nil, fault.UnknownDataset(change.Dataset)
 	}
-	if err := s.raisesNoneOfTheirs(ctx, change); err != nil {
-		return nil, err
+	if change.Approval == nil { // else Apply checks that somebody else signed it
+		if err := s.raisesNoneOfTheirs(ctx, change); err != nil {
+			return nil, err
+		}
 	}
 	snapshot, err := s.policies.Apply(ctx, change)
 	if err != nil {
@@ -136,30 +140,60 @@ func (s *Service) Account(ctx context.Context, dataset, name string) (*api.Accou
 }
 
 // SetAccount opens an account or changes its limit. The steward's limit stays in force whatever policy comes next.
-func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, name string, limit api.BudgetLimit) (*api.Account, error) {
+func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, name string, change api.LimitChange) (*api.Account, error) {
 	id, err := s.accountID(dataset, name)
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := amounts.ParseLimit(limit)
+	parsed, err := amounts.ParseLimit(change.BudgetLimit)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.SetLimit(ctx, who, budget.Account{ID: id, Limit: parsed, Origin: budget.FromSteward}); err != nil {
+	account := budget.Account{ID: id, Limit: parsed, Origin: budget.FromSteward}
+	if change.Signature == nil {
+		err = s.SetLimit(ctx, who, account)
+	} else {
+		err = s.changeLimit(ctx, who, account, change.Signature)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s.Account(ctx, dataset, name)
 }
 
-// SetLimit opens an account or changes its limit. Where the dataset has keys of stewards it raises none: only signed refills do.
+// SetLimit opens an account or changes its limit. Where the dataset has keys of stewards it raises none: only signed refills, and changes
+// that a second steward signed, do.
 func (s *Service) SetLimit(ctx context.Context, who auth.Principal, account budget.Account) error {
 	if owns(who, account.ID) {
 		return fault.AuthOwnAccount()
 	}
-	if s.datasets[account.ID.Dataset].Stewards != nil {
+	if s.Stewards(account.ID.Dataset) != nil {
 		return s.ledger.LowerLimit(ctx, who.Subject, account)
 	}
 	return s.ledger.SetLimit(ctx, who.Subject, account)
+}
+
+// changeLimit is SetLimit with a second steward's signature, also of an account of the caller's own.
+func (s *Service) changeLimit(ctx context.Context, who auth.Principal, account budget.Account, signature *api.RefillSignature) error {
+	mandate, err := mandateOf(signature)
+	if err != nil {
+		return err
+	}
+	if err := mandate.ByTwo(who.Subject); err != nil {
+		return err
+	}
+	balances, err := s.ledger.Balances(ctx, []budget.AccountID{account.ID})
+	if err != nil {
+		return err
+	}
+	change := budget.LimitChange{Account: account, Mandate: *mandate}
+	if len(balances) > 0 {
+		change.Before = &balances[0].Limit
+	}
+	if err := s.Stewards(account.ID.Dataset).CheckLimit(change); err != nil {
+		return err
+	}
+	return s.ledger.ChangeLimit(ctx, who.Subject, change)
 }
 
 // accountID reads "dataset", "group:x", "analyst:x" or "ensemble:x".

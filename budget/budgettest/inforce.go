@@ -51,6 +51,13 @@ func (m *Memory) EverProtected(_ context.Context, dataset string) (map[string][]
 	return ever, nil
 }
 
+// TwoFor implements [budget.InForce].
+func (m *Memory) TwoFor(_ context.Context, dataset string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.inForce[dataset].TwoFor), nil
+}
+
 // PolicyRows implements [budget.InForce]. Rows do not name their entries.
 func (m *Memory) PolicyRows(_ context.Context, dataset string) ([]budget.PolicyRow, error) {
 	m.mu.Lock()

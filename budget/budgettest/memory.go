@@ -231,10 +231,15 @@ func (m *Memory) SetLimit(_ context.Context, by string, account budget.Account) 
 	if err := account.Check(by); err != nil {
 		return err
 	}
-	return m.at(func(s *machine.Machine) error {
-		s.SetLimit(by, account)
-		return nil
-	})
+	return m.about(account.ID.Dataset, func(s *machine.Machine) error { return s.SetLimit(by, account) })
+}
+
+// ChangeLimit implements [budget.Ledger].
+func (m *Memory) ChangeLimit(_ context.Context, by string, c budget.LimitChange) error {
+	if err := c.Check(by); err != nil {
+		return err
+	}
+	return m.about(c.Account.ID.Dataset, func(s *machine.Machine) error { return s.ChangeLimit(by, c) })
 }
 
 // LowerLimit implements [budget.Ledger].
@@ -242,7 +247,7 @@ func (m *Memory) LowerLimit(_ context.Context, by string, account budget.Account
 	if err := account.Check(by); err != nil {
 		return err
 	}
-	return m.at(func(s *machine.Machine) error { return s.LowerLimit(by, account) })
+	return m.about(account.ID.Dataset, func(s *machine.Machine) error { return s.LowerLimit(by, account) })
 }
 
 // Refill implements [budget.Ledger].
@@ -250,7 +255,7 @@ func (m *Memory) Refill(_ context.Context, by string, r budget.Refill) error {
 	if err := r.Check(by); err != nil {
 		return err
 	}
-	return m.at(func(s *machine.Machine) error { return s.Refill(by, r) })
+	return m.about(r.Account.Dataset, func(s *machine.Machine) error { return s.Refill(by, r) })
 }
 
 // Freeze implements [budget.Ledger].

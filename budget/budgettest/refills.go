@@ -13,9 +13,14 @@ import (
 )
 
 // signer is a steward's key.
-func (f *fixture) signer() *journal.Signer {
+func (f *fixture) signer() *journal.Signer { return f.signerOf(0) }
+
+// signerOf is the key of one of several stewards.
+func (f *fixture) signerOf(which byte) *journal.Signer {
 	f.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	seed := make([]byte, ed25519.SeedSize)
+	seed[0] = which
+	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(seed))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -86,10 +91,10 @@ func (f *fixture) checkAuditor(signer *journal.Signer) {
 		}
 		return auditor, nil
 	}
-	if auditor, err := follow(journal.StewardKeys{signer.Public()}); err != nil || auditor.Signed != 3 || auditor.Unsigned != 0 {
+	if auditor, err := follow(journal.StewardKeys{{Public: signer.Public()}}); err != nil || auditor.Signed != 3 || auditor.Unsigned != 0 {
 		f.Errorf("%+v, %v", auditor, err)
 	}
-	if _, err := follow(journal.StewardKeys{make(ed25519.PublicKey, ed25519.PublicKeySize)}); err == nil {
+	if _, err := follow(journal.StewardKeys{{Public: make(ed25519.PublicKey, ed25519.PublicKeySize)}}); err == nil {
 		f.Error("another key signed the refills")
 	}
 }

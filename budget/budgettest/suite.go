@@ -75,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) budget.Ledger) {
 		{"Freeze", testFreeze},
 		{"Refill", testRefill},
 		{"SignedRefill", testSignedRefill},
+		{"TwoStewards", testTwoStewards},
 		{"Chain", testChain},
 	} {
 		t.Run(test.name, func(t *testing.T) {

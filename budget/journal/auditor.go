@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"slices"
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/internal/machine"
@@ -12,16 +13,20 @@ import (
 // written kept the rules: each charge was one that its accounts admitted at that time (caps, tranches, rates, freezes,
 // as [budget.Limit] has them), ended at most once, and never counted for more than it reserved; the slots of plans were
 // drawn in order, each once, by who had paid for them; a cap rose by no more than its refill, and, once a refill of it
-// was signed, by signed refills only. It takes entries in order, from the first on.
+// was signed, by signed refills only; what took two stewards by the policy in force has a second one's signature. It takes entries in
+// order, from the first on.
 type Auditor struct {
 	// Signed is how many refills had a steward's signature, Unsigned how many had none.
 	Signed, Unsigned int
+	// Approved is how many versions of the policy, and limits, had a second steward's signature.
+	Approved int
 
 	dataset  string
 	stewards StewardKeys
 	accounts map[int64]*auditedAccount
 	charges  map[budget.ReservationID]*auditedCharge
 	policies []budget.PolicyRow
+	twoFor   []string // what takes two stewards by the newest of them
 }
 
 // auditedAccount is an account as its entries have it.
@@ -61,7 +66,9 @@ func (b *Auditor) Add(e budget.Entry) error {
 		if _, ok := machine.ImportOf(e); !ok {
 			what = notAnImport
 		}
-	case budget.EntryPolicy, budget.EntryFree, budget.EntryKeys:
+	case budget.EntryPolicy:
+		what = b.applied(e)
+	case budget.EntryFree, budget.EntryKeys:
 		what = followPolicy(&b.policies, e)
 	case budget.EntryRecharge:
 		what = b.recharged(e)
@@ -78,6 +85,28 @@ func (b *Auditor) Add(e budget.Entry) error {
 		return &BrokenError{Dataset: b.dataset, Seq: e.Seq, What: what}
 	}
 	return nil
+}
+
+// applied follows a version of the policy, and checks the second steward's signature.
+func (b *Auditor) applied(e budget.Entry) (what string) {
+	if what := followPolicy(&b.policies, e); what != "" {
+		return what
+	}
+	v, _ := machine.PolicyOf(e)
+	before := b.twoFor
+	b.twoFor = v.TwoFor
+	if v.Approval == nil {
+		if len(machine.WantsTwo(before, v)) > 0 {
+			return "it changes what takes two stewards, and one alone applied it"
+		}
+		return ""
+	}
+	change := budget.PolicyChange{Dataset: b.dataset, Replaces: v.Version - 1, Document: v.Document, Approval: v.Approval}
+	if v.Approval.Holds(e.At) != nil || b.stewards != nil && b.stewards.CheckPolicy(change, v.AppliedBy) != nil {
+		return "the stewards who are said to have signed it did not"
+	}
+	b.Approved++
+	return ""
 }
 
 // Policies compares stored versions of the policy, oldest first, with the entries.
@@ -223,11 +252,12 @@ func (b *Auditor) defined(e budget.Entry) (what string) {
 		return "it says nothing of one account"
 	}
 	id, limit := r.AccountOf(b.dataset)
-	a := b.accounts[e.AccountIDs[0]]
+	a, opened := b.accounts[e.AccountIDs[0]], false
 	switch {
 	case a == nil && e.Kind != budget.EntryLimit, a != nil && a.ID != *id:
 		return "it is about another account"
 	case a == nil:
+		opened = true
 		a = &auditedAccount{Account: machine.Account{Account: budget.Account{ID: *id}, Opened: e.At}}
 		b.accounts[e.AccountIDs[0]] = a
 	case e.Kind == budget.EntryRefill:
@@ -236,13 +266,42 @@ func (b *Auditor) defined(e budget.Entry) (what string) {
 		}
 	case e.Kind != budget.EntryLimit && a.Limit != *limit:
 		return "it changes a limit that it should not"
-	case a.mandated && limit.Raises(a.Limit):
+	case a.mandated && r.Mandate == nil && limit.Raises(a.Limit):
 		return "it raises a cap that only signed refills raise"
+	}
+	if e.Kind == budget.EntryLimit {
+		if what := b.limited(a, opened, r, e); what != "" {
+			return what
+		}
 	}
 	if r.Refills != a.Refills {
 		return "it is not the refill that it says"
 	}
 	a.Limit, a.Frozen = *limit, r.Frozen
+	return ""
+}
+
+// limited follows a limit, and checks its signature where it has one.
+func (b *Auditor) limited(a *auditedAccount, opened bool, r machine.LimitRecord, e budget.Entry) (what string) {
+	id, limit := r.AccountOf(b.dataset)
+	mandate := r.MandateOf()
+	if mandate == nil {
+		if r.Origin == budget.FromSteward && slices.Contains(b.twoFor, budget.ForCaps) && (opened || limit.Loosens(a.Limit)) {
+			return "it opens an account, or gives one more, and one steward alone did it"
+		}
+		return ""
+	}
+	change := budget.LimitChange{Account: budget.Account{ID: *id, Limit: *limit}, Before: &a.Limit, Mandate: *mandate}
+	if opened {
+		change.Before = nil
+	}
+	a.Refills++
+	if mandate.Holds(a.Refills, *limit, e.At) != nil || mandate.ByTwo(e.Analyst) != nil ||
+		b.stewards != nil && b.stewards.CheckLimit(change) != nil {
+		return notSigned
+	}
+	a.mandated = true
+	b.Approved++
 	return ""
 }
 
@@ -257,6 +316,8 @@ func (b *Auditor) refilled(a *auditedAccount, r machine.LimitRecord, e budget.En
 		a.Refills++
 	}
 	switch {
+	case slices.Contains(b.twoFor, budget.ForCaps) && refill.Mandate.ByTwo(e.Analyst) != nil:
+		return "it gives an account more, and one steward alone did it"
 	case refill.Mandate == nil && a.mandated:
 		return "it raises a cap that only signed refills raise"
 	case refill.Mandate == nil:
@@ -265,7 +326,7 @@ func (b *Auditor) refilled(a *auditedAccount, r machine.LimitRecord, e budget.En
 	case refill.Mandate.Holds(a.Refills, *limit, e.At) != nil:
 		return "it is not the refill that was signed"
 	case b.stewards != nil && b.stewards.Check(refill) != nil:
-		return "none of the stewards' keys signed it"
+		return notSigned
 	}
 	a.mandated = true
 	b.Signed++
@@ -274,6 +335,7 @@ func (b *Auditor) refilled(a *auditedAccount, r machine.LimitRecord, e budget.En
 
 // What is wrong with entries that do not say what they are about.
 const (
+	notSigned    = "none of the stewards' keys signed it"
 	notAReset    = "it does not say whose failures count no more"
 	notAnImport  = "it does not say which votes were imported"
 	notARecharge = "it does not say which receipt it is of"

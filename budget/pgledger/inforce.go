@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	_ "embed"
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,11 +30,12 @@ var (
 // inForce is what an operation is about that changes what is in force.
 type inForce struct {
 	added *budget.NewPolicy // nil: it adds no version
+	caps  bool              // it looks at what takes two stewards alone
 }
 
 // queueInForce loads what such operations look at.
 func (s *transaction) queueInForce(b *pgx.Batch) {
-	loaded := false
+	loaded, listed := false, false
 	for _, op := range s.batch {
 		if op.inForce == nil {
 			continue
@@ -40,19 +43,26 @@ func (s *transaction) queueInForce(b *pgx.Batch) {
 		if added := op.inForce.added; added != nil {
 			b.Queue(sqlDigestFacts, string(added.Checked)).QueryRow(func(row pgx.Row) error { return scanSum(row, &added.Facts) })
 		}
+		if !listed && !op.inForce.caps {
+			listed = true
+			b.Queue(sqlPolicies, s.dataset).Query(func(rows pgx.Rows) (err error) {
+				s.machine.InForce.Rows, err = pgx.CollectRows(rows, scanPolicy)
+				return err
+			})
+		}
 		if loaded {
 			continue
 		}
 		loaded = true
-		b.Queue(sqlPolicies, s.dataset).Query(func(rows pgx.Rows) (err error) {
-			s.machine.InForce.Rows, err = pgx.CollectRows(rows, scanPolicy)
-			return err
-		})
 		b.Queue(sqlInForce, s.dataset).QueryRow(func(row pgx.Row) error {
 			var keys *string
-			err := row.Scan(&s.machine.InForce.Entered, &keys)
+			var twoFor []byte
+			err := row.Scan(&s.machine.InForce.Entered, &keys, &twoFor)
 			if keys != nil {
 				s.machine.InForce.Keys = []byte(*keys)
+			}
+			if err == nil && twoFor != nil {
+				err = json.Unmarshal(twoFor, &s.machine.InForce.TwoFor)
 			}
 			return err
 		})
@@ -128,6 +138,24 @@ func (p *Ledger) EverProtected(ctx context.Context, dataset string) (map[string]
 		ever[t.Name] = t.OIDs
 	}
 	return ever, err
+}
+
+// TwoFor implements [budget.InForce].
+func (p *Ledger) TwoFor(ctx context.Context, dataset string) ([]string, error) {
+	if err := p.intact(dataset); err != nil {
+		return nil, err
+	}
+	all, err := collect(ctx, p.pool, func(row pgx.CollectableRow) (kinds []string, err error) {
+		var text []byte
+		if err := row.Scan(nil, nil, &text); err != nil || text == nil {
+			return nil, err
+		}
+		return kinds, json.Unmarshal(text, &kinds)
+	}, sqlInForce, dataset)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(all...), nil
 }
 
 // PolicyRows implements [budget.InForce].

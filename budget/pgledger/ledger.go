@@ -386,10 +386,15 @@ func (p *Ledger) SetLimit(ctx context.Context, by string, account budget.Account
 	if err := account.Check(by); err != nil {
 		return err
 	}
-	return p.change(ctx, account.ID, func(s *machine.Machine) error {
-		s.SetLimit(by, account)
-		return nil
-	})
+	return p.change(ctx, account.ID, func(s *machine.Machine) error { return s.SetLimit(by, account) })
+}
+
+// ChangeLimit implements [budget.Ledger].
+func (p *Ledger) ChangeLimit(ctx context.Context, by string, c budget.LimitChange) error {
+	if err := c.Check(by); err != nil {
+		return err
+	}
+	return p.change(ctx, c.Account.ID, func(s *machine.Machine) error { return s.ChangeLimit(by, c) })
 }
 
 // LowerLimit implements [budget.Ledger].
@@ -417,7 +422,7 @@ func (p *Ledger) Freeze(ctx context.Context, by string, id budget.AccountID, fro
 }
 
 func (p *Ledger) change(ctx context.Context, id budget.AccountID, decide func(*machine.Machine) error) error {
-	return p.do(ctx, &operation{dataset: id.Dataset, accounts: []budget.AccountID{id}, decide: decide})
+	return p.do(ctx, &operation{dataset: id.Dataset, accounts: []budget.AccountID{id}, inForce: &inForce{caps: true}, decide: decide})
 }
 
 // Releases implements [budget.Ledger].

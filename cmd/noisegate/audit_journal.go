@@ -288,11 +288,16 @@ func inForceText(e api.AuditEntry) string {
 		DataVersion string            `json:"data_version"`
 		Protected   map[string]uint32 `json:"protected"`
 		Older       bool              `json:"older"`
-		Day         string            `json:"day"`
-		Under       int64             `json:"under_policy_version"`
-		Reads       int64             `json:"reads"`
-		Stewards    []string          `json:"steward_keys"`
-		Receipts    string            `json:"receipt_key"`
+		TwoFor      []string          `json:"two_for"`
+		Approval    *struct {
+			Proposer string `json:"proposer"`
+			Approver string `json:"approver"`
+		} `json:"approval"`
+		Day      string   `json:"day"`
+		Under    int64    `json:"under_policy_version"`
+		Reads    int64    `json:"reads"`
+		Stewards []string `json:"steward_keys"`
+		Receipts string   `json:"receipt_key"`
 	}
 	if json.Unmarshal([]byte(e.Account), &said) != nil {
 		return e.Account
@@ -310,6 +315,12 @@ func inForceText(e api.AuditEntry) string {
 		text += ", data " + said.DataVersion
 	}
 	text += ", protects " + cmp.Or(strings.Join(slices.Sorted(maps.Keys(said.Protected)), ", "), "nothing")
+	if len(said.TwoFor) > 0 {
+		text += ", wants two stewards for " + strings.Join(said.TwoFor, ", ")
+	}
+	if said.Approval != nil {
+		text += ", proposed by " + said.Approval.Proposer + " and signed by " + said.Approval.Approver
+	}
 	if said.Older {
 		text += " (applied before policies were entered)"
 	}

@@ -23,7 +23,7 @@ type auditVerifyCommand struct {
 	Export      string   `arg:"" optional:"" type:"path" help:"A file that audit export wrote; the running gateway's ledger when absent (stewards)."`
 	Receipts    []string `type:"path" placeholder:"FILE" help:"Files with receipts, as answers carry them in Noisegate-Receipt: JSON, one after another."`
 	PublicKey   string   `type:"path" placeholder:"FILE" help:"The public key of the gateway's receipts, as PEM (openssl pkey -in KEY -pubout)."`
-	StewardKeys string   `type:"path" placeholder:"FILE" help:"The public keys of the stewards who may sign refills, as PEM; without it signatures of refills are only counted."`
+	StewardKeys string   `type:"path" placeholder:"FILE" help:"The public keys of the stewards who may sign, as the gateway has them (datasets.NAME.steward_keys_file); without it their signatures are only counted."`
 	Archive     []string `type:"path" placeholder:"FILE" help:"Files that audit archive wrote, all of them; without them what was archived is not looked at."`
 	gatewayFlags
 }
@@ -36,6 +36,7 @@ type verifiedChain struct {
 	Receipts  int    `json:"receipts"`  // that hold
 	Signed    int    `json:"signed"`    // refills with a steward's signature
 	Unsigned  int    `json:"unsigned"`  // refills without
+	Approved  int    `json:"approved"`  // versions of the policy, and limits, with a second steward's signature
 	Seq       int64  `json:"seq"`       // of the newest entry
 	Hash      string `json:"hash"`
 	Archived  int64  `json:"archived,omitempty"` // entries up to this one are in files that were not given
@@ -103,6 +104,13 @@ func showChains(a *app, found []verifiedChain, stewards journal.StewardKeys) {
 				how = "say that they are signed (--steward-keys checks that)"
 			}
 			fmt.Fprintf(a.Out, "; of %d refills %d %s", chain.Signed+chain.Unsigned, chain.Signed, how)
+		}
+		if chain.Approved > 0 {
+			how := "have a second steward's signature"
+			if stewards == nil {
+				how = "say that they have a second steward's signature (--steward-keys checks that)"
+			}
+			fmt.Fprintf(a.Out, "; of versions of the policy and limits %d %s", chain.Approved, how)
 		}
 		if chain.Broken != "" {
 			fmt.Fprintf(a.Out, "\n  BROKEN: %s", chain.Broken)
@@ -300,7 +308,7 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 		err = j.verifyPolicies(dataset, auditor)
 	}
 	found := verifiedChain{Dataset: dataset, Entries: chain.Entries, Unchained: chain.Unchained, Seq: chain.Head.Seq,
-		Signed: auditor.Signed, Unsigned: auditor.Unsigned, Hash: hex.EncodeToString(chain.Head.Hash[:])}
+		Signed: auditor.Signed, Unsigned: auditor.Unsigned, Approved: auditor.Approved, Hash: hex.EncodeToString(chain.Head.Hash[:])}
 	if !judged {
 		found.Archived = base.Seq
 	}

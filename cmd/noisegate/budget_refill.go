@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"unicode"
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
@@ -22,6 +22,7 @@ type budgetRefillCommand struct {
 	Delta   string `help:"How much delta is added." placeholder:"D"`
 	Reason  string `help:"Why; it stands in the journal." placeholder:"TEXT"`
 	Key     string `type:"path" help:"Sign with this key, which budget key made; needed where the dataset has keys of stewards. What is signed is shown." placeholder:"FILE"`
+	secondFlags
 	gatewayFlags
 }
 
@@ -31,21 +32,23 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	refill := api.Refill{Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta), Reason: c.Reason}
+	if refill.Signature, err = c.given(c.Key); err != nil {
+		return err
+	}
 	if c.Key != "" {
-		text, err := os.ReadFile(c.Key)
+		signer, err := readSigner(c.Key)
 		if err != nil {
-			return usage(err)
-		}
-		signer, err := journal.NewSigner(text)
-		if err != nil {
-			return usage(err)
+			return err
 		}
 		before, err := client.Account(ctx, c.Dataset, c.Account)
 		if err != nil {
 			return a.refused(c.JSON, "", err)
 		}
-		if refill.Signature, err = a.signRefill(signer, *before, refill); err != nil {
+		if refill.Signature, err = a.signRefill(signer, *before, refill, c.pair()); err != nil {
 			return usage(err)
+		}
+		if c.For != "" {
+			return printJSON(a.Out, refill.Signature)
 		}
 	}
 	account, err := client.Refill(ctx, c.Dataset, c.Account, refill)
@@ -54,7 +57,7 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 
 // signRefill signs a refill of an account as it is now, and shows what it signs: the lifetime afterwards is computed
 // here, and not by the gateway.
-func (a *app) signRefill(signer *journal.Signer, account api.Account, asked api.Refill) (*api.RefillSignature, error) {
+func (a *app) signRefill(signer *journal.Signer, account api.Account, asked api.Refill, pair budget.Pair) (*api.RefillSignature, error) {
 	refill := budget.Refill{Account: accountIDOf(account), Reason: asked.Reason}
 	for _, err := range []error{
 		readDecimal(asked.Epsilon, &refill.Epsilon, mechanisms.ParseEpsilon), readDecimal(asked.Rho, &refill.Rho, mechanisms.ParseRho),
@@ -72,19 +75,12 @@ func (a *app) signRefill(signer *journal.Signer, account api.Account, asked api.
 	if err != nil {
 		return nil, err
 	}
-	refill.Mandate = &budget.Mandate{Number: account.Refills + 1, Lifetime: lifetime, At: a.now()}
+	refill.Mandate = &budget.Mandate{Number: account.Refills + 1, Lifetime: lifetime, At: a.now(), Pair: pair}
 	refill = signer.SignRefill(refill)
 	if _, err := a.Err.Write(refill.Text()); err != nil {
 		return nil, err
 	}
-	m := refill.Mandate
-	signed := &api.RefillSignature{Number: m.Number, Lifetime: api.Promise{Delta: api.Decimal(m.Lifetime.Delta.String())},
-		SignedAt: m.At, Key: m.Key,
-		Signature: base64.StdEncoding.EncodeToString(m.Signature)}
-	if m.Lifetime.Bounded {
-		signed.Lifetime.Epsilon = api.Decimal(m.Lifetime.Epsilon.String())
-	}
-	return signed, nil
+	return signatureOf(*refill.Mandate), nil
 }
 
 func accountIDOf(account api.Account) budget.AccountID {
@@ -101,10 +97,14 @@ func readDecimal[T any](text api.Decimal, into *T, parse func(string) (T, error)
 }
 
 type budgetKeyCommand struct {
-	Out string `arg:"" type:"path" help:"The file of the private key, which must not exist."`
+	Out     string `arg:"" type:"path" help:"The file of the private key, which must not exist."`
+	Steward string `help:"Whose key it is: the subject of their tokens. Needed where changes take two stewards." placeholder:"NAME"`
 }
 
 func (c *budgetKeyCommand) run(_ context.Context, a *app) error {
+	if strings.ContainsFunc(c.Steward, unicode.IsControl) || strings.TrimSpace(c.Steward) != c.Steward {
+		return usage(errors.New("--steward is the subject of somebody's tokens"))
+	}
 	private, err := journal.NewKeyText()
 	if err != nil {
 		return err
@@ -126,6 +126,9 @@ func (c *budgetKeyCommand) run(_ context.Context, a *app) error {
 		return err
 	}
 	fmt.Fprintf(a.Err, "the private key %s is in %s; the public key:\n", journal.KeyID(signer.Public()), c.Out)
+	if c.Steward != "" {
+		public = append([]byte("steward: "+c.Steward+"\n"), public...)
+	}
 	_, err = a.Out.Write(public)
 	return err
 }

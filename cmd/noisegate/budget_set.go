@@ -25,6 +25,8 @@ type budgetSetCommand struct {
 	RatePer            string `help:"How long it takes to wear off: 1m, 1h." placeholder:"PERIOD"`
 	New                bool   `help:"Open an account that nobody has yet."`
 	Replace            bool   `help:"Forget what the limit says and is not given here; otherwise the rest stays."`
+	Key                string `type:"path" help:"The key to sign with, for --for." placeholder:"FILE"`
+	secondFlags
 	gatewayFlags
 }
 
@@ -49,11 +51,35 @@ func (c *budgetSetCommand) run(ctx context.Context, a *app) error {
 	if before != nil && !c.Replace {
 		limit = before.Limit
 	}
-	account, err := client.SetAccount(ctx, c.Dataset, c.Account, c.change(limit))
+	change := api.LimitChange{BudgetLimit: c.change(limit)}
+	if change.Signature, err = c.given(c.Key); err != nil {
+		return err
+	}
+	if c.Key != "" {
+		return c.sign(a, before, change.BudgetLimit)
+	}
+	account, err := client.ChangeAccount(ctx, c.Dataset, c.Account, change)
 	if err == nil && before != nil && !c.JSON {
 		fmt.Fprintf(a.Out, "%s: %s → %s\n", account.Account, limitText(before.Limit), limitText(account.Limit))
 	}
 	return a.showAccount(c.JSON, account, err)
+}
+
+// sign signs the change as the second steward, and prints the signature.
+func (c *budgetSetCommand) sign(a *app, before *api.Account, limit api.BudgetLimit) error {
+	if c.For == "" {
+		return usage(errors.New("--key signs as the second steward for --for NAME"))
+	}
+	signer, err := readSigner(c.Key)
+	if err != nil {
+		return err
+	}
+	id := accountIDOf(api.Account{Dataset: c.Dataset, Account: c.Account})
+	signature, err := a.signLimit(signer, before, id, limit, c.pair())
+	if err != nil {
+		return usage(err)
+	}
+	return printJSON(a.Out, signature)
 }
 
 // change applies what is given to a limit. Another form has other amounts: those of the old one go.

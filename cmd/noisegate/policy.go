@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"noisegate.example/api"
+	"noisegate.example/budget"
 	"noisegate.example/catalog"
 	"noisegate.example/cmd/noisegate/internal/server"
+	"noisegate.example/gateway"
 	"noisegate.example/internal/fault"
 )
 
@@ -18,6 +22,7 @@ type policyCommands struct {
 	Import policyImportCommand `cmd:"" help:"Draft a policy from metadata of SmartNoise SQL or Lomas."`
 	Check  policyCheckCommand  `cmd:"" help:"Check a policy file; with a configuration or a gateway, also against the live schema."`
 	Diff   policyDiffCommand   `cmd:"" help:"Say what applying a policy file would change, loosen and renew."`
+	Sign   policySignCommand   `cmd:"" help:"Sign a policy file as the second steward, for another who applies it."`
 	Apply  policyApplyCommand  `cmd:"" help:"Check a policy file and put it in force."`
 	Export policyExportCommand `cmd:"" help:"Print the policy of a dataset that is in force."`
 }
@@ -146,7 +151,42 @@ func (c *policyDiffCommand) run(ctx context.Context, a *app) error {
 	return err
 }
 
-type policyApplyCommand struct{ policyFile }
+type policyApplyCommand struct {
+	policyFile
+	Approval string `type:"path" help:"A second steward's signature, which policy sign printed." placeholder:"FILE"`
+	Key      string `type:"path" help:"Your own key, with --approval: needed with a configuration, where no token says who you are." placeholder:"FILE"`
+}
+
+// approval reads the second steward's signature, and adds one of who applies; nil for none.
+func (c *policyApplyCommand) approval(policy *catalog.Policy, replaces int64, a *app) (*api.Approval, error) {
+	switch {
+	case c.Approval == "" && c.Key == "":
+		return nil, nil
+	case c.Approval == "":
+		return nil, usage(errors.New("--key goes with --approval: a second steward signs first"))
+	case c.Key == "" && !c.asksGateway(a):
+		return nil, usage(errors.New("with a configuration --approval needs --key too: no token says who you are"))
+	}
+	approval := &api.Approval{}
+	if err := readSigned(c.Approval, approval); err != nil || c.Key == "" {
+		return approval, err
+	}
+	signer, err := readSigner(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	change := changeOf(policy, replaces)
+	if change.Approval, err = gateway.ApprovalOf(*approval); err != nil {
+		return nil, usage(err)
+	}
+	signed := wireApproval(signer.ProposePolicy(change))
+	return &signed, nil
+}
+
+// changeOf is what stewards sign of a policy.
+func changeOf(policy *catalog.Policy, replaces int64) budget.PolicyChange {
+	return budget.PolicyChange{Dataset: policy.Dataset, Replaces: replaces, Document: sha256.Sum256([]byte(policy.Document))}
+}
 
 func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
 	policy, site, review, err := c.compared(ctx, a)
@@ -157,7 +197,11 @@ func (c *policyApplyCommand) run(ctx context.Context, a *app) error {
 		fmt.Fprintf(a.Out, "%s: version %d is in force already\n", policy.Dataset, review.Version)
 		return nil
 	}
-	version, err := site.apply(ctx, policy, review.Version)
+	approval, err := c.approval(policy, review.Version, a)
+	if err != nil {
+		return err
+	}
+	version, err := site.apply(ctx, policy, review.Version, approval)
 	if err != nil {
 		return err
 	}
@@ -194,6 +238,9 @@ func (a *app) showChanges(review *api.PolicyReview) {
 		fmt.Fprintf(a.Out, "  the file is the same, and what it was checked against has changed\n")
 	}
 	fmt.Fprintf(a.Out, "  renewed: %s\n", review.Renews)
+	if len(review.TwoFor) > 0 {
+		fmt.Fprintf(a.Out, "  it takes a second steward's signature (noisegate policy sign), for: %s\n", strings.Join(review.TwoFor, ", "))
+	}
 }
 
 // sayDelay says what timing does to answers.

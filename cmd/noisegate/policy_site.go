@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate.example/api"
+	"noisegate.example/budget/journal"
 	"noisegate.example/budget/pgledger"
 	"noisegate.example/catalog"
 	"noisegate.example/cmd/noisegate/internal/config"
@@ -29,7 +30,7 @@ type policySite interface {
 	// review checks a policy. Its errors are policy/invalid, joined, where the policy does not fit.
 	review(context.Context, *catalog.Policy, comparison) (*reviewed, error)
 	// apply puts a policy in force that was reviewed when replaces was the version in force; it gives its version.
-	apply(ctx context.Context, policy *catalog.Policy, replaces int64) (int64, error)
+	apply(ctx context.Context, policy *catalog.Policy, replaces int64, approval *api.Approval) (int64, error)
 }
 
 // reviewed is a review, and what it is about.
@@ -55,8 +56,9 @@ func (g policyGateway) review(ctx context.Context, policy *catalog.Policy, _ com
 }
 
 // apply is refused where what is in force is not what was reviewed any more.
-func (g policyGateway) apply(ctx context.Context, policy *catalog.Policy, replaces int64) (int64, error) {
-	applied, err := g.client.SetPolicy(ctx, policy.Dataset, []byte(policy.Document), replaces)
+func (g policyGateway) apply(ctx context.Context, policy *catalog.Policy, replaces int64, approval *api.Approval) (int64, error) {
+	applied, err := g.client.UpdatePolicy(ctx, policy.Dataset, api.PolicyUpdate{Document: []byte(policy.Document), Replaces: replaces,
+		Approval: approval})
 	if err != nil {
 		return 0, err
 	}
@@ -65,9 +67,10 @@ func (g policyGateway) apply(ctx context.Context, policy *catalog.Policy, replac
 
 // policyDatabases are the databases of a configuration.
 type policyDatabases struct {
-	config *config.Config
-	by     string          // who applies
-	schema *catalog.Schema // that the policy was reviewed against
+	config   *config.Config
+	by       string              // who applies
+	schema   *catalog.Schema     // that the policy was reviewed against
+	stewards journal.StewardKeys // of the policy's dataset
 }
 
 func (d *policyDatabases) review(ctx context.Context, policy *catalog.Policy, against comparison) (*reviewed, error) {
@@ -92,10 +95,16 @@ func (d *policyDatabases) review(ctx context.Context, policy *catalog.Policy, ag
 		on: fmt.Sprintf(" (%d tables) on PostgreSQL %s", len(review.Snapshot.Tables), version)}, nil
 }
 
-// apply takes the place of any version: whoever may log in at the database decides.
-func (d *policyDatabases) apply(ctx context.Context, policy *catalog.Policy, _ int64) (version int64, err error) {
+// apply takes the place of any version: whoever may log in at the database decides, but for what takes two stewards.
+func (d *policyDatabases) apply(ctx context.Context, policy *catalog.Policy, _ int64, approval *api.Approval) (version int64, err error) {
+	application := catalog.Application{Policy: policy, Schema: d.schema, By: d.by, Replaces: catalog.AnyVersion}
+	if approval != nil {
+		if application.Approval, err = gateway.ApprovalOf(*approval); err != nil {
+			return 0, usage(err)
+		}
+	}
 	err = d.store(ctx, func(store *catalog.Store) error {
-		revision, _, err := store.Apply(ctx, catalog.Application{Policy: policy, Schema: d.schema, By: d.by, Replaces: catalog.AnyVersion})
+		revision, _, err := store.Apply(ctx, application)
 		if err == nil {
 			version = revision.Snapshot.Version
 		}
@@ -119,7 +128,7 @@ func (d *policyDatabases) store(ctx context.Context, use func(*catalog.Store) er
 		return err
 	}
 	defer ledger.Close()
-	return use(catalog.NewStore(control, gateway.PolicyChain(ledger)))
+	return use(catalog.NewStore(control, gateway.PolicyChain(ledger, func(string) journal.StewardKeys { return d.stewards })))
 }
 
 // inspect reads the live schema, of a server whose version is accepted: what a schema proves on another is not known. It
@@ -128,6 +137,9 @@ func (d *policyDatabases) inspect(ctx context.Context, policy *catalog.Policy) (
 	dataset, ok := d.config.Datasets[policy.Dataset]
 	if !ok {
 		return "", usage(fmt.Errorf("the policy is for dataset %s, which the configuration does not have", policy.Dataset))
+	}
+	if d.stewards, err = d.config.Stewards(policy.Dataset); err != nil {
+		return "", err
 	}
 	pool, err := server.OpenPool(ctx, dataset.DSN)
 	if err != nil {

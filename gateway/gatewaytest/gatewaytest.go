@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
 	"noisegate.example/budget/pgledger"
 	"noisegate.example/catalog"
 	"noisegate.example/gateway"
@@ -89,6 +90,7 @@ type Options struct {
 	Connections      int           // to the protected database; 0: 8
 	Fairness         gateway.Fairness
 	Log              *slog.Logger               // nil: discarded
+	Stewards         *gateway.Stewards          // keys of stewards; nil: none
 	Sampler          func() *mechanisms.Sampler // nil: of the operating system; [New]: the same in each run
 	Change           func(*gateway.Config)      // nil, or puts something else in the place of a part, such as one that fails
 }
@@ -185,13 +187,13 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 		return nil, err
 	}
 	g.closers = append(g.closers, g.Ensembles.Close)
-	store := catalog.NewStore(pool, gateway.PolicyChain(g.Ledger))
+	store := catalog.NewStore(pool, gateway.PolicyChain(g.Ledger, func(string) journal.StewardKeys { return o.Stewards.Keys() }))
 	g.Policies = gateway.NewLivePolicies(store, map[string]gateway.Schemas{Dataset: data}, o.Log)
 	_ = g.Policies.Refresh(ctx) // what cannot be read is logged, and questions about it are refused
 	parts := gateway.Config{
 		Ledger: g.Ledger, Shares: g.Ledger, Values: g.Ledger, InForce: g.Ledger,
 		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Copies: data,
-			Quantum: o.Quantum,
+			Stewards: o.Stewards, Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
 		Calculator: calculator, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},
 		Abandoned: time.Minute, Fairness: o.Fairness, Log: o.Log,

@@ -134,12 +134,17 @@ type field struct {
 	to   any // pointer to the struct's field
 }
 
-func fieldsOf(into any) []field {
+// fieldsOf are the fields of a struct, and those of structs in it that have no name of their own.
+func fieldsOf(into any) (fields []field) {
 	v := reflect.ValueOf(into).Elem()
-	fields := make([]field, v.NumField())
-	for i := range fields {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		fields[i] = field{name: name, to: v.Field(i).Addr().Interface()}
+	for i := range v.NumField() {
+		of, to := v.Type().Field(i), v.Field(i).Addr().Interface()
+		if of.Anonymous {
+			fields = append(fields, fieldsOf(to)...)
+			continue
+		}
+		name, _, _ := strings.Cut(of.Tag.Get("json"), ",")
+		fields = append(fields, field{name: name, to: to})
 	}
 	return fields
 }

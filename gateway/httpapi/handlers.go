@@ -104,9 +104,30 @@ func policyChange(x *exchange) (gateway.PolicyChange, error) {
 	if err != nil {
 		return gateway.PolicyChange{}, err
 	}
+	approval, err := approved(x)
+	if err != nil {
+		return gateway.PolicyChange{}, err
+	}
 	text, err := policyText(x)
 	return gateway.PolicyChange{Dataset: at.first, By: x.who.Subject, Roles: x.who.Roles, Groups: x.who.Groups, Text: text,
-		Replaces: at.second}, err
+		Replaces: at.second, Approval: approval}, err
+}
+
+// approved reads a second steward's signature under a policy; nil for none.
+func approved(x *exchange) (*api.Approval, error) {
+	values := x.r.Header.Values(api.ApprovalHeader)
+	if len(values) == 0 {
+		return nil, nil
+	}
+	wrong := fault.RequestParameter(api.ApprovalHeader, "what noisegate policy sign prints, once")
+	if len(values) > 1 {
+		return nil, wrong
+	}
+	approval, err := decode[api.Approval]([]byte(values[0]))
+	if err != nil {
+		return nil, wrong
+	}
+	return approval, nil
 }
 
 // policyText is a policy file as the body.

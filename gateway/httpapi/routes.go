@@ -78,7 +78,7 @@ func routes() []route {
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/budgets/{account}", roles: steward,
 			handle: operation(account(), (*server).account, asJSON)},
 		{method: http.MethodPut, pattern: "/v1/datasets/{dataset}/budgets/{account}", roles: steward,
-			handle: operation(both(account(), object[api.BudgetLimit](maxBody)), (*server).setAccount, asJSON)},
+			handle: operation(both(account(), object[api.LimitChange](maxBody)), (*server).setAccount, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/refill", roles: steward,
 			handle: operation(both(account(), object[api.Refill](maxBody)), (*server).refill, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/freeze", roles: steward,

@@ -21,7 +21,7 @@ func (s *server) account(x *exchange, at accountPath) (*api.Account, error) {
 	return s.service.Account(x.r.Context(), at.first, at.second)
 }
 
-func (s *server) setAccount(x *exchange, r pair[accountPath, *api.BudgetLimit]) (*api.Account, error) {
+func (s *server) setAccount(x *exchange, r pair[accountPath, *api.LimitChange]) (*api.Account, error) {
 	return s.service.SetAccount(x.r.Context(), x.who, r.first.first, r.first.second, *r.second)
 }
 

@@ -206,6 +206,13 @@ func BudgetSignature(why string) *Error {
 	return &Error{Code: CodeBudgetSignature, Msg: why, Hint: "sign anew what the account has now: noisegate budget refill --key"}
 }
 
+// BudgetSecondSteward refuses a steward who alone opens an account or gives one more, where the policy in force wants two for that.
+func BudgetSecondSteward() *Error {
+	return &Error{Code: CodeBudgetSignature, Msg: "the policy in force has cap in two_for: a second steward signs what opens an account " +
+		"or gives one more than it has",
+		Hint: "another steward signs with noisegate budget set or budget refill, --key and --for; send it with --signature"}
+}
+
 // RequestInFlight refuses a question while the same question, or the same Idempotency-Key, is being answered.
 func RequestInFlight() *Error {
 	return &Error{Code: CodeRequestInFlight, Msg: "the same request is being answered right now",

@@ -1,17 +1,21 @@
 package fault
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The codes of policies themselves: of the file that a steward writes, and of datasets that lack a valid one.
 const (
-	CodePolicyInvalid  Code = "policy/invalid"
-	CodePolicyStale    Code = "policy/stale"
-	CodePolicyConflict Code = "policy/conflict"
-	CodeUnknownDataset Code = "policy/unknown-dataset"
-	CodePreparedOnly   Code = "policy/prepared-only"
-	CodeNotPrepared    Code = "policy/not-prepared"
-	CodeCannotPrepare  Code = "policy/cannot-prepare"
-	CodePreparing      Code = "policy/preparing"
+	CodePolicyInvalid   Code = "policy/invalid"
+	CodePolicyStale     Code = "policy/stale"
+	CodePolicyConflict  Code = "policy/conflict"
+	CodePolicySignature Code = "policy/signature"
+	CodeUnknownDataset  Code = "policy/unknown-dataset"
+	CodePreparedOnly    Code = "policy/prepared-only"
+	CodeNotPrepared     Code = "policy/not-prepared"
+	CodeCannotPrepare   Code = "policy/cannot-prepare"
+	CodePreparing       Code = "policy/preparing"
 )
 
 // PolicyInvalid refuses a policy file: message names what is wrong where. Stewards read it, so it may name anything of the
@@ -76,6 +80,18 @@ func PolicyConflict(dataset string, current int64) *Error {
 		msg = fmt.Sprintf("the policy of dataset %s is at version %d, which is not the one that this change replaces", Quote(dataset), current)
 	}
 	return &Error{Code: CodePolicyConflict, Msg: msg, Hint: "read the current policy and change that one"}
+}
+
+// PolicySignature refuses a change of a policy with a signature that does not hold.
+func PolicySignature(why string) *Error {
+	return &Error{Code: CodePolicySignature, Msg: why, Hint: "a second steward signs the change that is made now: noisegate policy sign"}
+}
+
+// PolicySecondSteward refuses a change of a policy that two stewards make; kinds are what of it, by the names of two_for.
+func PolicySecondSteward(kinds []string) *Error {
+	return &Error{Code: CodePolicySignature, Msg: "one steward alone does not make this change, for which the policy in force wants two: " +
+		strings.Join(kinds, ", "), Hint: "another steward signs it with noisegate policy sign; apply it with --approval",
+		Details: []Detail{{Name: "two_for", Value: strings.Join(kinds, ", ")}}}
 }
 
 // UnknownDataset is the answer for a dataset that does not exist, has no policy, or that the caller may not use.

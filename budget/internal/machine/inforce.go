@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"noisegate.example/budget"
+	"noisegate.example/internal/fault"
 )
 
 // InForce is what a machine knows of the policies and keys of its dataset: only where an operation is about them.
@@ -14,6 +15,7 @@ type InForce struct {
 	Rows    []budget.PolicyRow // stored versions, oldest first
 	Entered bool               // there are entries of policies
 	Keys    []byte             // the text of the newest entry of keys; nil: there is none
+	TwoFor  []string           // of the newest entry of a policy: the kinds of changes that take two stewards
 
 	Added []AddedPolicy // to be written
 }
@@ -35,12 +37,41 @@ type policyRecord struct {
 	AppliedAt   int64             `json:"applied_at_us"` // microseconds since 1970
 	Protected   map[string]uint32 `json:"protected,omitempty"`
 	Older       bool              `json:"older,omitempty"` // than entries of policies: it was stored without one
+	TwoFor      []string          `json:"two_for,omitempty"`
+	Needed      []string          `json:"two_needed_for,omitempty"`
+	Approval    *approvalRecord   `json:"approval,omitempty"`
+}
+
+// approvalRecord is a second steward's signature as the journal keeps it. What it is over stands in the entry.
+type approvalRecord struct {
+	Proposer          string `json:"proposer"`
+	Approver          string `json:"approver"`
+	At                int64  `json:"signed_at"` // seconds since 1970
+	Key               string `json:"key"`
+	Signature         []byte `json:"signature"`
+	ProposerKey       string `json:"proposer_key,omitempty"`
+	ProposerSignature []byte `json:"proposer_signature,omitempty"`
+}
+
+func approvalRecordOf(a *budget.Approval) *approvalRecord {
+	if a == nil {
+		return nil
+	}
+	return &approvalRecord{a.Proposer, a.Approver, a.At.Unix(), a.Key, a.Signature, a.ProposerKey, a.ProposerSignature}
+}
+
+func (r *approvalRecord) approval() *budget.Approval {
+	if r == nil {
+		return nil
+	}
+	return &budget.Approval{Pair: budget.Pair{Proposer: r.Proposer, Approver: r.Approver}, At: time.Unix(r.At, 0).UTC(), Key: r.Key,
+		Signature: r.Signature, ProposerKey: r.ProposerKey, ProposerSignature: r.ProposerSignature}
 }
 
 func policyText(v budget.PolicyVersion, older bool) []byte {
 	return encoded(policyRecord{Version: v.Version, Document: hex.EncodeToString(v.Document[:]), Facts: hex.EncodeToString(v.Facts[:]),
 		Digest: hex.EncodeToString(v.Digest[:]), DataVersion: v.DataVersion, AppliedBy: v.AppliedBy, AppliedAt: v.AppliedAt.UnixMicro(),
-		Protected: v.Protected, Older: older})
+		Protected: v.Protected, Older: older, TwoFor: v.TwoFor, Needed: v.Needed, Approval: approvalRecordOf(v.Approval)})
 }
 
 // PolicyOf reads a version of a policy; ok is false for an entry that is none.
@@ -49,7 +80,8 @@ func PolicyOf(e budget.Entry) (v budget.PolicyVersion, ok bool) {
 	if e.Kind != budget.EntryPolicy || !aboutNoAccount(e) || json.Unmarshal(e.AccountText, &r) != nil || r.Version < 1 || r.AppliedBy == "" {
 		return v, false
 	}
-	v = budget.PolicyVersion{Dataset: e.Dataset, DataVersion: r.DataVersion, Protected: r.Protected,
+	v = budget.PolicyVersion{Dataset: e.Dataset, DataVersion: r.DataVersion, Protected: r.Protected, TwoFor: r.TwoFor, Needed: r.Needed,
+		Approval:  r.Approval.approval(),
 		PolicyRow: budget.PolicyRow{Version: r.Version, AppliedBy: r.AppliedBy, AppliedAt: time.UnixMicro(r.AppliedAt).UTC()}}
 	if !r.Older {
 		v.Entry = e.Seq
@@ -77,12 +109,31 @@ func (m *Machine) RecordPolicy(p budget.NewPolicy) (time.Time, error) {
 	if p.Version != newest+1 {
 		return time.Time{}, budget.ErrPolicyTaken
 	}
+	if p.Approval != nil {
+		if err := p.Approval.Holds(m.Now); err != nil {
+			return time.Time{}, err
+		}
+	} else if what := WantsTwo(m.InForce.TwoFor, p.PolicyVersion); len(what) > 0 {
+		return time.Time{}, fault.PolicySecondSteward(what)
+	}
 	p.AppliedAt = m.Now
 	m.InForce.Added = append(m.InForce.Added, AddedPolicy{p, len(m.Written)})
-	m.InForce.Rows, m.InForce.Entered = append(m.InForce.Rows, p.PolicyRow), true
+	m.InForce.Rows, m.InForce.Entered, m.InForce.TwoFor = append(m.InForce.Rows, p.PolicyRow), true, p.TwoFor
 	m.write(budget.Entry{Kind: budget.EntryPolicy, AccountText: policyText(p.PolicyVersion, false)}, p.Dataset, p.AppliedBy, nil)
 	return m.Now, nil
 }
+
+// WantsTwo is why a version takes two stewards, by the kinds that did before it: what it says of itself, and kinds that it leaves out.
+func WantsTwo(before []string, v budget.PolicyVersion) (what []string) {
+	what = slices.Clone(v.Needed)
+	if slices.ContainsFunc(before, func(kind string) bool { return !slices.Contains(v.TwoFor, kind) }) && !slices.Contains(what, TwoFor) {
+		what = append(what, TwoFor)
+	}
+	return what
+}
+
+// TwoFor is the change that leaves out kinds of changes which took two.
+const TwoFor = "two_for"
 
 // EnterPolicies writes entries of versions that are older than these, if all of them are given.
 func (m *Machine) EnterPolicies(versions []budget.PolicyVersion) error {

@@ -346,26 +346,59 @@ func (m *Machine) Close(id budget.ReservationID, end Ending) (bool, error) {
 }
 
 // SetLimit opens an account or changes its limit.
-func (m *Machine) SetLimit(by string, account budget.Account) {
+func (m *Machine) SetLimit(by string, account budget.Account) error {
+	if account.Origin == budget.FromSteward && m.alone(account) {
+		return fault.BudgetSecondSteward()
+	}
+	m.set(by, account, nil)
+	return nil
+}
+
+// alone reports whether a limit is one that a steward alone does not set.
+func (m *Machine) alone(account budget.Account) bool {
+	a := m.Accounts[account.ID]
+	return slices.Contains(m.InForce.TwoFor, budget.ForCaps) && (a == nil || account.Limit.Loosens(a.Limit))
+}
+
+func (m *Machine) set(by string, account budget.Account, signed *budget.Mandate) {
 	a := m.Accounts[account.ID]
 	switch {
 	case a == nil:
-		m.define(by, &Account{Account: account, Opened: m.Now}, budget.EntryLimit, budget.Refill{})
-	case account.Origin == budget.FromPolicy && (a.Origin == budget.FromSteward || account.Version < a.Version):
-	case a.Account == account:
-	default:
-		a.Account = account
-		m.define(by, a, budget.EntryLimit, budget.Refill{})
+		a = &Account{Account: account, Opened: m.Now}
+	case account.Origin == budget.FromPolicy && (a.Origin == budget.FromSteward || account.Version < a.Version),
+		a.Account == account && signed == nil:
+		return
 	}
+	a.Account = account
+	if signed != nil {
+		a.Refills++
+	}
+	m.define(by, a, budget.EntryLimit, budget.Refill{Mandate: signed})
 }
 
-// LowerLimit is setLimit unless it raises.
+// ChangeLimit is SetLimit with a second steward's signature.
+func (m *Machine) ChangeLimit(by string, c budget.LimitChange) error {
+	var before *budget.Limit
+	refills := int64(0)
+	if a := m.Accounts[c.Account.ID]; a != nil {
+		before, refills = &a.Limit, a.Refills
+	}
+	if (before == nil) != (c.Before == nil) || before != nil && *before != *c.Before {
+		return fault.BudgetSignature("the account's limit is not what it was when the change was signed")
+	}
+	if err := c.Mandate.Holds(refills+1, c.Account.Limit, m.Now); err != nil {
+		return err
+	}
+	m.set(by, c.Account, &c.Mandate)
+	return nil
+}
+
+// LowerLimit is SetLimit unless it raises.
 func (m *Machine) LowerLimit(by string, account budget.Account) error {
-	if a := m.Accounts[account.ID]; a != nil && account.Limit.Raises(a.Limit) {
+	if a := m.Accounts[account.ID]; a != nil && account.Limit.Raises(a.Limit) && !m.alone(account) {
 		return fault.BudgetSignature("this dataset's caps are raised by signed refills only, and keep their form")
 	}
-	m.SetLimit(by, account)
-	return nil
+	return m.SetLimit(by, account)
 }
 
 // Refill adds to the cap of an account.
@@ -377,6 +410,11 @@ func (m *Machine) Refill(by string, r budget.Refill) error {
 	limit, err := a.Limit.Plus(r)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(m.InForce.TwoFor, budget.ForCaps) {
+		if err := r.Mandate.ByTwo(by); err != nil {
+			return err
+		}
 	}
 	if r.Mandate != nil {
 		if err := r.Mandate.Holds(a.Refills+1, limit, m.Now); err != nil {

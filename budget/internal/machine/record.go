@@ -45,6 +45,8 @@ type MandateRecord struct {
 	At              int64                   `json:"signed_at"` // seconds since 1970
 	Key             string                  `json:"key"`
 	Signature       []byte                  `json:"signature"`
+	Proposer        string                  `json:"proposer,omitempty"`
+	Approver        string                  `json:"approver,omitempty"`
 }
 
 // Defines reports whether entries of a kind say what one account is from there on.
@@ -64,7 +66,8 @@ func RecordOf(a *Account, refill budget.Refill) LimitRecord {
 		Refills: a.Refills,
 	}
 	if m := refill.Mandate; m != nil {
-		r.Mandate = &MandateRecord{LifetimeDelta: m.Lifetime.Delta, At: m.At.Unix(), Key: m.Key, Signature: m.Signature}
+		r.Mandate = &MandateRecord{LifetimeDelta: m.Lifetime.Delta, At: m.At.Unix(), Key: m.Key, Signature: m.Signature,
+			Proposer: m.Pair.Proposer, Approver: m.Pair.Approver}
 		if m.Lifetime.Bounded {
 			r.Mandate.LifetimeEpsilon = &m.Lifetime.Epsilon
 		}
@@ -75,15 +78,21 @@ func RecordOf(a *Account, refill budget.Refill) LimitRecord {
 // RefillOf is what an entry says of a refill.
 func (r LimitRecord) RefillOf(e budget.Entry) budget.Refill {
 	id, _ := r.AccountOf(e.Dataset)
-	refill := budget.Refill{Account: *id, Epsilon: e.Loss.Epsilon, Rho: e.Loss.Rho, Delta: e.Loss.Delta, Reason: r.Reason}
-	if m := r.Mandate; m != nil {
-		refill.Mandate = &budget.Mandate{Number: r.Refills, Lifetime: budget.Promise{Delta: m.LifetimeDelta},
-			At: time.Unix(m.At, 0).UTC(), Key: m.Key, Signature: m.Signature}
-		if m.LifetimeEpsilon != nil {
-			refill.Mandate.Lifetime.Epsilon, refill.Mandate.Lifetime.Bounded = *m.LifetimeEpsilon, true
-		}
+	return budget.Refill{Account: *id, Epsilon: e.Loss.Epsilon, Rho: e.Loss.Rho, Delta: e.Loss.Delta, Reason: r.Reason, Mandate: r.MandateOf()}
+}
+
+// MandateOf is the signature that an entry has; nil: none.
+func (r LimitRecord) MandateOf() *budget.Mandate {
+	m := r.Mandate
+	if m == nil {
+		return nil
 	}
-	return refill
+	mandate := &budget.Mandate{Number: r.Refills, Lifetime: budget.Promise{Delta: m.LifetimeDelta}, At: time.Unix(m.At, 0).UTC(), Key: m.Key,
+		Signature: m.Signature, Pair: budget.Pair{Proposer: m.Proposer, Approver: m.Approver}}
+	if m.LifetimeEpsilon != nil {
+		mandate.Lifetime.Epsilon, mandate.Lifetime.Bounded = *m.LifetimeEpsilon, true
+	}
+	return mandate
 }
 
 // Text is the record as JSON.

@@ -130,7 +130,7 @@ type Dataset struct {
 	Insecure         bool          // as in Control
 	PrepareDSN       DSN           // of the role that prepares tables, for that alone; none: only who has one elsewhere prepares
 	CatalogDSN       DSN           // of the catalog twin, as its owner; none: queries about names and types are refused
-	StewardKeysFile  string        // public keys of those whose signature alone raises caps; see journal.StewardKeys
+	StewardKeysFile  string        // public keys of those whose signature raises caps, and approves what takes two stewards
 }
 
 // Timeout is what a statement may really take: up to the last boundary at which a failure can leave.

@@ -58,7 +58,7 @@ func (c Wire) TLS() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Stewards reads the keys of those who may raise a dataset's caps; nil when none are configured.
+// Stewards reads the keys of those who may raise a dataset's caps, and approve what takes two stewards; nil when none are configured.
 func (c *Config) Stewards(dataset string) (keys journal.StewardKeys, err error) {
 	file := c.Datasets[dataset].StewardKeysFile
 	if file == "" {

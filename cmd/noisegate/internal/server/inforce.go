@@ -2,13 +2,30 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/journal"
+	"noisegate.example/gateway"
 	"noisegate.example/internal/fault"
 )
+
+// readKeys reads the keys of stewards and of receipts.
+func (g *Server) readKeys() (err error) {
+	g.stewards = map[string]*gateway.Stewards{}
+	for dataset := range g.config.Datasets {
+		keys, err := g.config.Stewards(dataset)
+		if err != nil {
+			return err
+		}
+		g.stewards[dataset] = &gateway.Stewards{}
+		g.stewards[dataset].Set(keys)
+	}
+	g.signer, err = g.config.Control.Signer()
+	return err
+}
 
 // enterInForce makes sure that the chain of each dataset says what is in force now: versions of its policy that are
 // older than entries of policies, and whose signatures count. What cannot be entered is logged; a ledger that takes no
@@ -16,31 +33,35 @@ import (
 func (g *Server) enterInForce(ctx context.Context) {
 	_ = g.policies.Enter(ctx) // the log says so
 	for _, dataset := range slices.Sorted(maps.Keys(g.config.Datasets)) {
-		keys, err := g.signingKeys(dataset)
-		if err == nil {
-			err = g.ledger.RecordKeys(ctx, keys)
-		}
-		if err != nil {
+		if err := g.ledger.RecordKeys(ctx, g.signingKeys(dataset, g.stewards[dataset].Keys())); err != nil {
 			g.log.ErrorContext(ctx, "the keys that count for a dataset cannot be entered in its chain", "dataset", dataset,
 				"code", string(fault.CodeOf(err)))
 		}
 	}
 }
 
-// signingKeys are those of the configuration.
-func (g *Server) signingKeys(dataset string) (budget.SigningKeys, error) {
-	keys := budget.SigningKeys{Dataset: dataset}
-	stewards, err := g.config.Stewards(dataset)
+// reloadStewards reads the keys of a dataset's stewards again. Other ones count once the chain says so.
+func (g *Server) reloadStewards(ctx context.Context, dataset string) error {
+	keys, err := g.config.Stewards(dataset)
 	if err != nil {
-		return keys, err
+		return err
 	}
+	if err := g.ledger.RecordKeys(ctx, g.signingKeys(dataset, keys)); err != nil {
+		return fmt.Errorf("they cannot be entered in the chain: %s", fault.CodeOf(err))
+	}
+	g.stewards[dataset].Set(keys)
+	return nil
+}
+
+// signingKeys are the keys that count for a dataset, with these of its stewards.
+func (g *Server) signingKeys(dataset string, stewards journal.StewardKeys) budget.SigningKeys {
+	keys := budget.SigningKeys{Dataset: dataset}
 	for _, key := range stewards {
-		keys.Stewards = append(keys.Stewards, journal.KeyID(key))
+		keys.Stewards = append(keys.Stewards, key.String())
 	}
 	slices.Sort(keys.Stewards)
-	signer, err := g.config.Control.Signer()
-	if signer != nil {
-		keys.Receipts = journal.KeyID(signer.Public())
+	if g.signer != nil {
+		keys.Receipts = journal.KeyID(g.signer.Public())
 	}
-	return keys, err
+	return keys
 }

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -40,7 +42,8 @@ func (s *secured) reload() error {
 // reloadPatience bounds how long policies are waited for, so that a later signal is not held up.
 const reloadPatience = 10 * time.Second
 
-// Reload reads again what may change under a gateway: certificates, keys that tokens are checked with, tokens that are revoked, policies.
+// Reload reads again what may change under a gateway: certificates, keys that tokens are checked with, tokens that are revoked, keys of
+// stewards, policies.
 // What cannot be read stays as it was, and the log says so; else it says of when the files are. Connections stay open, and requests go on.
 func (g *Server) Reload(ctx context.Context) {
 	whole := true
@@ -57,6 +60,11 @@ func (g *Server) Reload(ctx context.Context) {
 	}
 	limited, cancel := context.WithTimeout(ctx, reloadPatience)
 	defer cancel()
+	for _, dataset := range slices.Sorted(maps.Keys(g.config.Datasets)) {
+		if file := "datasets." + dataset + ".steward_keys_file"; g.config.Datasets[dataset].StewardKeysFile != "" {
+			failed(file, g.reloadStewards(limited, dataset))
+		}
+	}
 	failed("policies", g.policies.Refresh(limited))
 	if whole {
 		g.log.InfoContext(ctx, "certificates, keys, revoked tokens and policies were read again",
@@ -67,11 +75,16 @@ func (g *Server) Reload(ctx context.Context) {
 // filesAreOf are the files that a reload reads, by their keys of the configuration, and when each was modified.
 func (g *Server) filesAreOf() (list []any) {
 	c := g.config
-	for _, file := range []struct{ key, path string }{
+	type named struct{ key, path string }
+	files := []named{
 		{"auth.revoked_file", c.Auth.RevokedFile}, {"auth.keys.jwks_file", c.Auth.Keys.JWKSFile},
 		{"auth.keys.hs256_file", c.Auth.Keys.HS256File}, {"http.tls_cert_file", c.HTTP.TLSCertFile}, {"http.tls_key_file", c.HTTP.TLSKeyFile},
 		{"wire.tls_cert_file", c.Wire.TLSCertFile}, {"wire.tls_key_file", c.Wire.TLSKeyFile},
-	} {
+	}
+	for _, dataset := range slices.Sorted(maps.Keys(c.Datasets)) {
+		files = append(files, named{"datasets." + dataset + ".steward_keys_file", c.Datasets[dataset].StewardKeysFile})
+	}
+	for _, file := range files {
 		if file.path != "" {
 			list = append(list, file.key, modified(file.path))
 		}

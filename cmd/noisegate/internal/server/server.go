@@ -71,6 +71,8 @@ type Server struct {
 	checkpoints *journal.Checkpoints
 	wholeProof  time.Time
 	policies    *gateway.LivePolicies
+	stewards    map[string]*gateway.Stewards // of each dataset
+	signer      *journal.Signer              // of receipts; nil: answers carry none
 	ensembles   *pate.Store
 	metrics     *metrics.Metrics
 	proved      time.Time   // at the start
@@ -98,6 +100,9 @@ func Start(ctx context.Context, c *config.Config, codes *auth.Codes, log *slog.L
 	limited, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	if g.tls, err = g.secure("http.tls_cert_file", c.HTTP.TLS); err != nil {
+		return nil, err
+	}
+	if err := g.readKeys(); err != nil {
 		return nil, err
 	}
 	store, err := g.openControl(limited)
@@ -150,7 +155,9 @@ func (g *Server) openControl(ctx context.Context) (*catalog.Store, error) {
 		return nil, err
 	}
 	g.closers = append(g.closers, g.ensembles.Close)
-	return catalog.NewStore(pool, gateway.PolicyChain(g.ledger)), nil
+	return catalog.NewStore(pool, gateway.PolicyChain(g.ledger, func(dataset string) journal.StewardKeys {
+		return g.stewards[dataset].Keys()
+	})), nil
 }
 
 // CheckSchema refuses a control database whose schema is not the one that this binary was made for.
@@ -296,23 +303,15 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	g.closers = append(g.closers, calculator.Close)
 	datasets, votes, rows := map[string]gateway.Dataset{}, map[string]labels.VoteTables{}, map[string]fit.Data{}
 	for name, database := range databases {
-		stewards, err := g.config.Stewards(name)
-		if err != nil {
-			return err
-		}
 		var preparer gateway.Preparer
 		if !g.config.Datasets[name].PrepareDSN.IsZero() {
 			if preparer, err = Preparer(g.config, name); err != nil {
 				return config.Wrong(err)
 			}
 		}
-		datasets[name] = gateway.Dataset{Data: database, Copies: database, Preparer: preparer, Stewards: stewards,
+		datasets[name] = gateway.Dataset{Data: database, Copies: database, Preparer: preparer, Stewards: g.stewards[name],
 			Quantum: g.config.Datasets[name].Quantum, Timeout: g.config.Datasets[name].Timeout()}
 		votes[name], rows[name] = database, database
-	}
-	signer, err := g.config.Control.Signer()
-	if err != nil {
-		return err
 	}
 	fairness, err := g.config.Fairness()
 	if err != nil {
@@ -322,7 +321,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	g.service, err = gateway.New(gateway.Config{
 		Ledger: g.ledger, Shares: g.ledger, Values: g.ledger, InForce: g.ledger,
 		Policies: g.policies, Datasets: datasets, Calculator: calculator, Sampler: mechanisms.NewSampler,
-		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: signer, Abandoned: g.config.Abandoned(), Fairness: fairness, Log: g.log,
+		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: g.signer, Abandoned: g.config.Abandoned(), Fairness: fairness, Log: g.log,
 	})
 	if err != nil {
 		return err
