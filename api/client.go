@@ -33,9 +33,42 @@ func NewClient(base, token string) *Client {
 }
 
 // Query runs a query, or replays its answer. idempotencyKey may be empty; with a key, a repeated call gives the first
-// call's answer.
+// call's answer. With q.Wait no request lasts longer than that: it comes back for the answer until there is one, or the context ends.
 func (c *Client) Query(ctx context.Context, q QueryRequest, idempotencyKey string) (*QueryResponse, error) {
-	return send[QueryResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query", body: q, header: keyed(idempotencyKey)})
+	answer, job, err := c.Begin(ctx, q, idempotencyKey)
+	for err == nil && answer == nil {
+		answer, err = c.Answer(ctx, job.JobID, pollWait)
+	}
+	return answer, err
+}
+
+// pollWait is for how many seconds a request waits for the answer of a question that goes on: less than proxies wait for.
+const pollWait = 20
+
+// Begin is [Client.Query] that comes back when q.Wait is over: without an answer, with what [Client.Answer] asks for it by.
+func (c *Client) Begin(ctx context.Context, q QueryRequest, idempotencyKey string) (*QueryResponse, *QueryJob, error) {
+	return c.answerOrJob(ctx, call{method: http.MethodPost, path: "/v1/query", body: q, header: keyed(idempotencyKey)})
+}
+
+// Answer waits for so many seconds for the answer of a question that goes on; nil, and no error, while there is none.
+func (c *Client) Answer(ctx context.Context, jobID string, wait int) (*QueryResponse, error) {
+	answer, _, err := c.answerOrJob(ctx, call{method: http.MethodGet,
+		path: "/v1/query/" + url.PathEscape(jobID) + "?wait=" + strconv.Itoa(wait)})
+	return answer, err
+}
+
+func (c *Client) answerOrJob(ctx context.Context, what call) (*QueryResponse, *QueryJob, error) {
+	both, err := send[struct {
+		QueryJob
+		QueryResponse
+	}](ctx, c, what)
+	if err != nil {
+		return nil, nil, err
+	}
+	if both.JobID != "" {
+		return nil, &both.QueryJob, nil
+	}
+	return &both.QueryResponse, nil, nil
 }
 
 // keyed is the header of a request that may have an Idempotency-Key.

@@ -17,7 +17,8 @@ import (
 
 // wire lists what goes over the wire at the top level; everything else is reached from here.
 func wire() []any {
-	return []any{api.QueryRequest{}, api.QueryResponse{}, api.Cancellation{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{},
+	return []any{api.QueryRequest{}, api.QueryResponse{}, api.QueryJob{},
+		api.Cancellation{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{},
 		api.BudgetResponse{},
 		api.LimitChange{}, api.Approval{},
 		api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.RefusalList{}, api.Verification{},

@@ -51,6 +51,15 @@ type QueryRequest struct {
 	Plan string `json:"plan,omitempty"`
 	// AtMost is the most that the request may be charged; above it the request is refused, free. It is no part of the question.
 	AtMost *Price `json:"at_most,omitempty"`
+	// Wait is for how many seconds the request waits for its answer: after that it is told where to come back for it. It waits until there
+	// is one when absent. It is no part of the question.
+	Wait *int64 `json:"wait,omitempty"`
+}
+
+// QueryJob is a question that goes on while its client does not wait: GET /v1/query/{job_id} gives its answer.
+type QueryJob struct {
+	JobID string `json:"job_id"`
+	State string `json:"state"` // running
 }
 
 // Price is the most that a request may be charged: Epsilon, Rho or both, and Delta, which is 0 when absent. The comparison is exact. What

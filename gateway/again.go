@@ -26,6 +26,7 @@ type digest [32]byte
 // digestOf is over the request as it was decoded, so that it does not matter how it was written. It is zero where nothing is remembered:
 // of a request under an Idempotency-Key, which the ledger keeps with the answer, and of one that is refused before it is read.
 func digestOf(who auth.Principal, r Request) digest {
+	r.Wait = nil // it says nothing of the answer
 	text, err := json.Marshal(struct {
 		Who     auth.Principal
 		Request api.QueryRequest

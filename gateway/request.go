@@ -314,6 +314,8 @@ func WrongType(field string) error {
 		return wrongDialect()
 	case "report":
 		return wrongReport()
+	case "wait":
+		return fault.RequestWait(60)
 	case "max_groups":
 		return fault.RequestMaxGroups(wantCount)
 	case "max_rows":

@@ -92,6 +92,7 @@ type Service struct {
 	limits     limits
 	running    running
 	answered   answered
+	jobs       jobs
 	refusals   refusals
 	datasets   map[string]Dataset
 	calculator Calculator
@@ -382,9 +383,9 @@ func (q *prepared) complete(untimed, only error) {
 	}
 }
 
-// storedRequest is a request as the ledger keeps it. at_most is no part of the question: whoever asks again may name another.
+// storedRequest is a request as the ledger keeps it. at_most and wait are no part of the question: whoever asks again may name others.
 func storedRequest(r api.QueryRequest) (json.RawMessage, error) {
-	r.AtMost = nil
+	r.AtMost, r.Wait = nil, nil
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, fault.Internal(err)

@@ -122,6 +122,7 @@ func (d *demo) notebook(t *testing.T) {
 	script := blocks[0] + blocks[1] + `
 assert list(d.columns) == ['region', 'n', 'n_low', 'n_high'] and (d.n_low < d.n).all() and str(d.n.dtype) == 'Int64', d
 assert ng.query("SELECT region, count(*) AS n FROM visits GROUP BY 1", epsilon=0.1).replayed
+assert ng.query("SELECT region, count(*) AS n FROM visits GROUP BY 1", epsilon=0.1, wait=0).replayed
 assert len(list(ng.releases())) >= 1 and ng.budget()[0]["dataset"] == "census" and len(visits) == len(list(visits))
 try:
     ng.query("SELECT * FROM people")

@@ -65,9 +65,13 @@ class Client:
         """Ask, pay, and get an Answer. Settings are those of POST /v1/query: epsilon, rho, max_error, delta, confidence,
         mechanism, ... Numbers may be strings, decimals or floats; at_most={"epsilon": 0.1, "delta": 1e-9} is the most that
         may be charged. A request whose connection breaks is sent again under
-        its key, and waits for the first one if that still runs: it is answered once and charged once."""
+        its key, and waits for the first one if that still runs: it is answered once and charged once. With wait=20 no request
+        takes longer than 20 s: the client comes back for the answer until there is one."""
         body = self._body(sql, dataset, params, settings)
-        return Answer(self._call("POST", "/v1/query", json=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}, again=True))
+        said = self._call("POST", "/v1/query", json=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}, again=True)
+        while "job_id" in said:
+            said = self._call("GET", "/v1/query/" + said["job_id"], params={"wait": 20}, again=True)
+        return Answer(said)
 
     def estimate(self, sql, *, dataset=None, params=None, **settings):
         """Price and expected error of a question, as a dict. Free."""

@@ -19,7 +19,11 @@ func (s *server) postQuery(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.questions.Query(x.r.Context(), x.who, gateway.Request{QueryRequest: *request.second, IdempotencyKey: request.first})
+	asked := gateway.Request{QueryRequest: *request.second, IdempotencyKey: request.first}
+	if asked.Wait != nil {
+		return s.queryLater(x, asked, format)
+	}
+	answer, err := s.questions.Query(x.r.Context(), x.who, asked)
 	if err != nil {
 		return err
 	}

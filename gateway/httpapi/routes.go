@@ -27,10 +27,11 @@ func routes() []route {
 	readers := []auth.Role{auth.Analyst, auth.Steward}
 	buyers := []auth.Role{auth.Analyst, auth.ML}
 	return append([]route{
-		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: queryParameters(),
+		{method: http.MethodPost, pattern: "/v1/query", roles: analyst, query: append(queryParameters(), "wait"),
 			handle: (*server).postQuery},
 		{method: http.MethodDelete, pattern: "/v1/query", roles: buyers,
 			handle: operation(idempotencyKey, (*server).cancelQuery, accepted)},
+		{method: http.MethodGet, pattern: "/v1/query/{job}", roles: analyst, query: []string{"wait"}, handle: (*server).getJob},
 		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(),
 			handle: operation(queryRequest, (*server).estimate, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/fit", roles: analyst,

@@ -38,6 +38,7 @@ const (
 	CodeRequestMaxRows          Code = "request/invalid-max-rows"
 	CodeRequestReport           Code = "request/invalid-report"
 	CodeRequestVersion          Code = "request/invalid-version"
+	CodeRequestWait             Code = "request/invalid-wait"
 	CodeRequestMaxRowsTotal     Code = "request/invalid-max-rows-total"
 	CodeRequestIdempotencyKey   Code = "request/invalid-idempotency-key"
 	CodeRequestCursor           Code = "request/invalid-cursor"
@@ -124,6 +125,20 @@ func RequestLogins(after int) *Error {
 		Details: []Detail{{Name: "retry_after", Value: strconv.Itoa(after)}}}
 }
 
+// RequestTooManyJobs refuses a question that is not waited for while so many others run.
+func RequestTooManyJobs(running int) *Error {
+	return &Error{Code: CodeRequestTooMany,
+		Msg:  fmt.Sprintf("%d questions of this caller run that it does not wait for, and no more may", running),
+		Hint: "send it again when some of them are answered; nothing was charged"}
+}
+
+// RequestUnknownJob answers whoever asks for a question that this gateway does not know of, or has forgotten.
+func RequestUnknownJob() *Error {
+	return &Error{Code: CodeRequestNotFound,
+		Msg:  "there is no such question of yours here: a gateway forgets one ten minutes after its end, and when it is started again",
+		Hint: "ask the question again: if it was answered, that is a replay, free"}
+}
+
 // RequestBodiesOpen refuses a body while the caller's other bodies take what one caller's may, in bytes.
 func RequestBodiesOpen(limit int64) *Error {
 	return &Error{Code: CodeRequestTooMany,
@@ -201,6 +216,11 @@ func RequestMaxRows(want string) *Error { return invalidField(CodeRequestMaxRows
 
 // RequestVersion refuses a version of a prepared copy that cannot be asked for.
 func RequestVersion(want string) *Error { return invalidField(CodeRequestVersion, "version", want) }
+
+// RequestWait refuses a time that a client waits for, which is at most so many seconds.
+func RequestWait(most int) *Error {
+	return invalidField(CodeRequestWait, "wait", fmt.Sprintf("a whole number of seconds from 0 to %d", most))
+}
 
 // RequestReport refuses what is to be reported beside an answer.
 func RequestReport(want string) *Error {

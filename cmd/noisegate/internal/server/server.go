@@ -464,6 +464,7 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 	group.Go(func() error { g.service.Sweep(ctx); return nil })
 	group.Go(func() error { g.service.KeepReady(ctx); return nil })
 	group.Go(func() error { g.service.KeepPreparing(ctx); return nil })
+	group.Go(func() error { g.service.KeepJobs(ctx); return nil })
 	group.Go(func() error { g.keepAnchor(ctx); return nil })
 	group.Go(func() error { return g.keepAttending(ctx) })
 	group.Go(func() error {
