@@ -22,6 +22,7 @@ type budgetRefillCommand struct {
 	Delta   string `help:"How much delta is added." placeholder:"D"`
 	Reason  string `help:"Why; it stands in the journal." placeholder:"TEXT"`
 	Key     string `type:"path" help:"Sign with this key, which budget key made; needed where the dataset has keys of stewards. What is signed is shown." placeholder:"FILE"`
+	Print   bool   `help:"Sign with --key, print the signature and change nothing: the console sends it."`
 	secondFlags
 	gatewayFlags
 }
@@ -35,6 +36,9 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 	if refill.Signature, err = c.given(c.Key); err != nil {
 		return err
 	}
+	if c.Print && c.Key == "" {
+		return usage(errors.New("--print prints what --key signs"))
+	}
 	if c.Key != "" {
 		signer, err := readSigner(c.Key)
 		if err != nil {
@@ -47,7 +51,7 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 		if refill.Signature, err = a.signRefill(signer, *before, refill, c.pair()); err != nil {
 			return usage(err)
 		}
-		if c.For != "" {
+		if c.For != "" || c.Print {
 			return printJSON(a.Out, refill.Signature)
 		}
 	}

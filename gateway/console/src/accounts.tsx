@@ -1,14 +1,18 @@
 // Accounts of a dataset, and what a steward does to them: limits, refills, freezes. Each is shown as before and after, and confirmed.
 
 import { useState } from 'preact/hooks'
-import type { Account, Gateway, Limit, Problem, Refill } from './api'
+import type { Account, Gateway, Limit, Problem, Refill, Signature } from './api'
 import { Gauge, limitText } from './budget'
+import { command } from './command'
 import { price } from './format'
 import { ProblemBox } from './problem'
+import { Signing, type Command } from './signing'
 
 type Deed = 'limit' | 'refill' | 'freeze'
 
-export function Accounts({ gateway, dataset, accounts, onChange }: { gateway: Gateway; dataset: string; accounts: Account[]; onChange: () => void }) {
+export function Accounts({ gateway, dataset, who, accounts, onChange }: {
+  gateway: Gateway; dataset: string; who: string; accounts: Account[]; onChange: () => void
+}) {
   const [open, setOpen] = useState<{ account: Account; deed: Deed } | null>(null)
   const [opening, setOpening] = useState('')
   const toggle = (account: Account, deed: Deed) => setOpen(open?.account === account && open.deed === deed ? null : { account, deed })
@@ -32,7 +36,7 @@ export function Accounts({ gateway, dataset, accounts, onChange }: { gateway: Ga
       <label>Another account <input value={opening} placeholder="analyst:ana" spellcheck={false} onInput={e => setOpening(e.currentTarget.value)} /></label>
       <button disabled={!/^(group|analyst|ensemble):./.test(opening.trim())}>Set its limit</button>
     </form>
-    {open && <Change key={open.account.account + open.deed} gateway={gateway} dataset={dataset} {...open} onDone={done} />}
+    {open && <Change key={open.account.account + open.deed} gateway={gateway} dataset={dataset} who={who} {...open} onDone={done} />}
   </section>
 }
 
@@ -46,7 +50,10 @@ function unopened(dataset: string, account: string): Account {
 }
 
 // Change is one deed: what is now, what it will be, and the button that does it.
-function Change({ gateway, dataset, account, deed, onDone }: { gateway: Gateway; dataset: string; account: Account; deed: Deed; onDone: () => void }) {
+function Change({ gateway, dataset, who, account, deed, onDone }: {
+  gateway: Gateway; dataset: string; who: string; account: Account; deed: Deed; onDone: () => void
+}) {
+  const [signature, setSignature] = useState<Signature | null>(null)
   const [limit, setLimit] = useState<Limit>(account.limit)
   const [added, setAdded] = useState<Refill>({})
   const [problem, setProblem] = useState<Problem | null>(null)
@@ -59,8 +66,8 @@ function Change({ gateway, dataset, account, deed, onDone }: { gateway: Gateway;
     setProblem(null)
     try {
       if (deed === 'freeze') await gateway.freeze(dataset, name, !account.frozen)
-      else if (deed === 'limit') await gateway.setLimit(dataset, name, cleaned(limit))
-      else await gateway.refill(dataset, name, cleaned(added))
+      else if (deed === 'limit') await gateway.setLimit(dataset, name, cleaned(limit), signature)
+      else await gateway.refill(dataset, name, cleaned(added), signature)
       onDone()
     } catch (e) {
       setProblem(e as Problem)
@@ -93,11 +100,31 @@ function Change({ gateway, dataset, account, deed, onDone }: { gateway: Gateway;
       <tr><th scope="row">now</th><td>{before}</td></tr>
       <tr><th scope="row">then</th><td>{after}</td></tr>
     </tbody></table>
-    {problem && <ProblemBox problem={problem}>{problem.code === 'budget/signature' && <p>
-      Your key stays with you: <code>noisegate budget refill --key FILE</code> signs and sends it.</p>}</ProblemBox>}
+    {problem && <ProblemBox problem={problem} />}
+    {deed !== 'freeze' && before !== after && <Signing open={problem?.code === 'budget/signature'} onSigned={setSignature}
+      commands={deed === 'limit' ? signLimit(dataset, name, cleaned(limit), who) : signRefill(dataset, name, cleaned(added), who)} />}
     <p class="row"><button class="primary" disabled={running || before === after} onClick={act}>
       {running ? 'Changing …' : `Confirm: ${titles(account)[deed].toLowerCase()}`}</button></p>
   </section>
+}
+
+const second = (who: string) => ({ for: who, as: 'NAME', key: 'THEIR.key' })
+
+// signRefill are the commands that sign a refill: one steward's signature where the dataset has keys of stewards, a second steward's where its
+// policy wants two for caps.
+function signRefill(dataset: string, account: string, r: Refill, who: string): Command[] {
+  const words = ['budget', 'refill', dataset, account]
+  const flags = { epsilon: r.epsilon, rho: r.rho, delta: r.delta, reason: r.reason }
+  return [{ title: 'Where refills are signed', text: command(words, { ...flags, key: 'YOUR.key', print: true }) },
+    { title: 'Where two stewards are needed: the other one', text: command(words, { ...flags, ...second(who) }) }]
+}
+
+function signLimit(dataset: string, account: string, l: Limit, who: string): Command[] {
+  return [{ title: 'Where two stewards are needed: the other one', text: command(['budget', 'set', dataset, account], {
+    form: l.form, epsilon: l.epsilon, rho: l.rho, delta: l.delta, 'max-epsilon-per-query': l.max_epsilon_per_query, 'replay-only': !!l.replay_only,
+    'tranche-every': l.tranche?.every, 'tranche-epsilon': l.tranche?.epsilon, 'tranche-rho': l.tranche?.rho, 'rate-epsilon': l.rate?.epsilon,
+    'rate-per': l.rate?.per, replace: true, new: true, ...second(who),
+  }) }]
 }
 
 // cleaned leaves out what is empty.

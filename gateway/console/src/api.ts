@@ -58,11 +58,13 @@ export interface JournalEntry {
 }
 export interface Journal { entries: JournalEntry[]; next_cursor?: string }
 export interface Refill { epsilon?: string; rho?: string; delta?: string; reason?: string }
+// Signature is what a command of noisegate signed: the page hands it on as it is.
+export interface Signature { key: string; signature: string; [member: string]: unknown }
 export interface PolicyDocument { text: string; tag: string | null }
 export interface Finding { line: number; column: number; text: string; hint?: string }
 export interface PolicyReview {
   version: number; in_force: boolean; changes: { effect: string; text: string }[]; renews: string
-  warnings: Finding[]; noise: { table: string; text: string }[]; problems: Finding[]
+  warnings: Finding[]; noise: { table: string; text: string }[]; problems: Finding[]; two_for?: string[]
 }
 export interface Verification { dataset: string; seq: number; hash: string; entries: number; unchained: number; broken?: string }
 export interface Ensemble {
@@ -117,12 +119,17 @@ export class Gateway {
     return this.send<PolicyReview>('POST', `${at(dataset)}/policy/check`, text, { headers: asYAML, signal })
   }
   // applyPolicy replaces the version that tag names; none where there is no policy yet.
-  applyPolicy(dataset: string, text: string, tag: string | null) {
+  applyPolicy(dataset: string, text: string, tag: string | null, approval: Signature | null) {
     const replaces: Record<string, string> = tag === null ? { 'If-None-Match': '*' } : { 'If-Match': tag }
-    return this.send<{ version: number }>('PUT', `${at(dataset)}/policy`, text, { headers: { ...asYAML, ...replaces } })
+    const approved: Record<string, string> = approval ? { 'Noisegate-Approval': inASCII(approval) } : {}
+    return this.send<{ version: number }>('PUT', `${at(dataset)}/policy`, text, { headers: { ...asYAML, ...replaces, ...approved } })
   }
-  setLimit(dataset: string, account: string, limit: Limit) { return this.send<Account>('PUT', budgetAt(dataset, account), limit) }
-  refill(dataset: string, account: string, added: Refill) { return this.send<Account>('POST', `${budgetAt(dataset, account)}/refill`, added) }
+  setLimit(dataset: string, account: string, limit: Limit, signature: Signature | null) {
+    return this.send<Account>('PUT', budgetAt(dataset, account), signature ? { ...limit, signature } : limit)
+  }
+  refill(dataset: string, account: string, added: Refill, signature: Signature | null) {
+    return this.send<Account>('POST', `${budgetAt(dataset, account)}/refill`, signature ? { ...added, signature } : added)
+  }
   freeze(dataset: string, account: string, frozen: boolean) {
     return this.send<Account>('POST', `${budgetAt(dataset, account)}/${frozen ? 'freeze' : 'thaw'}`)
   }
@@ -159,6 +166,9 @@ export class Gateway {
 export interface Payment { key: string; atMost: Price }
 
 const keyed = (p: Payment) => ({ headers: { 'Idempotency-Key': p.key } })
+
+// inASCII is JSON as a header takes it.
+const inASCII = (value: unknown) => JSON.stringify(value).replace(/[\u0080-\uffff]/g, c => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'))
 
 const asYAML = { 'Content-Type': 'application/yaml' }
 const budgetAt = (dataset: string, account: string) => `${at(dataset)}/budgets/${encodeURIComponent(account)}`

@@ -6,7 +6,7 @@ import { example } from './ask'
 import { Policy } from './policy'
 import { ProblemBox } from './problem'
 
-export function FirstPolicy({ gateway, dataset, onApplied }: { gateway: Gateway; dataset: string; onApplied: () => void }) {
+export function FirstPolicy({ gateway, who, dataset, onApplied }: { gateway: Gateway; who: string; dataset: string; onApplied: () => void }) {
   const [draft, setDraft] = useState<PolicyDraft | null>(null)
   const [unit, setUnit] = useState('')
   const [problem, setProblem] = useState<Problem | null>(null)
@@ -35,7 +35,7 @@ export function FirstPolicy({ gateway, dataset, onApplied }: { gateway: Gateway;
         <li>Ask the first question.</li>
       </ol>
     </section>
-    {draft?.text && <Policy key={draft.unit} gateway={gateway} dataset={dataset} inForce={{ text: draft.text, tag: null }} onApplied={onApplied} />}
+    {draft?.text && <Policy key={draft.unit} gateway={gateway} who={who} dataset={dataset} inForce={{ text: draft.text, tag: null }} onApplied={onApplied} />}
   </div>
 }
 

@@ -1,9 +1,12 @@
 // The policy of a dataset: its text, what the gateway finds in it, what would change, and applying it.
 
-import { useRef, useState } from 'preact/hooks'
-import type { Finding, Gateway, PolicyDocument, PolicyReview, Problem } from './api'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Finding, Gateway, PolicyDocument, PolicyReview, Problem, Signature } from './api'
+import { command } from './command'
+import { downloadFile } from './csv'
 import { useEstimate } from './paying'
 import { ProblemBox } from './problem'
+import { Signing } from './signing'
 
 const blank = '___' // of a draft: what somebody has to know
 
@@ -12,14 +15,15 @@ function blanksOf(text: string): number[] {
   return [...text.matchAll(/___/g)].map(m => m.index).filter(at => !text.slice(text.lastIndexOf('\n', at) + 1, at).includes('# '))
 }
 
-export function Policy({ gateway, dataset, inForce, onApplied }: {
-  gateway: Gateway; dataset: string; inForce: PolicyDocument; onApplied: () => void
+export function Policy({ gateway, who, dataset, inForce, onApplied }: {
+  gateway: Gateway; who: string; dataset: string; inForce: PolicyDocument; onApplied: () => void
 }) {
   const [text, setText] = useState(inForce.text)
   const [editing, setEditing] = useState(inForce.tag === null)
   const [problem, setProblem] = useState<Problem | null>(null)
   const [running, setRunning] = useState(false)
   const [agreed, setAgreed] = useState(false)
+  const [approval, setApproval] = useState<Signature | null>(null)
   const box = useRef<HTMLTextAreaElement>(null)
   const { known } = useEstimate((t: string, signal) => gateway.checkPolicy(dataset, t, signal), editing ? text : null)
   const review = known?.estimate
@@ -46,7 +50,7 @@ export function Policy({ gateway, dataset, inForce, onApplied }: {
     setRunning(true)
     setProblem(null)
     try {
-      await gateway.applyPolicy(dataset, text, inForce.tag)
+      await gateway.applyPolicy(dataset, text, inForce.tag, approval)
       onApplied()
     } catch (e) {
       setProblem(e as Problem)
@@ -81,6 +85,8 @@ export function Policy({ gateway, dataset, inForce, onApplied }: {
       </>}
       {changed && !first && <Difference from={inForce.text} to={text} />}
       {problem && <ProblemBox problem={problem} />}
+      {(review?.two_for?.length || problem?.code === 'policy/signature') && <Approval key={text} who={who} dataset={dataset} text={text} tag={inForce.tag}
+        kinds={review?.two_for ?? []} onSigned={setApproval} />}
       <p class="row">
         <label><input type="checkbox" checked={agreed} onChange={e => setAgreed(e.currentTarget.checked)} /> I have read what it changes</label>
         <button class="primary" disabled={!agreed || !changed && !first || running || !review || review.in_force || review.problems.length > 0} onClick={apply}>
@@ -89,6 +95,25 @@ export function Policy({ gateway, dataset, inForce, onApplied }: {
       </p>
     </div>}
   </section>
+}
+
+// Approval is a second steward's signature under exactly this text: another text takes another one.
+function Approval({ who, dataset, text, tag, kinds, onSigned }: {
+  who: string; dataset: string; text: string; tag: string | null; kinds: string[]; onSigned: (s: Signature | null) => void
+}) {
+  const [digest, setDigest] = useState('')
+  useEffect(() => {
+    onSigned(null)
+    crypto.subtle?.digest('SHA-256', new TextEncoder().encode(text)).then(sum => setDigest([...new Uint8Array(sum)].map(b => b.toString(16).padStart(2, '0')).join('')))
+  }, [])
+  const lines = ['noisegate policy/1', `dataset: ${JSON.stringify(dataset)}`, `replaces version: ${tag?.replaceAll('"', '') ?? 0}`,
+    digest && `sha256 of the new text: ${digest}`, `proposer: ${JSON.stringify(who)}`].filter(Boolean).join('\n')
+  return <>
+    <p>A second steward has to sign this change{kinds.length > 0 && <>, for: <bdi>{kinds.join(', ')}</bdi></>}.
+      {' '}<button onClick={() => downloadFile('policy.yaml', new Blob([text], { type: 'application/yaml' }))}>Download the text to sign</button></p>
+    <Signing open onSigned={onSigned} lines={lines} commands={[{ title: 'The other steward',
+      text: command(['policy', 'sign', 'policy.yaml'], { for: who, as: 'NAME', key: 'THEIR.key' }) }]} />
+  </>
 }
 
 function found(r: PolicyReview): string {

@@ -1,15 +1,13 @@
 // The same question for other clients. Tokens stand in none of them: each reads the variable that its page names.
 
 import type { QueryRequest } from './api'
+import { always as quoted } from './command'
 
 export const snippets: { name: string; text: (q: QueryRequest, origin: string) => string }[] = [
   { name: 'curl', text: curl },
   { name: 'Python', text: python },
   { name: 'psql', text: psql },
 ]
-
-// quoted is one word of a shell.
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
 function curl(q: QueryRequest, origin: string): string {
   return `curl -fsS ${quoted(origin + '/v1/query')} -H "Authorization: Bearer $NOISEGATE_TOKEN" \\\n` +

@@ -11,7 +11,7 @@ import { amount, isFree, price, time } from './format'
 import { Policy } from './policy'
 import { ProblemBox } from './problem'
 
-export function Steward({ gateway, roles, shown }: PageProps) {
+export function Steward({ gateway, who, roles, shown }: PageProps) {
   const [list, setList] = useState<DatasetList | null>(null)
   const [dataset, setDataset] = useState('')
   const [applied, setApplied] = useState('') // the dataset whose first policy was applied here
@@ -39,10 +39,10 @@ export function Steward({ gateway, roles, shown }: PageProps) {
     </div>
     {problem && <ProblemBox problem={problem}><button onClick={load}>Try again</button></ProblemBox>}
     {list && names.length === 0 && <p>No dataset answers now. What is wrong stands in the gateway's log: <code>noisegate doctor</code> looks as well.</p>}
-    {list?.without_policy?.includes(dataset) && <FirstPolicy key={dataset} gateway={gateway} dataset={dataset}
+    {list?.without_policy?.includes(dataset) && <FirstPolicy key={dataset} gateway={gateway} who={who} dataset={dataset}
       onApplied={() => { setApplied(dataset); changed() }} />}
     {described && shown && applied === dataset && <FirstQuestion dataset={described} mayAsk={roles.includes('analyst')} />}
-    {described && shown && <OneDataset key={`${dataset} ${version}`} gateway={gateway} dataset={described} onChange={changed} />}
+    {described && shown && <OneDataset key={`${dataset} ${version}`} gateway={gateway} who={who} dataset={described} onChange={changed} />}
   </>
 }
 
@@ -54,7 +54,9 @@ function useLoaded<T>(ask: () => Promise<T>): [T | null, Problem | null] {
   return [value, problem]
 }
 
-function OneDataset({ gateway, dataset: { name: dataset, ...described }, onChange }: { gateway: Gateway; dataset: Dataset; onChange: () => void }) {
+function OneDataset({ gateway, who, dataset: { name: dataset, ...described }, onChange }: {
+  gateway: Gateway; who: string; dataset: Dataset; onChange: () => void
+}) {
   const [accounts, noAccounts] = useLoaded(() => gateway.accounts(dataset).then(list => list.accounts))
   const [refusals, noRefusals] = useLoaded(() => gateway.refusals(dataset))
   const [policy, noPolicy] = useLoaded(() => gateway.policy(dataset))
@@ -62,13 +64,13 @@ function OneDataset({ gateway, dataset: { name: dataset, ...described }, onChang
   return <div class="steward">
     {problem && <ProblemBox problem={problem} />}
     {accounts && <Promised account={accounts.find(a => a.account === 'dataset')} />}
-    {accounts && <Accounts gateway={gateway} dataset={dataset} accounts={accounts} onChange={onChange} />}
+    {accounts && <Accounts gateway={gateway} dataset={dataset} who={who} accounts={accounts} onChange={onChange} />}
     {accounts && <BurnDown gateway={gateway} dataset={dataset} accounts={accounts} />}
     <Bounds dataset={{ name: dataset, ...described }} />
     <Ledger gateway={gateway} dataset={dataset} />
     <Questions gateway={gateway} dataset={dataset} />
     {refusals && <Refused refusals={refusals} />}
-    {policy !== null && <Policy gateway={gateway} dataset={dataset} inForce={policy} onApplied={onChange} />}
+    {policy !== null && <Policy gateway={gateway} who={who} dataset={dataset} inForce={policy} onApplied={onChange} />}
   </div>
 }
 

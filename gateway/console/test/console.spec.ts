@@ -1,7 +1,9 @@
 // Journeys through the console, in a browser, against a real gateway.
 
 import { expect, type APIRequestContext, type Page } from '@playwright/test'
-import { accessible, logIn, startDemo, test, type, type Demo } from './demo'
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { accessible, logIn, program, startDemo, test, type, type Demo } from './demo'
 import { startGateway } from './gateway'
 
 const run = { name: /^Run/ }
@@ -472,6 +474,55 @@ test('a steward changes limits, refills and freezes, seeing before and after', a
   await row.getByRole('button', { name: 'Refill' }).click()
   await change.getByLabel('ε more').fill('zwei')
   await expect(change.getByRole('button', { name: 'Confirm: refill' })).toBeDisabled()
+})
+
+// ran runs a command as the console shows it, as somebody with a token, and gives what it prints.
+function ran(line: string, token: string, keys: Record<string, string>): string {
+  for (const [word, with_] of Object.entries(keys)) line = line.replaceAll(word, with_)
+  return execFileSync('sh', ['-c', line.replace(/^noisegate /, `"${program}" `)], { encoding: 'utf8', env: { ...process.env, NOISEGATE_TOKEN: token }, stdio: ['ignore', 'pipe', 'ignore'] })
+}
+
+test('a refill is signed where the key is, and the page hands the signature on', async ({ page, demo }) => {
+  const key = (name: string) => {
+    writeFileSync(`${demo.dir}/${name}.pub`, execFileSync(program, ['budget', 'key', `${demo.dir}/${name}.key`], { stdio: ['ignore', 'pipe', 'ignore'] }))
+    return `${demo.dir}/${name}.key`
+  }
+  const [ours, theirs] = [key('stella'), key('mallory')]
+  const gateway = await startGateway(demo, 'console_signed', { policy: '../../cmd/noisegate/demo_policy.yaml', stewards: `${demo.dir}/stella.pub`,
+    auth: `{issuer: noisegate-demo, audience: noisegate, keys: {hs256_file: ${demo.key}}}` })
+  try {
+    const token = demo.token('sam', ['steward'])
+    await logIn(page, { ...demo, http: gateway.http }, token)
+    await page.getByRole('button', { name: 'Refill dataset' }).press('Enter')
+    const change = page.getByRole('region', { name: 'Change' })
+    await change.getByLabel('ε more').fill('1')
+    await change.getByLabel('Reason').fill(`it's "<b>"; $(true)`)
+    const confirm = change.getByRole('button', { name: 'Confirm: refill' })
+    await confirm.press('Enter')
+    await expect(change.getByRole('alert')).toContainText('signed')
+    const box = change.getByLabel(/^The signature that the command prints/)
+    await expect(box).toBeVisible() // the refusal opens it
+    await everywhere(page, 'Signing')
+    const command = (await change.getByRole('region', { name: 'Command: Where refills are signed' }).textContent())!
+    expect(command).toContain('budget refill census dataset --epsilon 1')
+    await box.fill('{"key": 1}')
+    await expect(change.getByRole('status').filter({ hasText: 'This is no signature' })).toBeVisible()
+    await box.fill(ran(command, token, { 'YOUR.key': theirs }))
+    await confirm.press('Enter')
+    await expect(change.getByRole('alert')).toContainText(/key/) // nobody knows it
+    const signed = ran(command, token, { 'YOUR.key': ours })
+    await change.getByLabel('File of the signature').setInputFiles({ name: 's.json', mimeType: 'application/json', buffer: Buffer.from(signed) })
+    await expect(change.getByRole('status').filter({ hasText: 'It goes with the change.' })).toBeVisible()
+    await change.getByLabel('ε more').fill('2') // it was signed for another amount
+    await confirm.press('Enter')
+    await expect(change.getByRole('alert')).toContainText(/sign/)
+    await change.getByLabel('ε more').fill('1')
+    await confirm.press('Enter')
+    await expect(page.getByRole('row').filter({ hasText: 'dataset' }).first()).toContainText('refilled 1 times')
+    await expect(page.getByRole('region', { name: 'Promise' })).toContainText('ε 21')
+  } finally {
+    await gateway.stop()
+  }
 })
 
 test('a ledger is verified, burnt down, and its bounds are told in noise', async ({ page, demo }) => {
