@@ -116,12 +116,32 @@ func leaf(v any) string {
 	return string(encoded)
 }
 
+// saidBounds are bounds as a policy has them; "" for other values.
+func saidBounds(v map[string]any) string {
+	part := func(name string) string {
+		m, _ := v[name].(map[string]any)
+		return text(m["Text"])
+	}
+	lo, hi, step := part("Lo"), part("Hi"), part("Step")
+	switch {
+	case lo == "" || hi == "":
+		return ""
+	case step == "":
+		return "[" + lo + ", " + hi + "]"
+	default:
+		return "[" + lo + ", " + hi + "] by " + step
+	}
+}
+
 // said is a value for people.
 func said(v any) string {
 	const most = 60
 	text := leaf(v)
 	switch v := v.(type) {
 	case map[string]any:
+		if bounds := saidBounds(v); bounds != "" {
+			return bounds
+		}
 		_, isTable := v["Public"]
 		_, isColumn := v["Hidden"]
 		switch {

@@ -49,7 +49,7 @@ func TestDiffSaysWhomAChangeFavours(t *testing.T) {
 		{"budgets:\n", "budgets:\n  - {analyst: bob, form: pure, epsilon: 1}\n", Loosens, "budgets.analyst bob: none → given"},
 		{"  regions: {public: true}\n", "", Tightens, "tables.regions: given → none"},
 		{"{public: true}", "{public: declassified}", Loosens, "tables.regions.declassified"},
-		{"[1, 2]", "[1, 3]", Changes, "tables.people.columns.age.bounds"},
+		{"[1, 2]", "[1, 3]", Changes, "tables.people.columns.age.bounds: [1, 2] → [1, 3]"},
 		{"secret: {expose: false}, ", "", Loosens, "tables.people.columns.secret"},
 		{"city: {keys: private}", "city: {expose: false}", Tightens, "tables.people.columns.city.hidden"},
 		{"max_rows: 5", "max_rows: 6", Changes, "tables.visits.max_rows: 5 → 6"},
