@@ -34,7 +34,7 @@ export function Accounts({ gateway, dataset, who, accounts, onChange }: {
     </table></div>
     <form class="row more unprinted" onSubmit={e => { e.preventDefault(); setOpen({ account: unopened(dataset, opening.trim()), deed: 'limit' }) }}>
       <label>Another account <input value={opening} placeholder="analyst:ana" spellcheck={false} onInput={e => setOpening(e.currentTarget.value)} /></label>
-      <button disabled={!/^(group|analyst|ensemble):./.test(opening.trim())}>Set its limit</button>
+      <button disabled={!/^(dataset$|(group|analyst|ensemble):.)/.test(opening.trim())}>Set its limit</button>
     </form>
     {open && <Change key={open.account.account + open.deed} gateway={gateway} dataset={dataset} who={who} {...open} onDone={done} />}
   </section>

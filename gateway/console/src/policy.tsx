@@ -118,7 +118,8 @@ function Approval({ who, dataset, text, tag, kinds, onSigned }: {
 
 function found(r: PolicyReview): string {
   if (r.problems.length > 0) return `It cannot be applied: ${r.problems.length} ${r.problems.length === 1 ? 'thing is' : 'things are'} wrong.`
-  return r.in_force ? 'It is what is in force.' : 'It can be applied.'
+  if (r.in_force) return 'It is what is in force.'
+  return r.two_for?.length ? 'It can be applied once a second steward has signed it.' : 'It can be applied.'
 }
 
 function Findings({ title, list, goTo }: { title: string; list: Finding[]; goTo: (line: number) => void }) {
