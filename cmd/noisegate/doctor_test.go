@@ -2,6 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,6 +146,26 @@ func TestDoctor(t *testing.T) {
 			expect(t, c.env, c.level, c.text, c.fix)
 		})
 	}
+
+	// Where people log in to the console.
+	said := `, "code_challenge_methods_supported": ["S256"]`
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		base := "http://" + r.Host
+		if r.URL.Path == "/keys" {
+			_, _ = io.WriteString(w, `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`)
+			return
+		}
+		fmt.Fprintf(w, `{"issuer": %q, "authorization_endpoint": %q, "token_endpoint": %q%s}`, base, base+"/auth", base+"/token", said)
+	}))
+	defer issuer.Close()
+	at := func(issuedBy string) config.Environment {
+		return config.Environment{"NOISEGATE_AUTH_ISSUER": issuedBy, "NOISEGATE_AUTH_KEYS_HS256_FILE": "",
+			"NOISEGATE_AUTH_KEYS_JWKS_URL": issuer.URL + "/keys", "NOISEGATE_AUTH_CONSOLE_CLIENT_ID": "web"}
+	}
+	expect(t, at(issuer.URL), doctor.OK, "log in to the console at "+issuer.URL+", as its client web", "")
+	expect(t, at(issuer.URL+"/realm"), doctor.Fail, "describes another issuer", "openid-configuration")
+	said = ""
+	expect(t, at(issuer.URL), doctor.Warn, "does not say whether it takes PKCE", "documentation")
 
 	// Prepared tables are looked at as the role that prepares them.
 	prepares := s.write(t, "prepares.policy.yaml", string(demoPolicy))
