@@ -326,9 +326,9 @@ func TestUnsafeCopiesWithRanks(t *testing.T) {
 			`JOIN ONLY "noisegate_prepared"."units_1" AS u ON u.id = r.id WHERE r.rn <= 5`
 		numbered = `SELECT NOT EXISTS (SELECT FROM ONLY "noisegate_prepared"."units_1" GROUP BY id HAVING pg_catalog.count(*) > 1) AND ` +
 			`NOT EXISTS (SELECT FROM ONLY "noisegate_prepared"."units_1" GROUP BY unit HAVING pg_catalog.count(*) > 1)`
-		seen = `SELECT NOT EXISTS (SELECT FROM (SELECT noisegate_group_1 AS g, noisegate_row_1 AS n, pg_catalog.lag(noisegate_group_1, 1, noisegate_group_1) OVER w AS was, ` +
+		seen = `SELECT NOT EXISTS (SELECT 1 FROM (SELECT noisegate_group_1 AS g, noisegate_row_1 AS n, pg_catalog.lag(noisegate_group_1, 1, noisegate_group_1) OVER w AS was, ` +
 			`pg_catalog.row_number() OVER w AS nth FROM ONLY "noisegate_prepared"."visits_7" WINDOW w AS (PARTITION BY "person_id", "ward" ORDER BY noisegate_rn)) AS x ` +
-			`WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT FROM (SELECT noisegate_group_1 AS g, ` +
+			`WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT 1 FROM (SELECT noisegate_group_1 AS g, ` +
 			`pg_catalog.row_number() OVER (PARTITION BY "person_id" ORDER BY noisegate_group_1) AS nth FROM ONLY "noisegate_prepared"."visits_7" ` +
 			`WHERE noisegate_row_1 = 1) AS x WHERE x.g IS DISTINCT FROM x.nth)`
 	)

@@ -60,9 +60,9 @@ func Ranked(c *catalog.Table) string {
 		for _, name := range set.Keys {
 			keys = append(keys, scalar.QuoteIdent(name))
 		}
-		all = append(all, fmt.Sprintf("NOT EXISTS (SELECT FROM (SELECT %[1]s AS g, %[2]s AS n, pg_catalog.lag(%[1]s, 1, %[1]s) "+
+		all = append(all, fmt.Sprintf("NOT EXISTS (SELECT 1 FROM (SELECT %[1]s AS g, %[2]s AS n, pg_catalog.lag(%[1]s, 1, %[1]s) "+
 			"OVER w AS was, pg_catalog.row_number() OVER w AS nth FROM ONLY %[3]s WINDOW w AS (PARTITION BY %[4]s ORDER BY %[5]s)) AS x "+
-			"WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT FROM (SELECT %[1]s AS g, "+
+			"WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT 1 FROM (SELECT %[1]s AS g, "+
 			"pg_catalog.row_number() OVER (PARTITION BY %[6]s ORDER BY %[1]s) AS nth FROM ONLY %[3]s WHERE %[2]s = 1) AS x "+
 			"WHERE x.g IS DISTINCT FROM x.nth)", set.Group, set.Row, name(c), strings.Join(keys, ", "), catalog.RankColumn, keys[0]))
 	}

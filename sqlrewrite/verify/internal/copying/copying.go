@@ -28,9 +28,9 @@ type Tables struct {
 const (
 	numbered = "SELECT NOT EXISTS (SELECT FROM ONLY @units GROUP BY id HAVING pg_catalog.count(*) > 1) AND " +
 		"NOT EXISTS (SELECT FROM ONLY @units GROUP BY unit HAVING pg_catalog.count(*) > 1)"
-	ranked = "NOT EXISTS (SELECT FROM (SELECT @group AS g, @row AS n, pg_catalog.lag(@group, 1, @group) OVER w AS was, " +
+	ranked = "NOT EXISTS (SELECT 1 FROM (SELECT @group AS g, @row AS n, pg_catalog.lag(@group, 1, @group) OVER w AS was, " +
 		"pg_catalog.row_number() OVER w AS nth FROM ONLY @copy WINDOW w AS (PARTITION BY @unit @keys ORDER BY @rank)) AS x " +
-		"WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT FROM (SELECT @group AS g, " +
+		"WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT 1 FROM (SELECT @group AS g, " +
 		"pg_catalog.row_number() OVER (PARTITION BY @unit ORDER BY @group) AS nth FROM ONLY @copy WHERE @row = 1) AS x " +
 		"WHERE x.g IS DISTINCT FROM x.nth)"
 )
