@@ -137,8 +137,8 @@ totality: ## EXPRESSIONS (400000) random expressions over the worst rows: none r
 	$(GO) test -count=1 -v -run 'TestTotality|TestNoKeyVanishes' -timeout 2h ./sqlrewrite -total-expressions $(EXPRESSIONS) -proof-seed $$(date +%s)
 
 citus: ## a gateway in front of a coordinator and two workers of Citus, built once from ../shared/engines (skipped where there is no source, compiler or PostgreSQL 15 to build with)
-	$(GO) vet -tags citus ./integration
-	$(GO) test -tags citus -count=1 -v -run 'TestCitus' -timeout 30m ./integration
+	$(GO) vet -tags citus ./gateway/pgexec ./integration
+	$(GO) test -tags citus -count=1 -v -run 'TestCitus' -timeout 30m ./gateway/pgexec ./integration
 
 clients: ## psql, drivers of Python, Java and Node.js, and ODBC over PostgreSQL's protocol: docs/psql-clients.md (each skipped where it is not installed)
 	$(GO) vet -tags clients ./integration

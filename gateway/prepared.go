@@ -89,7 +89,7 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 // copies are the prepared copies that may answer in the place of a snapshot's tables.
 func (s *Service) copies(on *catalog.Snapshot) []catalog.Version {
 	dataset := s.datasets[on.Dataset]
-	if dataset.Copies == nil || !on.Prepares() || dataset.Data.Distributed() {
+	if dataset.Copies == nil || !on.Prepares() {
 		return nil
 	}
 	return dataset.Copies.Copies()

@@ -7,11 +7,13 @@ package integration
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,67 +22,22 @@ import (
 	"noisegate.example/internal/pgtest"
 )
 
-// cluster is a coordinator and two workers of Citus. They reach each other over their sockets.
-type cluster struct {
-	coordinator *pgserver.Server
-	workers     []*pgserver.Server
-}
+// cluster is what datasets are spread over.
+type cluster struct{ *pgtest.Cluster }
 
 // newCluster starts the servers; they go when the test ends.
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	needShared(t)
-	programs := pgtest.Citus(t, filepath.Join(shared, "engines"))
-	start := func() *pgserver.Server {
-		// The control database is on the coordinator as well: the gateway refuses a ledger that a power failure could take back.
-		server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Settings: map[string]string{
-			"shared_preload_libraries": "citus", "wal_level": "logical", "max_wal_senders": "10", "fsync": "on", "full_page_writes": "on",
-			"citus.enable_statistics_collection": "off"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = server.Stop() })
-		return server
-	}
-	return &cluster{coordinator: start(), workers: []*pgserver.Server{start(), start()}}
-}
-
-// host is where a server's socket is.
-func host(t testing.TB, server *pgserver.Server) string {
-	t.Helper()
-	dsn, err := url.Parse(server.DSN(pgserver.Superuser, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dsn.Query().Get("host")
+	return &cluster{pgtest.NewCluster(t, filepath.Join(shared, "engines"))}
 }
 
 // spread is a dataset whose tables lie on the workers: what distribute says is run by the coordinator after the tables
 // were made and filled.
-func (c *cluster) spread(t testing.TB, d dataset, distribute string) dataset {
-	t.Helper()
+func (c *cluster) spread(d dataset, distribute string) dataset {
 	load := d.load
 	d.load = func(ctx context.Context, conn *pgx.Conn) error {
-		nodes := fmt.Sprintf("SET citus.local_hostname = '%s'; SELECT citus_set_coordinator_host('%[1]s', 5432);"+
-			"SELECT citus_set_node_property('%[1]s', 5432, 'shouldhaveshards', false);", host(t, c.coordinator))
-		for _, worker := range c.workers {
-			if err := execAt(ctx, worker, "postgres", "CREATE DATABASE "+d.name); err != nil {
-				return err
-			}
-			if err := execAt(ctx, worker, d.name, read(t, "../deploy/roles.sql")); err != nil {
-				return err
-			}
-			if err := execAt(ctx, worker, d.name, "CREATE EXTENSION citus; ALTER DATABASE "+d.name+" SET citus.local_hostname = '"+host(t,
-				worker)+"'"); err != nil {
-				return err
-			}
-			nodes += fmt.Sprintf("SELECT citus_add_node('%s', 5432);", host(t, worker))
-		}
-		if err := execAll(ctx, conn, "CREATE EXTENSION citus; ALTER DATABASE "+d.name+" SET citus.local_hostname = '"+host(t,
-			c.coordinator)+"'"); err != nil {
-			return err
-		}
-		if err := execAll(ctx, conn, nodes); err != nil {
+		if err := c.Join(ctx, d.name); err != nil {
 			return err
 		}
 		if err := load(ctx, conn); err != nil {
@@ -94,8 +51,8 @@ func (c *cluster) spread(t testing.TB, d dataset, distribute string) dataset {
 // onShards runs a statement on each shard of a table, on the workers alone: theirs are matters that the coordinator does not know.
 func (c *cluster) onShards(t testing.TB, database, table, statement string) {
 	t.Helper()
-	for _, worker := range c.workers {
-		if err := execAt(t.Context(), worker, database, fmt.Sprintf(`SET citus.show_shards_for_app_name_prefixes = '*'; SET citus.enable_manual_changes_to_shards = on;
+	for _, worker := range c.Workers {
+		if err := c.At(t.Context(), worker, database, fmt.Sprintf(`SET citus.show_shards_for_app_name_prefixes = '*'; SET citus.enable_manual_changes_to_shards = on;
 			DO $$ DECLARE shard regclass; BEGIN
 				FOR shard IN SELECT c.oid FROM pg_class c WHERE c.relname ~ '^%s_[0-9]+$' LOOP
 					EXECUTE format('%s', shard);
@@ -113,20 +70,9 @@ func newStackOn(t testing.TB, server *pgserver.Server, sets ...dataset) *stack {
 	return prepareStackOn(t, server, sets...).started(t, sets)
 }
 
-// execAt runs statements on another server than a stack's.
-func execAt(ctx context.Context, server *pgserver.Server, database, statements string) error {
-	conn, err := pgx.Connect(ctx, server.DSN(pgserver.Superuser, database))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	return execAll(ctx, conn, statements)
-}
-
 // town is a dataset of people, who are a row each, and their visits, both distributed by the person, and a reference table.
-func (c *cluster) town(t testing.TB) dataset {
-	t.Helper()
-	return c.spread(t, dataset{name: "town", policy: `version: 1
+func (c *cluster) town() dataset {
+	return c.spread(dataset{name: "town", policy: `version: 1
 dataset: town
 neighbours: add-remove
 tables:
@@ -224,7 +170,7 @@ var citusKinds = []struct {
 // covers: E.3 W7
 func TestCitusAnswersEveryKindOfQuery(t *testing.T) {
 	c := newCluster(t)
-	s := newStackOn(t, c.coordinator, c.town(t))
+	s := newStackOn(t, c.Coordinator, c.town())
 	for i, k := range citusKinds {
 		t.Run(k.kind, func(t *testing.T) {
 			answer, err := s.analyst(t, fmt.Sprint("citus-", i)).Query(t.Context(),
@@ -247,9 +193,9 @@ func TestCitusAnswersEveryKindOfQuery(t *testing.T) {
 // covers: E.3
 func TestCitusAnswersTheCorpus(t *testing.T) {
 	c := newCluster(t)
-	s := newStackOn(t, c.coordinator,
-		c.spread(t, census(t), "SELECT create_distributed_table('people', 'person_id')"),
-		c.spread(t, pums(t), "SELECT create_distributed_table('pums', 'pid')")) // pums_null has rows without a person, which Citus places nowhere
+	s := newStackOn(t, c.Coordinator,
+		c.spread(census(t), "SELECT create_distributed_table('people', 'person_id')"),
+		c.spread(pums(t), "SELECT create_distributed_table('pums', 'pid')")) // pums_null has rows without a person, which Citus places nowhere
 	other := verdicts(t)
 	for _, q := range corpus(t, "queries.sql") {
 		if q.dataset == "pagila" {
@@ -270,7 +216,7 @@ func TestCitusAnswersTheCorpus(t *testing.T) {
 // covers: E.3 W7
 func TestCitusRefusesFreeWhatItCannotCompute(t *testing.T) {
 	c := newCluster(t)
-	town := c.town(t)
+	town := c.town()
 	load := town.load
 	town.policy = strings.Replace(town.policy, "  regions: {public: true}", `  calls: {unit: {column: person}, max_rows: 2, max_groups: 2, columns: {length: {bounds: [0, 60]}}}
   letters: {unit: {column: person}, max_rows: 2, max_groups: 2, columns: {pages: {bounds: [0, 60]}}}
@@ -282,7 +228,7 @@ func TestCitusRefusesFreeWhatItCannotCompute(t *testing.T) {
 		return execAll(ctx, conn, `CREATE TABLE calls (call int PRIMARY KEY, person int, length int); CREATE TABLE letters (letter int, person int, pages int);
 			SELECT create_distributed_table('calls', 'call'), create_distributed_table('letters', 'person')`)
 	}
-	s := newStackOn(t, c.coordinator, town)
+	s := newStackOn(t, c.Coordinator, town)
 	c.onShards(t, "town", "letters", "ALTER TABLE %s RENAME COLUMN pages TO sheets")
 	client := s.analyst(t, "ana")
 	for _, sql := range []string{
@@ -308,10 +254,9 @@ func TestCitusRefusesFreeWhatItCannotCompute(t *testing.T) {
 	}
 }
 
-// TestCitusTablesAreNotPrepared: a run says so, makes nothing, and questions read the tables.
-func TestCitusTablesAreNotPrepared(t *testing.T) {
-	c := newCluster(t)
-	town := c.town(t)
+// preparedTown is [cluster.town] with visits to be prepared. No person has more visits than a copy keeps.
+func (c *cluster) preparedTown() dataset {
+	town := c.town()
 	load := town.load
 	town.prepares = true
 	town.policy = strings.Replace(town.policy, "    max_groups: 3\n", "    max_groups: 3\n    prepare: {max_rows: 8}\n", 1)
@@ -322,16 +267,245 @@ func TestCitusTablesAreNotPrepared(t *testing.T) {
 		return execAll(ctx, conn, "ALTER TABLE visits ADD PRIMARY KEY (person, visit); GRANT USAGE ON SCHEMA public TO noisegate_prepare; "+
 			"GRANT SELECT ON visits TO noisegate_prepare")
 	}
-	s := newStackOn(t, c.coordinator, town)
-	for _, more := range [][]string{nil, {"--check"}} {
-		out, err := s.command(append([]string{"prepare", "--config", s.config, "--dataset", "town"}, more...)...).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "the database has Citus, whose tables are not prepared") {
-			t.Errorf("%v: %q, %v", more, out, err)
-		}
+	return town
+}
+
+// TestCitusPreparedTables makes copies that lie on workers, with the command and over HTTP, and asks the kinds of questions of
+// [BenchmarkPrepared] of them.
+func TestCitusPreparedTables(t *testing.T) {
+	c := newCluster(t)
+	s := newStackOn(t, c.Coordinator, c.preparedTown())
+	client := s.analyst(t, "ana")
+	prepare := []string{"prepare", "--config", s.config, "--dataset", "town"}
+	s.run(t, prepare...)
+	s.run(t, append(prepare, "--check")...)
+	if out, err := s.command("doctor", "--config", s.config).CombinedOutput(); !strings.Contains(string(out),
+		"its shards are what the policy was checked against, and lie by people") || !strings.Contains(string(out), "a copy of visits serves") {
+		t.Errorf("doctor says %q, %v", out, err)
 	}
-	answer, err := s.analyst(t, "ana").Query(t.Context(), api.QueryRequest{Dataset: "town", SQL: "SELECT count(*) FROM visits",
-		Epsilon: "100"}, "")
-	if err != nil || answer.AsOf != nil {
-		t.Errorf("%+v, %v", answer, err)
+	const count = "SELECT count(*) FROM visits"
+	s.seesVersion(t, client, "town", count, 1)
+	for _, sql := range []string{
+		count,
+		"SELECT sum(amount) FROM visits",
+		"SELECT count(*), sum(amount), avg(amount), var_pop(amount), count(amount) FROM visits",
+		"SELECT region, count(*), sum(amount) FROM visits GROUP BY region",
+		"SELECT day, count(*) FROM visits GROUP BY day",
+		"SELECT count(*), sum(amount) FROM visits WHERE amount < 10",
+		"SELECT r.area, count(*), sum(v.amount) FROM visits v JOIN regions r ON r.name = v.region GROUP BY r.area",
+		"SELECT count(DISTINCT person) FROM visits",
+		"SELECT region, count(DISTINCT person) FROM visits GROUP BY region",
+	} {
+		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "town", SQL: sql, Epsilon: "100", Delta: "1e-6",
+			Confidence: api.Level(confidence)}, "")
+		if err != nil || answer.AsOf == nil {
+			t.Errorf("%s\n%+v, %v", sql, answer, err)
+			continue
+		}
+		s.compare(t, corpusQuery{dataset: "town", sql: sql}, answer)
+	}
+	s.exec(t, "town", "INSERT INTO visits SELECT i, 1, date '2025-01-01', 1, 'north' FROM generate_series(10001, 10005) AS i")
+	steward := api.NewClient(s.url, s.token(t, "sam", "steward"))
+	job, err := steward.Prepare(t.Context(), "town", api.PrepareRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, func() bool {
+		if job, err = steward.PrepareJob(t.Context(), "town", job.JobID); err != nil {
+			t.Fatal(err)
+		}
+		return job.Ended != nil
+	})
+	if job.State != "done" || job.Tables[0].Version != 2 {
+		t.Fatalf("%+v", job)
+	}
+	s.seesVersion(t, client, "town", count, 2)
+	answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "town", SQL: count, Epsilon: "100", Version: "latest",
+		Confidence: api.Level(confidence)}, "")
+	if err != nil || answer.Replayed || !strings.HasPrefix(answer.DataVersion, "visits prepared 2 as of ") {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	s.compare(t, corpusQuery{dataset: "town", sql: count}, answer)
+	s.run(t, prepare...)
+	if copies, shards := c.copies(t, s); copies != 2 || shards != 2*32 {
+		t.Errorf("%d copies in %d shards, want two in 64", copies, shards)
+	}
+	s.run(t, append(prepare, "--drop")...)
+	if copies, shards := c.copies(t, s); copies != 0 || shards != 0 {
+		t.Errorf("%d copies in %d shards are left", copies, shards)
+	}
+}
+
+// copies are how many copies the coordinator of a town has, and how many shards of copies its workers have.
+func (c *cluster) copies(t *testing.T, s *stack) (copies, all int) {
+	t.Helper()
+	const text = `SELECT count(*) FROM pg_class WHERE relnamespace = 'noisegate_prepared'::regnamespace AND relkind = 'r'
+		AND relname LIKE 'visits\_%'`
+	if err := s.superuser(t, "town").QueryRow(t.Context(), text).Scan(&copies); err != nil {
+		t.Fatal(err)
+	}
+	for _, worker := range c.Workers {
+		conn, err := pgx.Connect(t.Context(), worker.DSN(pgserver.Superuser, "town"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tables int // which are the coordinator's, whose metadata workers have, and shards
+		if _, err = conn.Exec(t.Context(), "SET citus.show_shards_for_app_name_prefixes = '*'"); err == nil {
+			err = conn.QueryRow(t.Context(), text).Scan(&tables)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += tables - copies
+		_ = conn.Close(context.Background())
+	}
+	return copies, all
+}
+
+// TestCitusWorkerKilled kills a worker under a question over a copy, and under a run: the question is refused and its charge stands, since
+// rows may have been read; the version before serves when the worker is back, and nothing is left of the run.
+func TestCitusWorkerKilled(t *testing.T) {
+	c := newCluster(t)
+	s := newStackOn(t, c.Coordinator, c.preparedTown())
+	client := s.analyst(t, "ana")
+	prepare := []string{"prepare", "--config", s.config, "--dataset", "town"}
+	s.run(t, prepare...)
+	const count = "SELECT count(*) FROM visits"
+	s.seesVersion(t, client, "town", count, 1)
+	ask := func(i int) error {
+		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "town", Epsilon: "10",
+			SQL: fmt.Sprintf("SELECT count(*) FROM visits WHERE amount <> %d", i)}, "")
+		if err == nil && (answer.AsOf == nil || !strings.HasPrefix(answer.DataVersion, "visits prepared 1 as of ")) {
+			return fmt.Errorf("an answer of %q", answer.DataVersion)
+		}
+		return err
+	}
+	spent := func() string {
+		budget, err := client.Budget(t.Context(), "town")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(budget.Budgets[0].Spent.Epsilon)
+	}
+	if err := ask(1); err != nil || spent() != "10" {
+		t.Fatalf("%v, spent %s", err, spent())
+	}
+	back := func() {
+		if err := c.Workers[1].Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		asked := 100
+		s.eventually(t, func() bool { asked++; return ask(asked) == nil })
+	}
+	outcome, unlock, before := make(chan error, 1), c.lockOneShard(t, "^visits_[0-9a-f]{8}_1_[0-9]+$"), s.entries(t)
+	go func() { outcome <- ask(2) }()
+	s.eventually(t, func() bool { return s.entries(t) > before }) // it is paid for
+	c.waits(t, s)
+	c.Workers[1].Kill()
+	unlock()
+	if p := problemOf(t, <-outcome); p.Code != "data/unavailable" || p.Status != http.StatusServiceUnavailable || spent() != "20" {
+		t.Errorf("%+v, spent %s: want 503, and the charge to stand", p, spent())
+	}
+	if err := ask(3); !isProblem(err, "data/unavailable") && !isProblem(err, "plan/dry-run") || spent() != "20" {
+		t.Errorf("without a worker: %v, spent %s", err, spent())
+	}
+	back()
+	printed := make(chan string, 1)
+	unlock = c.lockOneShard(t, "^visits_[0-9]+$")
+	go func() {
+		out, err := s.command(prepare...).CombinedOutput()
+		printed <- fmt.Sprint(string(out), err)
+	}()
+	c.waits(t, s)
+	c.Workers[1].Kill()
+	unlock()
+	if out := <-printed; !strings.Contains(out, "the version before stays") || !strings.Contains(out, "exit status") {
+		t.Errorf("a run without a worker says %q", out)
+	}
+	back()
+	s.run(t, prepare...)
+	if copies, shards := c.copies(t, s); copies != 2 || shards != 2*32 {
+		t.Errorf("%d copies in %d shards, want two in 64", copies, shards)
+	}
+}
+
+// lockOneShard keeps everybody from the last shard of the second worker's, of those whose names match, until it is called back. Plans are
+// tried on the first one, before a charge.
+func (c *cluster) lockOneShard(t *testing.T, names string) (unlock func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.Workers[1].DSN(pgserver.Superuser, "town"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`BEGIN; SET citus.enable_manual_changes_to_shards = on; SET citus.show_shards_for_app_name_prefixes = '*';
+		DO $$ DECLARE shard regclass; BEGIN
+			SELECT oid INTO STRICT shard FROM pg_class WHERE relname ~ '%s' AND relkind = 'r' ORDER BY relname DESC LIMIT 1;
+			EXECUTE format('LOCK TABLE %%s IN ACCESS EXCLUSIVE MODE', shard);
+		END $$`, names)); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = conn.Close(context.Background()) }
+}
+
+// waits returns when somebody waits for a lock of the second worker's.
+func (c *cluster) waits(t *testing.T, s *stack) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.Workers[1].DSN(pgserver.Superuser, "town"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	s.eventually(t, func() (waits bool) {
+		if err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	})
+}
+
+// BenchmarkCitus compares making a copy, and asking it, on one server and on a cluster on the same machine, whose table lies by the person
+// or by something else. -rows and -users set the size.
+func BenchmarkCitus(b *testing.B) {
+	for _, way := range []struct{ name, distribute string }{
+		{"one server", ""},
+		{"by person", "ALTER TABLE visits DROP CONSTRAINT visits_pkey, ADD PRIMARY KEY (person, id); " +
+			"SELECT create_distributed_table('visits', 'person'), create_reference_table('regions')"},
+		{"by row", "SELECT create_distributed_table('visits', 'id'), create_reference_table('regions')"},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			var s *stack
+			if set := clinic(*benchRows, *benchUsers); way.distribute == "" {
+				s = newStack(b, set)
+			} else {
+				c := newCluster(b)
+				s = newStackOn(b, c.Coordinator, c.spread(set, way.distribute))
+			}
+			made := timed(b, func() error {
+				s.run(b, "prepare", "--config", s.config, "--dataset", "clinic", "--table", "visits")
+				return nil
+			})
+			b.ReportMetric(made.Seconds(), "prepare-s")
+			client := s.analyst(b, "ana")
+			s.seesVersion(b, client, "clinic", "SELECT count(*) FROM visits", 1)
+			asked := 0
+			for name, sql := range map[string]string{
+				"count": "SELECT count(*) FROM visits",
+				"keys":  "SELECT region, count(*), sum(minutes) FROM visits GROUP BY region",
+				"join":  "SELECT r.zone, count(*) FROM visits v JOIN regions r ON r.region = v.region GROUP BY r.zone",
+			} {
+				var took []time.Duration
+				for range b.N {
+					asked++
+					took = append(took, timed(b, func() error {
+						answer, err := client.Query(b.Context(), api.QueryRequest{Dataset: "clinic", SQL: sql, Epsilon: price(10_000 * asked)}, "")
+						if err == nil && answer.AsOf == nil {
+							err = errors.New("it is not of the copy")
+						}
+						return err
+					}))
+				}
+				b.ReportMetric(milliseconds(quantile(took, 0.5)), name+"-ms")
+			}
+		})
 	}
 }

@@ -28,6 +28,7 @@ type Database struct {
 	patience time.Duration // for a whole transaction, when even the statement timeout of the server does not come
 	watch    *catalog.Watch
 	counts   counts
+	shards   shards
 	trials   *trials
 	proofs   sqlrewrite.Proofs
 	prove    func(sqlrewrite.Statement) error // before anything of a statement is sent
@@ -221,6 +222,9 @@ func (d *Database) opened(ctx context.Context, statements ...sqlrewrite.Statemen
 	}
 	if err = begin(ctx, conn.Conn(), pins, settings...); err == nil {
 		err = d.counts.hold(ctx, conn.Conn(), pins)
+	}
+	if err == nil && d.Distributed() {
+		err = d.shards.hold(ctx, conn.Conn(), pins)
 	}
 	if err != nil {
 		conn.Release()
@@ -416,27 +420,34 @@ const pinText = `SELECT (SELECT count(*)
 		AS pin(relation, attribute, number, type, modifier, required, collation_)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_attribute a
 		WHERE a.attrelid = pin.relation AND a.attnum = pin.number AND a.attname = pin.attribute AND a.atttypid = pin.type
-			AND a.atttypmod = pin.modifier AND NOT a.attisdropped AND a.attgenerated <> 'v'
-			AND (NOT pin.required OR a.attnotnull AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
-				WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND a.attnum = ANY (k.conkey) AND NOT k.convalidated))
-			AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)
-				AND EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND l.collisdeterministic))
-			AND (a.atttypid < 16384 OR NOT EXISTS (SELECT FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type t ON t.oid = k.castsource AND t.typtype = 'e'
-				WHERE k.castsource = a.atttypid)) OFFSET 0)),
+			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + solidColumn + ` OFFSET 0)),
 (SELECT count(*)
 	FROM unnest($13::oid[], $14::text[]) AS pin(relation, columns)
-	WHERE EXISTS (SELECT FROM pg_catalog.pg_index i
+	WHERE ` + pinnedKey + `),
+(SELECT count(*)
+	FROM unnest($15::oid[], $16::text[], $17::text[]) AS pin(relation, attribute, definition)
+	WHERE ` + pinnedCheck + `)`
+
+// The parts of [pinText] that say what a column, a key and a check of a table or of a shard are.
+const (
+	solidColumn = `NOT a.attisdropped AND a.attgenerated <> 'v'
+			AND (NOT pin.required OR a.attnotnull AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+				WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND a.attnum = ANY (k.conkey) AND NOT k.convalidated))
+			AND (a.attcollation = 0
+				OR EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND l.collisdeterministic))
+			AND (a.atttypid < 16384 OR NOT EXISTS (SELECT FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type t ON t.oid = k.castsource AND t.typtype = 'e'
+				WHERE k.castsource = a.atttypid))`
+	pinnedKey = `EXISTS (SELECT FROM pg_catalog.pg_index i
 		WHERE i.indrelid = pin.relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
 			AND i.indnkeyatts = jsonb_array_length(pin.columns::jsonb)
 			AND pin.columns::jsonb = (SELECT jsonb_agg(a.attname ORDER BY a.attname) FROM pg_catalog.pg_attribute a
-				WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0) OFFSET 0)),
-(SELECT count(*)
-	FROM unnest($15::oid[], $16::text[], $17::text[]) AS pin(relation, attribute, definition)
-	WHERE EXISTS (SELECT FROM pg_catalog.pg_constraint k
+				WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND a.attnum > 0) OFFSET 0)`
+	pinnedCheck = `EXISTS (SELECT FROM pg_catalog.pg_constraint k
 		JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND k.conkey = ARRAY[a.attnum]
 		WHERE k.conrelid = pin.relation AND k.contype = 'c' AND a.attname = pin.attribute
 			AND k.convalidated AND coalesce((pg_catalog.to_jsonb(k) ->> 'conenforced')::bool, true) -- a column since 18
-			AND pg_catalog.pg_get_constraintdef(k.oid) = pin.definition OFFSET 0))`
+			AND pg_catalog.pg_get_constraintdef(k.oid) = pin.definition OFFSET 0)`
+)
 
 // pinned is a list of pins as columns, one entry for each pinned relation, column and key.
 type pinned struct {
@@ -491,10 +502,15 @@ func flatten(pins []sqlrewrite.Precondition) pinned {
 		}
 		for _, c := range pin.Checks {
 			p.checked, p.ranged = append(p.checked, pin.OID), append(p.ranged, c.Column)
-			p.checks = append(p.checks, fmt.Sprintf("CHECK (((%[1]s >= %[2]d) AND (%[1]s <= %[3]d)))", c.Column, c.Lo, c.Hi))
+			p.checks = append(p.checks, checkText(c.Column, c.Lo, c.Hi))
 		}
 	}
 	return p
+}
+
+// checkText is a check as PostgreSQL writes it.
+func checkText(column string, lo, hi int64) string {
+	return fmt.Sprintf("CHECK (((%[1]s >= %[2]d) AND (%[1]s <= %[3]d)))", column, lo, hi)
 }
 
 func (p pinned) args() []any {

@@ -47,7 +47,7 @@ var (
 	errNumbers  = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
 		"Drop it with all copies, and prepare anew")
 	errRanks   = errors.New("ranks of the copy are not those that it is to have, and it was not made: the version before stays")
-	errCitus   = errors.New("the database has Citus, whose tables are not prepared: questions are answered from the tables themselves")
+	errAppend  = errors.New("the database has Citus, where a run makes each copy anew: write refresh: full in the policy")
 	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
 	errDrop    = errors.New("what is left goes with the next run")
@@ -167,6 +167,14 @@ func (c PrepareConfig) connect(ctx context.Context) (*pgx.Conn, error) {
 		leave(ctx, conn)
 		return nil, err
 	}
+	citus, err := onCitus(ctx, conn)
+	for i := 0; err == nil && citus && i < len(oneConnection); i++ {
+		_, err = conn.Exec(ctx, oneConnection[i])
+	}
+	if err != nil {
+		leave(ctx, conn)
+		return nil, fault.DataUnavailable(quiet(err))
+	}
 	return conn, nil
 }
 
@@ -202,7 +210,7 @@ func unprepared(err error) error { return undone(err, errPrepare) }
 // undone is what may be said of an error, where what was done is known; otherwise is what that means.
 func undone(err, otherwise error) error {
 	var known *fault.Error
-	if errors.As(err, &known) || errors.Is(err, errNumbers) || errors.Is(err, errRanks) || errors.Is(err, errCitus) {
+	if errors.As(err, &known) || errors.Is(err, errNumbers) || errors.Is(err, errRanks) || errors.Is(err, errAppend) {
 		return err
 	}
 	var server *pgconn.PgError
@@ -231,6 +239,7 @@ type run struct {
 	full   bool // no rows are appended
 	begins func(step string)
 
+	citus bool // copies are distributed
 	as    outcome
 	made  catalog.Version // and what it is in
 	first bool            // nobody had a number before
@@ -250,8 +259,12 @@ func (r *run) in(ctx context.Context, tx pgx.Tx) error {
 	if err := r.lock(ctx, tx); err != nil { // first: what was committed while it waited is seen
 		return err
 	}
-	if err := notOnCitus(ctx, tx); err != nil {
+	var err error
+	if r.citus, err = onCitus(ctx, tx); err != nil {
 		return err
+	}
+	if r.citus && r.t.Append.Column != "" {
+		return errAppend
 	}
 	t, name := r.t, catalog.TableName{Schema: r.t.Schema, Name: r.t.Name}
 	next := catalog.Version{Table: name}
@@ -327,7 +340,7 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 	if err != nil {
 		return err
 	}
-	if err := stillHolds(ctx, tx, build.Conditions); err != nil {
+	if err := stillHolds(ctx, tx, r.citus, build.Conditions); err != nil {
 		return err
 	}
 	execute := func(texts ...string) error {
@@ -434,6 +447,11 @@ func (r *run) fill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, args
 	if _, err := tx.Exec(ctx, build.Create); err != nil {
 		return err
 	}
+	if r.citus {
+		if err := distribute(ctx, tx, build.Copy); err != nil {
+			return err
+		}
+	}
 	r.begins(StepRows)
 	if _, err := tx.Exec(ctx, build.Fill, args...); err != nil {
 		return err
@@ -488,22 +506,8 @@ func ranked(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build) error {
 	return nil
 }
 
-// notOnCitus refuses a database whose tables may lie on other servers: a gateway reads no copy of such a one.
-func notOnCitus(ctx context.Context, on interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}) error {
-	var citus bool
-	if err := on.QueryRow(ctx, citusText).Scan(&citus); err != nil {
-		return err
-	}
-	if citus {
-		return errCitus
-	}
-	return nil
-}
-
-// stillHolds is policy/stale where preconditions do not hold.
-func stillHolds(ctx context.Context, tx pgx.Tx, pins []sqlrewrite.Precondition) error {
+// stillHolds is policy/stale where preconditions do not hold, also on a shard.
+func stillHolds(ctx context.Context, tx pgx.Tx, citus bool, pins []sqlrewrite.Precondition) error {
 	wanted := flatten(pins)
 	var found holding
 	if err := found.scan(tx.QueryRow(ctx, pinText, wanted.args()...)); err != nil {
@@ -511,6 +515,9 @@ func stillHolds(ctx context.Context, tx pgx.Tx, pins []sqlrewrite.Precondition) 
 	}
 	if !found.all(wanted) {
 		return fault.PolicyStale()
+	}
+	if citus {
+		return holdOnShards(ctx, tx, shardPins(pins)...)
 	}
 	return nil
 }
@@ -582,8 +589,8 @@ func forgetIn(ctx context.Context, tx pgx.Tx) error {
 		text := "DELETE FROM ONLY " + pgx.Identifier{catalog.PreparedSchema, units}.Sanitize() + " AS u WHERE true"
 		for ; i < len(all) && all[i].Units == units; i++ {
 			if c := all[i]; c.Relation != "" {
-				text += fmt.Sprintf(" AND NOT EXISTS (SELECT FROM ONLY %s AS c WHERE c.%s = u.unit)",
-					pgx.Identifier{catalog.PreparedSchema, c.Relation}.Sanitize(), pgx.Identifier{c.Unit}.Sanitize())
+				text += fmt.Sprintf(" AND NOT EXISTS (SELECT FROM (SELECT c.%s AS unit FROM ONLY %s AS c OFFSET 0) AS c WHERE c.unit = u.unit)",
+					pgx.Identifier{c.Unit}.Sanitize(), pgx.Identifier{catalog.PreparedSchema, c.Relation}.Sanitize())
 			}
 		}
 		if _, err := tx.Exec(ctx, text); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite"
 )
 
@@ -71,16 +72,32 @@ func (c PrepareConfig) State(ctx context.Context, on *catalog.Snapshot) (all []P
 	if err != nil {
 		return nil, unprepared(err)
 	}
+	citus, err := onCitus(ctx, conn)
+	if err != nil {
+		return nil, unprepared(err)
+	}
 	for _, v := range held {
+		current := sqlrewrite.Serving(on, v) != nil
+		if current && citus {
+			t, _ := on.Table(v.Table.Schema, v.Table.Name)
+			err := holdOnShards(ctx, conn, shardPinOf(on.CopyOf(t, v)))
+			if current = err == nil; !current && fault.CodeOf(err) != fault.CodePolicyStale {
+				return nil, err
+			}
+		}
 		p := add(v.Table)
-		p.Versions = append(p.Versions, Held{Number: v.Number, AsOf: v.AsOf, Current: sqlrewrite.Serving(on, v) != nil})
+		p.Versions = append(p.Versions, Held{Number: v.Number, AsOf: v.AsOf, Current: current})
 	}
 	return all, nil
 }
 
 // problem is why a run would not make a copy, as far as that is seen without a row.
 func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.Snapshot, t *catalog.Table) error {
-	if err := notOnCitus(ctx, conn); err != nil {
+	citus, err := onCitus(ctx, conn)
+	if err == nil && citus && t.Append.Column != "" {
+		err = errAppend
+	}
+	if err != nil {
 		return unprepared(err)
 	}
 	build, err := sqlrewrite.Prepare(on, t, catalog.Version{Number: 1})
@@ -103,7 +120,7 @@ func (c PrepareConfig) problem(ctx context.Context, conn *pgx.Conn, on *catalog.
 	case !reader:
 		return errNoReader
 	}
-	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return stillHolds(ctx, tx, build.Conditions) }); err != nil {
+	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return stillHolds(ctx, tx, citus, build.Conditions) }); err != nil {
 		return unprepared(err)
 	}
 	return nil
@@ -154,7 +171,7 @@ func (r *run) same(ctx context.Context, tx pgx.Tx) (same bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := stillHolds(ctx, tx, build.Conditions); err != nil {
+	if err := stillHolds(ctx, tx, false, build.Conditions); err != nil {
 		return false, err
 	}
 	if _, err := tx.Exec(ctx, build.AddUnits, always, v.AsOf); err != nil {

@@ -8,13 +8,18 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"noisegate.example/deploy"
 	"noisegate.example/internal/pgserver"
 )
 
@@ -148,4 +153,111 @@ func buildCitus(source, pgConfig, root string) error {
 // citusHeaders are of the libraries that PostgreSQL and Citus are linked with.
 func citusHeaders() []string {
 	return []string{"zstd.h", "lz4.h", "zlib.h", "readline/readline.h", "openssl/ssl.h", "krb5.h", "security/pam_appl.h", "selinux/selinux.h"}
+}
+
+// Cluster is a coordinator and two workers of Citus. They reach each other over their sockets.
+type Cluster struct {
+	Coordinator *pgserver.Server
+	Workers     []*pgserver.Server
+}
+
+// NewCluster starts the servers, of what [Citus] builds; they go when the test ends.
+func NewCluster(t testing.TB, engines string) *Cluster {
+	t.Helper()
+	programs := Citus(t, engines)
+	start := func() *pgserver.Server {
+		// A control database may be on the coordinator as well: the gateway refuses a ledger that a power failure could take back.
+		server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Cached: true, Settings: map[string]string{
+			"shared_preload_libraries": "citus", "wal_level": "logical", "max_wal_senders": "10", "fsync": "on", "full_page_writes": "on",
+			"citus.enable_statistics_collection": "off"}})
+		if err != nil {
+			t.Fatal("pgtest: ", err)
+		}
+		t.Cleanup(func() { _ = server.Stop() })
+		return server
+	}
+	return &Cluster{Coordinator: start(), Workers: []*pgserver.Server{start(), start()}}
+}
+
+// socket is where a server's socket is.
+func socket(server *pgserver.Server) (string, error) {
+	dsn, err := url.Parse(server.DSN(pgserver.Superuser, "postgres"))
+	if err != nil {
+		return "", err
+	}
+	return dsn.Query().Get("host"), nil
+}
+
+// At runs statements on a server of the cluster, as superuser.
+func (c *Cluster) At(ctx context.Context, server *pgserver.Server, database string, statements ...string) error {
+	conn, err := pgx.Connect(ctx, server.DSN(pgserver.Superuser, database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for _, text := range statements {
+		if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+			return fmt.Errorf("%w in %.300s", err, text)
+		}
+	}
+	return nil
+}
+
+// Join makes Citus, and the workers' part, of a database that the coordinator has with deploy/roles.sql, as docs/operations.md says.
+func (c *Cluster) Join(ctx context.Context, database string) error {
+	extension := func(server *pgserver.Server) (string, error) {
+		host, err := socket(server)
+		return fmt.Sprintf("CREATE EXTENSION citus; ALTER DATABASE %s SET citus.local_hostname = '%s'", database, host), err
+	}
+	host, err := socket(c.Coordinator)
+	if err != nil {
+		return err
+	}
+	nodes := fmt.Sprintf("SET citus.local_hostname = '%s'; SELECT citus_set_coordinator_host('%[1]s', 5432);"+
+		"SELECT citus_set_node_property('%[1]s', 5432, 'shouldhaveshards', false);", host)
+	for _, worker := range c.Workers {
+		text, err := extension(worker)
+		if err == nil {
+			err = c.At(ctx, worker, "postgres", "CREATE DATABASE "+database)
+		}
+		if err == nil {
+			err = c.At(ctx, worker, database, deploy.Roles(), text)
+		}
+		if err != nil {
+			return err
+		}
+		if host, err = socket(worker); err != nil {
+			return err
+		}
+		nodes += fmt.Sprintf("SELECT citus_add_node('%s', 5432);", host)
+	}
+	text, err := extension(c.Coordinator)
+	if err != nil {
+		return err
+	}
+	return c.At(ctx, c.Coordinator, database, text, nodes)
+}
+
+// Protected is [Protected] on the cluster.
+func (c *Cluster) Protected(t testing.TB, ddl ...string) *ProtectedDatabase {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := newServer(ctx, c.Coordinator.DSN(pgserver.Superuser, "postgres"))
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	name, _, err := s.createDatabase(ctx, "template0")
+	if err == nil {
+		err = s.run(ctx, name, deploy.Roles())
+	}
+	if err == nil {
+		err = c.Join(ctx, name)
+	}
+	if err != nil {
+		t.Fatal("pgtest: ", err)
+	}
+	d := &Database{Name: name, DSN: s.dsn("", name), server: s}
+	d.Exec(t, append(slices.Clone(ddl), grant)...)
+	return &ProtectedDatabase{Database: d, ReaderDSN: d.As("noisegate_reader")}
 }

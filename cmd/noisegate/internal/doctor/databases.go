@@ -205,7 +205,24 @@ func (d *doctor) policy(ctx context.Context, name string, c *config.Dataset) *ca
 		return nil
 	}
 	d.ok(key, "policy version %d is in force, and the tables are what it was checked against", revision.Snapshot.Version)
+	if database.Distributed() {
+		d.shards(ctx, key, database, revision.Snapshot)
+	}
 	return revision.Snapshot
+}
+
+// shards looks at the servers that the tables of a database with Citus lie on.
+func (d *doctor) shards(ctx context.Context, key string, database *pgexec.Database, on *catalog.Snapshot) {
+	apart, err := database.Shards(ctx, on)
+	switch {
+	case err != nil:
+		d.failed(key, err, "compare the shards on the workers with their tables on the coordinator")
+	case len(apart) > 0:
+		d.warn(key, "distribute tables of people by the unit's id, and make public ones reference tables",
+			"joins of these tables are refused, or computed by the coordinator alone: %s", listed(apart))
+	default:
+		d.ok(key, "its shards are what the policy was checked against, and lie by people")
+	}
 }
 
 // otherReaders names who else can log in and read protected tables: nothing here holds them back. Views and functions of others that show
