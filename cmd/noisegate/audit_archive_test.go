@@ -99,6 +99,14 @@ func TestVerifyWithArchives(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s", c.args, status, out.String())
 		}
 	}
+	old := []journal.Receipt{{Dataset: "d", Reservation: "archived with its settlement"}}
+	if found := j.verify("d", nil, old, nil); !strings.Contains(found.Broken, "entries up to 2 are archived: give all files") {
+		t.Errorf("a receipt of what may be archived: %q", found.Broken)
+	}
+	if found := j.verify("d", []archivedFile{{file, signer.Public(), budget.Head{Dataset: "d"}}}, old, nil); found.Broken == "" ||
+		strings.Contains(found.Broken, "archived:") {
+		t.Errorf("a receipt of what is nowhere: %q", found.Broken)
+	}
 	missing := *j
 	missing.entries = missing.entries[1:]
 	if found := missing.verify("d", []archivedFile{{file, signer.Public(), budget.Head{Dataset: "d"}}}, nil, nil); found.Broken == "" {

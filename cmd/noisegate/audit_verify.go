@@ -313,7 +313,7 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 		found.Archived = base.Seq
 	}
 	if err == nil {
-		found.Receipts, err = receipted{hashes, answers, opaque}.hold(dataset, receipts)
+		found.Receipts, err = receipted{hashes, answers, opaque, found.Archived}.hold(dataset, receipts)
 	}
 	if err != nil {
 		found.Broken = err.Error()
@@ -345,6 +345,8 @@ type receipted struct {
 	hashes  map[int64][32]byte
 	answers map[budget.ReservationID]string
 	opaque  map[string]string
+	// archived is up to which number entries are in files that were not given; 0: all are there.
+	archived int64
 }
 
 // hold says how many receipts of a dataset hold, and why one does not.
@@ -355,6 +357,9 @@ func (a receipted) hold(dataset string, receipts []journal.Receipt) (held int, e
 		}
 		settled, named := a.opaque[hex.EncodeToString(r.Head.Hash[:])]
 		switch hash, ok := a.hashes[r.Head.Seq]; {
+		case a.archived > 0 && (r.Reservation != "" && a.answers[r.Reservation] == "" || !ok && r.Head.Seq != 0 && r.Head.Seq <= a.archived):
+			return held, fmt.Errorf("the receipt of release %s names nothing that is left in the ledger, whose entries up to %d are archived: give "+
+				"all files that noisegate audit archive wrote with --archive, and it is held against these too", r.Reservation, a.archived)
 		case r.Head.Seq == 0 && r.Reservation != "" && (!named || settled != string(r.Reservation)):
 			return held, fmt.Errorf("the receipt of release %s names a settlement that is not there: the ledger is older than the receipt, or "+
 				"another one", r.Reservation)
