@@ -135,6 +135,40 @@ func (s *site) token(t *testing.T, sub, role string) string {
 	return strings.TrimSpace(out)
 }
 
+// Without a word about it there is an anchor beside the configuration, and in systemd's state directory; where that cannot be written the
+// gateway says so, and serves.
+func TestAnchorByDefault(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
+	s := newSite(t)
+	s.expect(t, nil, exitOK, "", "migrate")
+	s.expect(t, nil, exitOK, "", "policy", "apply", s.policy)
+	state := t.TempDir()
+	for _, c := range []struct {
+		env    config.Environment
+		anchor string
+	}{
+		{nil, s.config + ".anchor"},
+		{config.Environment{"STATE_DIRECTORY": state}, filepath.Join(state, "anchor")},
+	} {
+		if code, log := s.serve(t, c.env)(); code != exitOK || strings.Contains(log, "there is no anchor") {
+			t.Fatalf("%v: exit code %d: %s", c.env, code, log)
+		}
+		if text, err := os.ReadFile(c.anchor); err != nil || !strings.Contains(string(text), `"dataset": "census"`) {
+			t.Errorf("%v: %s, %v", c.env, text, err)
+		}
+	}
+	for env, want := range map[string]string{
+		"STATE_DIRECTORY":          "the anchor cannot be written where it is unless control.anchor says otherwise",
+		"NOISEGATE_CONTROL_ANCHOR": "there is no anchor (control.anchor)"} {
+		value := map[string]string{"STATE_DIRECTORY": filepath.Join(state, "nowhere"), "NOISEGATE_CONTROL_ANCHOR": "off"}[env]
+		if code, log := s.serve(t, config.Environment{env: value})(); code != exitOK || !strings.Contains(log, want) {
+			t.Errorf("%s: exit code %d: %s", env, code, log)
+		}
+	}
+}
+
 // An operator's day, in order.
 func TestOperation(t *testing.T) {
 	if testing.Short() {

@@ -58,11 +58,18 @@ type Control struct {
 	OwnerDSN DSN  // the owner role, for `migrate` only; DSN when empty
 	Insecure bool // allows a connection over a network without verified TLS
 
-	Anchor         string // a file that remembers where the ledger ended; see journal.Anchor
+	Anchor         string // a file that remembers where the ledger ended, see journal.Anchor; "": none
+	anchorDefault  bool   // nobody said where it is, nor that there is none; see [Load]
 	Gateway        string // this gateway's name among those of the control database; see [Config.GatewayName]
 	Replication    string // AsyncAccepted, or ""
 	ReceiptKeyFile string // Ed25519, PKCS #8 PEM: signs the receipts of answers
 }
+
+// AnchorIsDefault reports whether the anchor is where nobody asked for it to be.
+func (c Control) AnchorIsDefault() bool { return c.anchorDefault }
+
+// NoAnchor, for control.anchor, says that there is none.
+const NoAnchor = "off"
 
 // AsyncAccepted says that who runs the gateway takes it for granted that a failover of the control database may lose
 // what was committed last: then datasets are held until a steward has looked.

@@ -60,6 +60,7 @@ func TestEveryFieldHasAKey(t *testing.T) {
 	walk = func(kind reflect.Type) {
 		for i := range kind.NumField() {
 			switch field := kind.Field(i).Type; {
+			case !kind.Field(i).IsExported(): // what is known of a setting, and is none
 			case field == reflect.TypeFor[DSN]():
 				fields++
 			case field.Kind() == reflect.Struct:
@@ -179,6 +180,39 @@ datasets: {census: {dsn: "host=/tmp user=noisegate_reader", steward_keys_file: "
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// There is an anchor unless the configuration says otherwise, where state belongs.
+func TestAnchorIsOnByDefault(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "noisegate.yaml")
+	text := `
+control: {dsn: "host=/tmp user=noisegate"}
+auth: {issuer: dev, audience: noisegate, keys: {hs256_file: hs256.key}}
+datasets: {census: {dsn: "host=/tmp user=noisegate_reader"}}
+`
+	for _, c := range []struct {
+		anchor, want string
+		env          Environment
+		isDefault    bool
+	}{
+		{"", file + ".anchor", Environment{}, true},
+		{"", "/var/lib/noisegate/anchor", Environment{"STATE_DIRECTORY": "/var/lib/noisegate:/var/lib/other"}, true},
+		{"a.json", "a.json", Environment{"STATE_DIRECTORY": "/var/lib/noisegate"}, false},
+		{"off", "", Environment{"STATE_DIRECTORY": "/var/lib/noisegate"}, false},
+		{"a.json", "", Environment{"NOISEGATE_CONTROL_ANCHOR": "off"}, false},
+	} {
+		written := text
+		if c.anchor != "" {
+			written = strings.Replace(text, "user=noisegate\"}", `user=noisegate", anchor: `+c.anchor+"}", 1)
+		}
+		if err := os.WriteFile(file, []byte(written), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Load(file, c.env)
+		if err != nil || got.Control.Anchor != c.want || got.Control.AnchorIsDefault() != c.isDefault {
+			t.Errorf("%+v: %q, %t, %v", c, got.Control.Anchor, got.Control.AnchorIsDefault(), err)
 		}
 	}
 }

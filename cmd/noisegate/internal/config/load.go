@@ -38,6 +38,7 @@ func Load(path string, env Environment) (*Config, error) {
 		return nil, Wrong(err)
 	}
 	l.readEnvironment(env)
+	l.placeAnchor(env)
 	if len(l.problems) == 0 {
 		l.check()
 	}
@@ -45,6 +46,22 @@ func Load(path string, env Environment) (*Config, error) {
 		return nil, Wrong(errors.Join(l.problems...))
 	}
 	return l.config, nil
+}
+
+// placeAnchor is where an anchor is of which nobody said so: where systemd keeps the service's state, else beside the configuration file.
+// Variables alone have no such place.
+func (l *loader) placeAnchor(env Environment) {
+	c := &l.config.Control
+	state, _, _ := strings.Cut(env["STATE_DIRECTORY"], ":") // systemd.exec(5): the directories of StateDirectory=
+	switch {
+	case c.Anchor == NoAnchor:
+		c.Anchor = ""
+	case c.Anchor != "":
+	case state != "":
+		c.Anchor, c.anchorDefault = filepath.Join(state, "anchor"), true
+	case l.path != "":
+		c.Anchor, c.anchorDefault = l.path+".anchor", true
+	}
 }
 
 // loader fills in a configuration. It remembers where each key was written, for messages, and what is wrong.

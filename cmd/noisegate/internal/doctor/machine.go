@@ -96,7 +96,7 @@ func (d *doctor) anchor() {
 	path := d.config.Control.Anchor
 	if path == "" {
 		d.warn(key, "name a file on a disk that backups of the control database do not restore",
-			"is not set: a control database that is put back to an older state gives budget back, and nothing notices")
+			"there is none: a control database that is put back to an older state gives budget back, and nothing notices")
 		return
 	}
 	was, err := journal.NewAnchor(path).Read()
@@ -105,7 +105,13 @@ func (d *doctor) anchor() {
 		return
 	}
 	beside, err := os.CreateTemp(filepath.Dir(path), ".noisegate-doctor-*")
-	if err != nil {
+	switch {
+	case err != nil && d.config.Control.AnchorIsDefault() && len(was.Heads) == 0:
+		d.warn(key, "name a file that the user that runs noisegate may write, on a disk that backups of the control database do not restore",
+			"is not set, and %s cannot be written: a control database that is put back to an older state gives budget back, and nothing notices",
+			path)
+		return
+	case err != nil:
 		d.fail(key, "let the user that runs noisegate write there", "the anchor cannot be written: %v", err)
 		return
 	}

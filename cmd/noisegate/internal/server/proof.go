@@ -25,7 +25,14 @@ func (g *Server) prove(ctx context.Context) error {
 		if anchored, err = g.anchor.Read(); err != nil {
 			return err
 		}
-		if len(anchored.Heads) == 0 {
+		if g.config.Control.AnchorIsDefault() && len(anchored.Heads) == 0 {
+			if err := g.anchor.Write(anchored); err != nil { // it is where nobody asked for it to be
+				g.log.WarnContext(ctx, "the anchor cannot be written where it is unless control.anchor says otherwise, and there is none: name a "+
+					"file that the gateway may write, or say off", "path", path, "cause", err.Error())
+				g.anchor = nil
+			}
+		}
+		if g.anchor != nil && len(anchored.Heads) == 0 {
 			g.log.WarnContext(ctx, "control.anchor remembers nothing yet: an older ledger is not noticed this time. If this is not the first "+
 				"start, find out who removed the file")
 		}
@@ -48,7 +55,7 @@ func (g *Server) prove(ctx context.Context) error {
 	}
 	g.writeCheckpoints(ctx)
 	if g.anchor == nil {
-		g.log.WarnContext(ctx, "control.anchor is not set: an older ledger that is put back while no gateway runs will not be noticed")
+		g.log.WarnContext(ctx, "there is no anchor (control.anchor): an older ledger that is put back while no gateway runs will not be noticed")
 		return nil
 	}
 	if err := g.anchor.Write(g.ledger.Anchored()); err != nil { // now, rather than when it is needed
