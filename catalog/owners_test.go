@@ -87,3 +87,11 @@ func TestOldNamesStay(t *testing.T) {
 		t.Errorf("a policy that keeps the line: %v", err)
 	}
 }
+
+// The second name of a role's group needs no quotes.
+func TestGroupsOfRolesAreNamed(t *testing.T) {
+	p := parsed(t, strings.Replace(diffBase, "{group: a, form", "{group: role:analysts, form", 1))
+	if name := p.Budgets[2].Name; name != "role:analysts" {
+		t.Errorf("it is read as %q", name)
+	}
+}

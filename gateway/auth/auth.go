@@ -7,6 +7,7 @@ package auth
 
 import (
 	"slices"
+	"strings"
 
 	"noisegate.example/internal/naming"
 )
@@ -26,7 +27,7 @@ const (
 type Principal struct {
 	Subject string   // who it is; budgets and answers belong to it
 	Roles   []Role   // sorted, without duplicates
-	Groups  []string // sorted, without duplicates: the groups claim, and one group for each role that has one
+	Groups  []string // sorted, without duplicates: the groups claim, and those of each role that has some
 }
 
 // Has reports whether the principal holds the role.
@@ -35,7 +36,7 @@ func (p Principal) Has(role Role) bool { return slices.Contains(p.Roles, role) }
 // In reports whether the principal belongs to the group.
 func (p Principal) In(group string) bool { return slices.Contains(p.Groups, group) }
 
-// groupOf is the group that everyone with a role belongs to; "" for none.
+// groupOf is the group that everyone with a role belongs to, beside one of the same name with [rolePrefix]; "" for none.
 func groupOf(role Role) string {
 	switch role {
 	case Analyst:
@@ -47,11 +48,15 @@ func groupOf(role Role) string {
 	}
 }
 
+// rolePrefix begins the second name of a role's group, which no group of a token has: those that the identity provider gives share all
+// other names with groups of roles, under which there are accounts.
+const rolePrefix = "role:"
+
 // NewPrincipal checks a subject and completes the groups. Roles that are not known are left out. ok is false when the
-// subject cannot name an account; see [ValidName]. What cannot be a group is left out, and nothing else, since
-// groups carry caps; see [ValidGroup].
+// subject cannot name an account, see [ValidName], or a group takes a name of roles. What cannot be a group is left out, and nothing else,
+// since groups carry caps; see [ValidGroup].
 func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool) {
-	if !ValidName(subject) {
+	if !ValidName(subject) || slices.ContainsFunc(groups, func(group string) bool { return strings.HasPrefix(group, rolePrefix) }) {
 		return Principal{}, false
 	}
 	p.Subject = subject
@@ -60,7 +65,7 @@ func NewPrincipal(subject string, roles, groups []string) (p Principal, ok bool)
 		case Analyst, Steward, ML, Collector:
 			p.Roles = append(p.Roles, role)
 			if group := groupOf(role); group != "" {
-				p.Groups = append(p.Groups, group)
+				p.Groups = append(p.Groups, group, rolePrefix+group)
 			}
 		default: // a role of some other program
 		}

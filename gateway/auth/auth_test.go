@@ -100,11 +100,16 @@ func TestPrincipalOfToken(t *testing.T) {
 		edits map[string]any
 		want  auth.Principal
 	}{
-		"analyst": {nil, auth.Principal{Subject: "ana", Roles: []auth.Role{"analyst"}, Groups: []string{"analysts"}}},
+		"analyst": {nil, auth.Principal{Subject: "ana", Roles: []auth.Role{"analyst"},
+			Groups: []string{"analysts", "role:analysts"}}},
 		"all roles and a group": {map[string]any{"roles": []string{"steward", "ml", "analyst", "analyst", "root"}, "groups": []string{"north"}},
-			auth.Principal{Subject: "ana", Roles: []auth.Role{"analyst", "ml", "steward"}, Groups: []string{"analysts", "ml", "north"}}},
+			auth.Principal{Subject: "ana", Roles: []auth.Role{"analyst", "ml", "steward"},
+				Groups: []string{"analysts", "ml", "north", "role:analysts", "role:ml"}}},
 		"roles as words": {map[string]any{"roles": "analyst ml"},
-			auth.Principal{Subject: "ana", Roles: []auth.Role{"analyst", "ml"}, Groups: []string{"analysts", "ml"}}},
+			auth.Principal{Subject: "ana", Roles: []auth.Role{"analyst", "ml"},
+				Groups: []string{"analysts", "ml", "role:analysts", "role:ml"}}},
+		"groups that look like a role's": {map[string]any{"roles": nil, "groups": []string{"Role:analysts", "role", "my role:ml", " role:ml"}},
+			auth.Principal{Subject: "ana", Groups: []string{" role:ml", "Role:analysts", "my role:ml", "role"}}},
 		"no roles":           {map[string]any{"roles": nil}, auth.Principal{Subject: "ana"}},
 		"several audiences":  {map[string]any{"aud": []string{"other", audience}, "roles": nil}, auth.Principal{Subject: "ana"}},
 		"clocks that differ": {map[string]any{"nbf": now().Add(5 * time.Second).Unix(), "roles": nil}, auth.Principal{Subject: "ana"}},
@@ -126,6 +131,19 @@ func TestPrincipalOfToken(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A group of the identity provider does not take the name of a role's group: its token is refused, and no cap is left out.
+func TestNoGroupIsARole(t *testing.T) {
+	v := verifier(t, auth.Keys{HS256File: write(t, "key", secret)})
+	for _, group := range []string{"role:analysts", "role:ml", "role:", "role:new", "role:steward"} {
+		for _, groups := range []any{group, []string{"north", group}} {
+			token := sign(t, jwt.SigningMethodHS256, []byte(secret), nil, good(map[string]any{"groups": groups}))
+			if p, err := v.Verify(t.Context(), token); fault.CodeOf(err) != fault.CodeAuthInvalid {
+				t.Errorf("%v: %+v, %v", groups, p, err)
+			}
+		}
 	}
 }
 

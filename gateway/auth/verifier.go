@@ -327,7 +327,7 @@ func (v *Verifier) principal(claims jwt.MapClaims) (Principal, error) {
 	}
 	p, ok := NewPrincipal(subject, roles, groups)
 	if !ok {
-		return Principal{}, fault.AuthInvalid(errors.New("auth: the subject cannot name an account"))
+		return Principal{}, fault.AuthInvalid(errors.New("auth: the subject cannot name an account, or a group has a name of roles"))
 	}
 	return p, nil
 }

@@ -101,7 +101,7 @@ func TestPrincipal(t *testing.T) {
 	response, text := f.do(t, call{method: "GET", path: "/v1/principal", token: "ana:analyst,steward"})
 	var who api.Principal
 	if err := json.Unmarshal([]byte(text), &who); err != nil || response.StatusCode != 200 || who.Subject != "ana" ||
-		!slices.Equal(who.Roles, []string{"analyst", "steward"}) || !slices.Equal(who.Groups, []string{"analysts"}) {
+		!slices.Equal(who.Roles, []string{"analyst", "steward"}) || !slices.Equal(who.Groups, []string{"analysts", "role:analysts"}) {
 		t.Errorf("%d %s, %v", response.StatusCode, text, err)
 	}
 	if response, text = f.do(t, call{method: "GET", path: "/v1/principal", token: "sam:steward"}); !strings.Contains(text, `"groups":[]`) {
