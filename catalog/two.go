@@ -140,8 +140,13 @@ func kindsOf(path []string, old, new any) []string {
 		return unlessTightened(forPublic, path, old, new)
 	case "Budgets.*", "Budgets.*.Form": // a line that comes gives an account, one that goes lifts a cap
 		return []string{forCap}
-	case "Budgets.*.Epsilon", "Budgets.*.Rho", "Budgets.*.Delta", "Budgets.*.MaxEpsilonPerQuery", "Budgets.*.MinEpsilon",
-		"Budgets.*.ReplayOnly", "Budgets.*.Mechanisms", "Budgets.*.Tranche", "Budgets.*.Rate":
+	case "Budgets.*.MinEpsilon": // without a line the gateway has a floor, which may be higher than that of a line that comes
+		if old == nil {
+			return []string{forCap}
+		}
+		return unlessTightened(forCap, path, old, new)
+	case "Budgets.*.Epsilon", "Budgets.*.Rho", "Budgets.*.Delta", "Budgets.*.MaxEpsilonPerQuery", "Budgets.*.ReplayOnly",
+		"Budgets.*.Mechanisms", "Budgets.*.Tranche", "Budgets.*.Rate":
 		return unlessTightened(forCap, path, old, new)
 	case "ShareReleases", "MaxFailures", "Timing":
 		if len(unlessTightened("", path, old, new)) == 0 {

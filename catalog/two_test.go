@@ -61,7 +61,7 @@ func TestKindsOfChanges(t *testing.T) {
 		{", max_epsilon_per_query: 1", "", "cap", ""},
 		{"max_epsilon_per_query: 1", "max_epsilon_per_query: 2", "cap", ""},
 		{"min_epsilon: 0.01", "min_epsilon: 0.001", "cap", ""},
-		{", min_epsilon: 0.01", "", "cap", ""},
+		{", min_epsilon: 0.01", "", "cap", "cap"},
 		{"default_epsilon: 0.1", "default_epsilon: 0.2", "", ""},
 		{", mechanisms: [laplace]", "", "cap", ""},
 		{"[laplace]", "[gaussian]", "cap", "cap"},
