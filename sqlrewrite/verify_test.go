@@ -419,3 +419,24 @@ func TestWriteCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What a condition says of a key is known of it in its group too: a product of the float that is counted cannot underflow.
+func TestKeysAreNarrowed(t *testing.T) {
+	on := parseSnapshot(t, "visits\n  visit_id integer not null unique\n  person integer not null\n  weight double\n", `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  visits:
+    unit: {column: person}
+    max_rows: 3
+    max_groups: 2
+    columns:
+      weight: {bounds: [0, 1]}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`)
+	const sql = "SELECT weight * weight < 0.5 AS light, count(DISTINCT weight) FROM visits GROUP BY 1"
+	if _, err := Rewrite(sql, on, sharp()); err != nil {
+		t.Errorf("%s: %v", sql, err)
+	}
+}

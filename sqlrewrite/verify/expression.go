@@ -55,6 +55,9 @@ type narrowed struct {
 func (s *scope) expr(n *pgquery.Node) *value {
 	v := s.bare(n)
 	s.d.note(v)
+	if s.group != nil && !s.inside {
+		v = s.group.of(v)
+	}
 	for _, w := range s.narrow {
 		if w.id == v.id {
 			c := *v
@@ -68,9 +71,6 @@ func (s *scope) expr(n *pgquery.Node) *value {
 			}
 			v = &c
 		}
-	}
-	if s.group != nil && !s.inside {
-		v = s.group.of(v)
 	}
 	s.d.known[v.id] = v
 	return v
