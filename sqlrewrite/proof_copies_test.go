@@ -137,12 +137,7 @@ func copiedBounds(r *rand.Rand) (rows, groups, total int64) {
 }
 
 // copiedProofs is how many random queries a proof over copies runs: each takes as long as three others.
-func copiedProofs() int {
-	if *proofQueries >= enoughForPower {
-		return proofs()
-	}
-	return proofs() / 3
-}
+func copiedProofs() int { return proofs() / 3 }
 
 // As TestNeighbours says, for queries that are answered from prepared copies: each neighbour is prepared from what it holds, and no
 // sealed integer moves by more than its claim.
@@ -153,7 +148,7 @@ func TestCopiesNeighbours(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d queries of %d on %d databases each, refused by size: %v", n.ran, n.tried, len(neighbourhood()), n.refusals)
-	if n.ran >= enoughForPower {
+	if n.ran >= enoughForPower/3 {
 		tight(t, n.reached)
 	}
 }
