@@ -210,7 +210,8 @@ type EstimateResponse struct {
 
 // OutputEstimate is the price and the expected error of one release inside a query.
 type OutputEstimate struct {
-	Name        string    `json:"name"`
+	Name        string    `json:"name"`              // what is released, as the analyst could have written it
+	Columns     []string  `json:"columns,omitempty"` // of the answer, that are computed from it; absent where rows of it are computed on
 	Mechanism   string    `json:"mechanism"`
 	Selection   string    `json:"selection,omitempty"` // of selections: how
 	Bound       string    `json:"bound,omitempty"`

@@ -174,7 +174,8 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 	}
 	for i, o := range explained.Outputs {
 		e.Outputs[i] = api.OutputEstimate{
-			Name: o.Name, Mechanism: string(o.Parameters.Mechanism), Selection: string(o.Selection), Bound: o.Bound, Sensitivity: o.Sensitivity,
+			Name: o.Name, Columns: o.Columns, Mechanism: string(o.Parameters.Mechanism), Selection: string(o.Selection),
+			Bound: o.Bound, Sensitivity: o.Sensitivity,
 			Scale: o.Parameters.Scale, Variance: o.Parameters.Variance, HalfWidth: rational(o.HalfWidth), RankError: decimalOf(o.RankError),
 			Price:  amounts.Of(o.Loss),
 			Weight: decimalOf(o.Weight),

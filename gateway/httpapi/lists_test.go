@@ -143,6 +143,30 @@ func TestDraftOfAPolicy(t *testing.T) {
 	}
 }
 
+// TestEstimatesNameColumns: what is released is said together with the columns of the answer that are computed from it.
+func TestEstimatesNameColumns(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	for sql, want := range map[string]map[string][]string{
+		`SELECT region, avg(age) AS mean, count(*) * 2 AS "a b", 1 AS one FROM people GROUP BY region`: {
+			"count(*)": {"mean", "a b"}, "sum(age - 50)": {"mean"}},
+		`SELECT region, n FROM (SELECT region, count(*) AS n FROM people GROUP BY region) t WHERE n > 5`: {"count(*)": nil},
+	} {
+		e, err := f.client("ana:analyst").Estimate(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: sql, Epsilon: "0.1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range e.Outputs {
+			if columns, ok := want[o.Name]; !ok || !slices.Equal(columns, o.Columns) {
+				t.Errorf("%s is of %q, want %q", o.Name, o.Columns, columns)
+			}
+			delete(want, o.Name)
+		}
+		if len(want) > 0 {
+			t.Errorf("%s: %v is not released", sql, want)
+		}
+	}
+}
+
 // number is a value as a float.
 func number(t *testing.T, v api.Value) float64 {
 	t.Helper()

@@ -11,7 +11,7 @@ export interface QueryRequest {
   dataset: string; sql: string; epsilon?: string; delta?: string; mechanism?: string; confidence?: number
 }
 export interface OutputEstimate {
-  name: string; mechanism: string; selection?: string; bound?: string; half_width: Value; rank_error?: string
+  name: string; columns?: string[]; mechanism: string; selection?: string; bound?: string; half_width: Value; rank_error?: string
   price: Amounts; shown_at?: { probability: number; units: number }[]
 }
 export interface Estimate {

@@ -21,11 +21,17 @@ export function EstimateView({ known, onSQL, onEpsilon }: {
     {e.outputs.length > 0 && <table class="outputs">
       <thead><tr><th scope="col">output</th><th scope="col">± at {Math.round(e.confidence * 1000) / 10}&nbsp;%</th><th scope="col">noise</th></tr></thead>
       <tbody>{e.outputs.map((o, i) => <tr key={i}>
-        <td><bdi>{o.name}</bdi></td><td>{errorOf(o)}</td><td>{noise(o)}</td>
+        <td><Name output={o} /></td><td>{errorOf(o)}</td><td>{noise(o)}</td>
       </tr>)}</tbody>
     </table>}
     {e.notes.length > 0 && <ul class="notes">{e.notes.map(n => <li key={n.code + n.text}><bdi>{n.text}</bdi></li>)}</ul>}
   </>
+}
+
+// Name is that of the columns that are computed from a release, with what is released where that is something else.
+function Name({ output: { name, columns } }: { output: OutputEstimate }) {
+  if (!columns?.length) return <bdi>{name}</bdi>
+  return <><bdi>{columns.join(', ')}</bdi>{!(columns.length === 1 && columns[0] === name) && <><br /><code class="muted"><bdi>{name}</bdi></code></>}</>
 }
 
 function errorOf(o: OutputEstimate): string {

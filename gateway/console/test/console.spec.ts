@@ -30,7 +30,9 @@ test('a price is seen before it is paid, and a question is paid once', async ({ 
   await expect(button).toBeDisabled() // nothing is known of this text yet
   await expect(button).toHaveText('Run for ε 0.1')
   await expect(button).toBeEnabled()
-  await expect(page.getByRole('region', { name: 'Estimate' })).toContainText('about ε 2.9 left after it')
+  const estimate = page.getByRole('region', { name: 'Estimate' })
+  await expect(estimate).toContainText('about ε 2.9 left after it')
+  await expect(estimate.getByRole('row').last().getByRole('cell').first()).toHaveText('ncount(*)') // a column, and what is released for it
 
   await type(page, bySex + ' ')
   await expect(button).toBeDisabled()
@@ -410,6 +412,26 @@ test('each page is accessible, at every width, in the light and in the dark', as
     if (name === 'Budget') await expect(page.getByRole('meter')).toBeVisible()
     await everywhere(page, name)
   }
+})
+
+test('the first paint comes within a second, of few bytes', async ({ demo, browser }) => {
+  const paints: number[] = []
+  let bytes = 0
+  for (let i = 0; i < 5; i++) { // of a browser that has nothing of it yet; the fastest says what the page needs
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    await page.goto(demo.http)
+    await expect(page.getByLabel('Your token')).toBeVisible()
+    const seen = await page.evaluate(() => ({ paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime,
+      bytes: [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].reduce((sum, e) => sum + (e as PerformanceResourceTiming).encodedBodySize, 0) }))
+    paints.push(seen.paint)
+    bytes = seen.bytes
+    await context.close()
+  }
+  console.log(`first paint after ${paints.map(Math.round).join(', ')} ms, ${bytes} bytes`)
+  expect(Math.min(...paints)).toBeLessThan(1000)
+  expect(bytes).toBeGreaterThan(50_000)
+  expect(bytes).toBeLessThan(300_000)
 })
 
 test('the keyboard is enough', async ({ page, demo }) => {

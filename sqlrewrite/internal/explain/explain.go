@@ -26,7 +26,8 @@ type Explanation struct {
 
 // OutputEstimate is the price and the expected error of one release.
 type OutputEstimate struct {
-	Name       string // the release, as the analyst could have written it
+	Name       string   // the release, as the analyst could have written it
+	Columns    []string // of the answer, that are computed from it; nil where the answer is computed from other rows than released ones
 	Parameters mechanisms.Parameters
 	Selection  mechanisms.Name // of selections: the selector
 	// the factors of the sensitivity, and where each comes from ("people.age in [17, 90] by 1, policy line 9; max_rows 5, request")
@@ -65,6 +66,7 @@ func estimates(p *plan.Plan) (all []OutputEstimate) {
 	for i, r := range p.Releases {
 		o := OutputEstimate{
 			Name:        sqlprint.ShownStatistic(r.Statistic),
+			Columns:     columnsOf(p.Query, i),
 			Parameters:  r.Law().Parameters(),
 			Bound:       bound(p, r),
 			Sensitivity: answer.Sensitivity(p, r),
@@ -84,6 +86,26 @@ func estimates(p *plan.Plan) (all []OutputEstimate) {
 		all = append(all, o)
 	}
 	return all
+}
+
+// columnsOf are the names of a block's own columns that are computed from a release.
+func columnsOf(q *algebra.BoundQuery, release int) (names []string) {
+	if q.Post != nil {
+		return nil
+	}
+	var reads func(algebra.Expr) bool
+	reads = func(e algebra.Expr) bool {
+		if ref, ok := e.(algebra.EstimatorRef); ok {
+			return slices.Contains(q.Estimators[ref.Index].Of, release)
+		}
+		return slices.ContainsFunc(algebra.Children(e), reads)
+	}
+	for _, o := range q.Outputs {
+		if reads(o.Expr) {
+			names = append(names, o.Name)
+		}
+	}
+	return names
 }
 
 // explainSeveral describes each release, and what is computed from all of them.
