@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,6 +96,43 @@ func TestStewardKeys(t *testing.T) {
 		pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("x")})} {
 		if _, err := journal.ParseStewardKeys(text); err == nil {
 			t.Errorf("%q are keys", text)
+		}
+	}
+}
+
+// Whose a key is says the line before it, once; no key is two people's, and a text that cannot be read hands nobody the next one's key.
+func TestNamesOfStewards(t *testing.T) {
+	texts := make([]string, 2)
+	for i := range texts {
+		public, _, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := journal.PublicKeyText(public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
+	}
+	for text, want := range map[string][]string{
+		"steward: sam\n" + texts[0] + "\n steward:  eve@x.test \r\n" + texts[1]: {"eve@x.test", "sam"},
+		"# of sam\nsteward: sam\n" + texts[0] + texts[1]:                        {"sam"},
+		"steward: sam\n" + texts[0] + "steward: sam\n" + texts[1]:               {"sam"},
+		texts[0] + texts[1]: nil,
+	} {
+		if keys, err := journal.ParseStewardKeys([]byte(text)); err != nil || !slices.Equal(keys.Stewards(), want) || len(keys) != 2 {
+			t.Errorf("%q: %v, %v", text, keys, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"one key of two":        "steward: sam\n" + texts[0] + "steward: eve\n" + texts[0],
+		"two names of one":      "steward: sam\nsteward: eve\n" + texts[0],
+		"no name":               "steward:\n" + texts[0],
+		"a name without a key":  texts[0] + "steward: eve\n",
+		"a text that is no key": "steward: sam\n-----BEGIN PUBLIC KEY-----\n%\n-----END PUBLIC KEY-----\n" + texts[0],
+	} {
+		if keys, err := journal.ParseStewardKeys([]byte(text)); err == nil {
+			t.Errorf("%s: %v", name, keys)
 		}
 	}
 }
