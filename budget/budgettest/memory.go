@@ -478,6 +478,13 @@ func (m *Memory) Settlement(_ context.Context, id budget.ReservationID) (budget.
 			for _, a := range m.machine.Charges[id].Accounts {
 				charged.Accounts = append(charged.Accounts, a.ID)
 			}
+			if d := m.machine.Charges[id].Draws; d != nil {
+				plan := m.machine.Charges[d.Plan]
+				charged.Plan = &budget.PaidPlan{ID: d.Plan, From: d.From, Count: d.Count, Loss: plan.Held}
+				for _, a := range plan.Accounts {
+					charged.Plan.Accounts = append(charged.Plan.Accounts, a.ID)
+				}
+			}
 			return budget.Settlement{Head: budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}, At: e.At.UTC(), Charged: charged}, nil
 		}
 	}

@@ -133,6 +133,14 @@ func testDraws(f *fixture) {
 		f.Errorf("in flight: %v", err)
 	}
 	answer := f.settle(first.ID, mechanisms.Loss{})
+	settled, err := f.ledger.Settlement(f.Context(), first.ID)
+	if err != nil || settled.Charged.Plan == nil || *settled.Charged.Plan.Draw() != *first.Draws ||
+		settled.Charged.Plan.Loss != withDelta(pure(100), 1000) || !slices.Equal(settled.Charged.Plan.Accounts, settled.Charged.Accounts) {
+		f.Errorf("what a receipt of a draw says of its plan: %+v, %v", settled.Charged, err)
+	}
+	if paid, err := f.ledger.Settlement(f.Context(), plan); err != nil || paid.Charged.Plan != nil {
+		f.Errorf("what a receipt of a plan says: %+v, %v", paid.Charged, err)
+	}
 	for _, d := range []budget.Draw{{From: 0, Count: 1}, {From: 1, Count: 1}, {From: 3, Count: 1}, {From: 2, Count: 4}, {From: 5, Count: 0}} {
 		d.Plan = plan
 		f.taken(f.drawing(d, whole, own))

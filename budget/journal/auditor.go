@@ -25,6 +25,7 @@ type Auditor struct {
 	stewards StewardKeys
 	accounts map[int64]*auditedAccount
 	charges  map[budget.ReservationID]*auditedCharge
+	plans    map[budget.ReservationID]*auditedCharge // those of charges that registered one
 	policies []budget.PolicyRow
 	twoFor   []string // what takes two stewards by the newest of them
 }
@@ -45,7 +46,7 @@ type auditedCharge struct {
 // keys they are only counted.
 func NewAuditor(dataset string, stewards StewardKeys) *Auditor {
 	return &Auditor{dataset: dataset, stewards: stewards, accounts: map[int64]*auditedAccount{},
-		charges: map[budget.ReservationID]*auditedCharge{}}
+		charges: map[budget.ReservationID]*auditedCharge{}, plans: map[budget.ReservationID]*auditedCharge{}}
 }
 
 // Add takes the next entry; a [*BrokenError] when it could not follow.
@@ -73,7 +74,12 @@ func (b *Auditor) Add(e budget.Entry) error {
 	case budget.EntryRecharge:
 		what = b.recharged(e)
 	case budget.EntryResume:
-		what = b.resumed(e)
+		drawn, ok := machine.ResumeOf(e)
+		if !ok {
+			what = notAResume
+			break
+		}
+		b.drawn(drawn)
 	case budget.EntryArchive:
 		if _, ok := ArchiveOf(e); !ok {
 			what = notAnArchive
@@ -152,9 +158,11 @@ func (b *Auditor) recharged(e budget.Entry) (what string) {
 	if b.charges[e.Reservation] != nil {
 		return "its charge was reserved before"
 	}
-	if !machine.RechargeOf(e) {
+	drawn, ok := machine.RechargeOf(e)
+	if !ok {
 		return notARecharge
 	}
+	b.drawn(drawn)
 	charge := &auditedCharge{chained: true}
 	charge.State = machine.Expired
 	b.charges[e.Reservation] = charge
@@ -168,18 +176,11 @@ func (b *Auditor) recharged(e budget.Entry) (what string) {
 	return ""
 }
 
-// resumed follows a resume: plans from before it are drawn out.
-func (b *Auditor) resumed(e budget.Entry) (what string) {
-	retires, ok := machine.ResumeOf(e)
-	if !ok {
-		return notAResume
+// drawn follows how far plans are drawn.
+func (b *Auditor) drawn(to machine.Drawn) {
+	for id, c := range b.plans {
+		c.Drawn = to(id, len(c.Registers), c.Drawn)
 	}
-	if retires {
-		for _, c := range b.charges {
-			c.Drawn = len(c.Registers)
-		}
-	}
-	return ""
 }
 
 // planned follows the slots that a charge pays for or uses.
@@ -190,6 +191,7 @@ func (b *Auditor) planned(charge *auditedCharge, e budget.Entry) (what string) {
 	}
 	if r.Registers != nil {
 		charge.Registers = machine.SlotsOf(r.Registers.Epsilon, r.Registers.Rho)
+		b.plans[e.Reservation] = charge
 	}
 	if r.Draws == nil {
 		return ""
@@ -203,7 +205,8 @@ func (b *Auditor) planned(charge *auditedCharge, e budget.Entry) (what string) {
 		return "" // its slots are not known
 	}
 	plan, err := paid.Plan(e.Analyst)
-	if err != nil || plan.Next != r.Draws.From || r.Draws.Count < 0 || r.Draws.Count > len(plan.Left()) || !e.Loss.IsZero() {
+	delayed := slices.ContainsFunc(r.Mechanisms, func(p mechanisms.Parameters) bool { return p.Mechanism == mechanisms.RandomDelay })
+	if err != nil || plan.Next != r.Draws.From || r.Draws.Count < 0 || r.Draws.Count > len(plan.Left()) || !e.Loss.IsZero() && !delayed {
 		return unowned
 	}
 	paid.Drawn += r.Draws.Count

@@ -15,6 +15,7 @@ import (
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/journal"
+	"noisegate.example/mechanisms"
 )
 
 func keyText(t *testing.T, key any) []byte {
@@ -138,6 +139,47 @@ func TestReceiptHeadsAreOpaque(t *testing.T) {
 	if text, err := json.Marshal(free); err != nil || bytes.Contains(text, []byte(`"head"`)) ||
 		free.Check(signer.Public(), []byte("x")) != nil {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// A receipt that was signed before receipts named plans is read, and is still what is signed where no plan paid; one of a draw says
+// what the plan cost.
+func TestChargedOfReceipts(t *testing.T) {
+	signer, err := journal.NewSigner(keyText(t, ed25519.NewKeyFromSeed(make([]byte, 32))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := []budget.AccountID{{Dataset: "census", Scope: budget.AnalystScope, Name: "ana"}}
+	settlement := budget.Settlement{Head: budget.Head{Dataset: "census", Seq: 7, Hash: [32]byte{1}},
+		At:      time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
+		Charged: &budget.Charged{Analyst: "ana", Accounts: own, Loss: mechanisms.Loss{Epsilon: 5, Tail: 1}}}
+	const before = `{"dataset":"census","id":"01J","answer_sha256":"2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",` +
+		`"head":"d7d89579a463bddd8168fd5aa0ba867097b3b1df4002e944b18a9ed26b69fc83","at":"2026-11-26T12:00:00Z",` +
+		`"charged":"judSgX59XogItnI5fYeDqsXjNyZoDvd5oWJOyPibLB+zTtsCEJCRe16/N5q9/EH/5DPQFrAQ872Qj5upcgVWZEcxJEhuY41CUDyp2gxM2RjChakOQ` +
+		`ngflFFxClYnqJZHztma88Qk42612Opo6QsoMbSezxUw9LoiP1tFeAzNc+htg9C/Z2Yb+vxZJc3eI6wrsZXK+NnuWzFBJa9b0bufJVzPwTRZ8SQIQFQSG+dwbvKxgGxT` +
+		`7R4/yH4hCr1ZCZh0li17YuetTLcv9VW1cDVmXaMUaScpS5ttRgkCNiLYt1M1F/4UYAm/xeO4jTO47Zwu0XY4OZWLEH9mptpps92VOBf8E1f+KnxOCM6UbmXs23Y5tyT0` +
+		`3SiCR2KcJwM=","key":"139e3940e64b5491",` +
+		`"signature":"IlycOKK6En2XHqLUz4Qt/1r/L+NdAQ7NF/qZ486vmbp/zGW8zCu7utsB7EiGBAdkXnD1MhIk3LhaBlr3cGw+Cg=="}`
+	if text, err := json.Marshal(signer.Sign(settlement, "01J", []byte("x"))); err != nil || string(text) != before {
+		t.Errorf("signed now: %s, %v", text, err)
+	}
+	var old journal.Receipt
+	if err := json.Unmarshal([]byte(before), &old); err != nil {
+		t.Fatal(err)
+	}
+	r, err := signer.Recharge(old)
+	if err != nil || r.Plan != nil || r.Loss != settlement.Charged.Loss || len(r.Charges()) != 1 || r.Check() != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	plan := budget.PaidPlan{ID: "00J", From: 2, Count: 1, Accounts: own, Loss: mechanisms.Loss{Epsilon: 100, Rho: 3, Delta: 9}}
+	settlement.Charged.Loss, settlement.Charged.Plan = mechanisms.Loss{}, &plan
+	if r, err = signer.Recharge(signer.Sign(settlement, "01J", []byte("x"))); err != nil || r.Check() != nil {
+		t.Fatal(r, err)
+	}
+	all := r.Charges()
+	if len(all) != 2 || all[0].ID != "00J" || all[0].Loss != plan.Loss || all[0].Plan != nil || all[1].ID != "01J" || *all[1].Plan.Draw() !=
+		(budget.Draw{Plan: "00J", From: 2, Count: 1}) {
+		t.Errorf("%+v", all)
 	}
 }
 

@@ -98,12 +98,18 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 	case budget.EntryPolicy, budget.EntryFree, budget.EntryKeys:
 		return followPolicy(&s.Policies, e)
 	case budget.EntryRecharge:
-		if !machine.RechargeOf(e) {
+		drawn, ok := machine.RechargeOf(e)
+		if !ok {
 			return notARecharge
 		}
 		s.move(e.AccountIDs, machine.SumOf(e.Loss), machine.Sums{})
+		s.drawn(drawn)
 	case budget.EntryResume:
-		return s.resumed(e)
+		drawn, ok := machine.ResumeOf(e)
+		if !ok {
+			return notAResume
+		}
+		s.drawn(drawn)
 	case budget.EntryArchive:
 		if _, ok := ArchiveOf(e); !ok {
 			return notAnArchive
@@ -114,19 +120,12 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 	return ""
 }
 
-// resumed draws out the plans from before a resume.
-func (s *Replayed) resumed(e budget.Entry) (what string) {
-	retires, ok := machine.ResumeOf(e)
-	if !ok {
-		return notAResume
-	}
+// drawn follows how far plans are drawn.
+func (s *Replayed) drawn(to machine.Drawn) {
 	for id, p := range s.Plans {
-		if retires {
-			p.Drawn = len(p.Slots.Epsilon)
-			s.Plans[id] = p
-		}
+		p.Drawn = to(id, len(p.Slots.Epsilon), p.Drawn)
+		s.Plans[id] = p
 	}
-	return ""
 }
 
 // followPolicy adds the version that an entry is about, if it is about one, and says what is wrong with it.

@@ -48,7 +48,7 @@ func (m *cache) prepare(s *transaction) bool {
 		switch {
 		case op.open != nil:
 			named = op.open.accounts
-		case op.charge == nil || op.charge.Draws != nil:
+		case op.charge == nil || op.draws != nil:
 			return false
 		}
 		for _, id := range named {

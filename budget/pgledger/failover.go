@@ -44,6 +44,10 @@ var (
 	sqlLose string
 	//go:embed sql/missing.sql
 	sqlMissing string
+	//go:embed sql/told.sql
+	sqlTold string
+	//go:embed sql/further.sql
+	sqlFurther string
 	//go:embed sql/newest_left.sql
 	sqlNewestLeft string
 	//go:embed sql/accept.sql
@@ -159,10 +163,10 @@ func (p *Ledger) attend(ctx context.Context, conn *pgxpool.Conn) error {
 	if err != nil {
 		return err
 	}
+	p.heads.hold(chains)
 	if err := p.meet(ctx, conn, moved); err != nil {
 		return err
 	}
-	p.heads.hold(chains)
 	p.attended.Store(new(time.Now()))
 	for _, c := range chains {
 		if c.confirmed || c.lost {
@@ -339,30 +343,39 @@ func (p *Ledger) meet(ctx context.Context, conn *pgxpool.Conn, moved bool) error
 	return err
 }
 
-// queueBeat says that this gateway is there, if the server is still the one that it attends.
+// queueBeat says that this gateway is there, if the server is still the one that it attends. Of datasets that are held it says as well
+// how far it knows that plans were drawn.
 func (p *Ledger) queueBeat(b *pgx.Batch, known map[string]budget.Head) {
-	a := &p.attendance
-	b.Queue(sqlBeat, a.run, a.name, a.server.System, a.server.Timeline, a.server.postmaster, headsText(slices.Collect(maps.Values(known))),
-		time.Since(a.since) >= restartPatience)
-}
-
-// headRecord is a head as the ledger keeps it of a gateway.
-type headRecord struct {
-	Dataset string `json:"dataset"`
-	Seq     int64  `json:"seq"`
-	Hash    string `json:"hash"`
-}
-
-func headsText(heads []budget.Head) string {
-	records := make([]headRecord, len(heads))
-	for i, h := range heads {
-		records[i] = headRecord{h.Dataset, h.Seq, hex.EncodeToString(h.Hash[:])}
+	a, records := &p.attendance, recordsOf(slices.Collect(maps.Values(known)))
+	for i, r := range records {
+		if p.heads.holding(r.Dataset) {
+			records[i].Followed, records[i].Drawn = p.known.drawn(r.Dataset)
+		}
 	}
 	text, err := json.Marshal(records)
 	if err != nil { // texts and numbers always encode
 		panic(err)
 	}
-	return string(text)
+	b.Queue(sqlBeat, a.run, a.name, a.server.System, a.server.Timeline, a.server.postmaster, string(text),
+		time.Since(a.since) >= restartPatience)
+}
+
+// headRecord is a head as the ledger keeps it of a gateway. Of a dataset whose entries are lost it has as well how many slots of
+// plans were drawn up to an entry; neither is there where the gateway does not know.
+type headRecord struct {
+	Dataset  string                       `json:"dataset"`
+	Seq      int64                        `json:"seq"`
+	Hash     string                       `json:"hash"`
+	Followed int64                        `json:"followed,omitempty"`
+	Drawn    map[budget.ReservationID]int `json:"drawn,omitempty"`
+}
+
+func recordsOf(heads []budget.Head) []headRecord {
+	records := make([]headRecord, len(heads))
+	for i, h := range heads {
+		records[i] = headRecord{Dataset: h.Dataset, Seq: h.Seq, Hash: hex.EncodeToString(h.Hash[:])}
+	}
+	return records
 }
 
 // rowsOf is a connection, or the pool.
@@ -459,6 +472,12 @@ func (h *heads) hold(chains []*chainState) {
 	}
 }
 
+func (h *heads) holding(dataset string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held[dataset] != nil
+}
+
 func (h *heads) release(dataset string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -542,22 +561,28 @@ func (p *Ledger) attendedWithin(d time.Duration) bool {
 }
 
 // Recharge books charges again that the ledger lost, each once, also while the dataset is held, and says how many were
-// not there. Who may is for the caller to say, and that receipts were signed.
+// not there; where a plan paid, that of the plan as well, and its slots are drawn. Who may is for the caller to say, and
+// that receipts were signed.
 func (p *Ledger) Recharge(ctx context.Context, by string, all []budget.Recharge) (booked int, err error) {
 	for _, r := range all {
 		if err := r.Check(); err != nil {
 			return booked, err
 		}
-		var fresh bool
-		op := &operation{dataset: r.Dataset, accounts: r.Accounts, books: r.ID, decide: func(s *machine.Machine) error {
-			fresh = s.Recharge(by, r)
-			return nil
-		}}
-		if err := p.override(ctx, &transaction{batch: []*operation{op}}); err != nil {
-			return booked, err
-		}
-		if fresh {
-			booked++
+		for _, c := range r.Charges() {
+			var fresh bool
+			op := &operation{dataset: c.Dataset, accounts: c.Accounts, books: c.ID, decide: func(s *machine.Machine) error {
+				fresh = s.Recharge(by, c)
+				return nil
+			}}
+			if c.Plan != nil {
+				op.draws = c.Plan.Draw()
+			}
+			if err := p.override(ctx, &transaction{batch: []*operation{op}}); err != nil {
+				return booked, err
+			}
+			if fresh {
+				booked++
+			}
 		}
 	}
 	return booked, nil
@@ -577,13 +602,14 @@ func (p *Ledger) Booked(ctx context.Context, id budget.ReservationID) (bool, err
 }
 
 // Resume lets a dataset go on that is held, on the server that runs now, without the entries that are known to be lost,
-// and gives these. It reports false for one that is not held. A gateway that misses others holds it again.
+// and gives these. It reports false for one that is not held. A gateway that misses others holds it again. Plans are drawn
+// as far as any gateway knows, or out where one may know more than was told.
 func (p *Ledger) Resume(ctx context.Context, by string, r budget.Resume) (budget.Resume, bool, error) {
 	held := false
 	s := &transaction{}
 	s.first = func(ctx context.Context) error {
 		held = s.lacks || !s.confirmed
-		r.Lost = []budget.Head{}
+		r.Lost, r.Draws, r.Retires = []budget.Head{}, nil, false
 		rows, err := s.conn.Query(ctx, sqlMissing, r.Dataset)
 		if err != nil {
 			return err
@@ -604,7 +630,14 @@ func (p *Ledger) Resume(ctx context.Context, by string, r budget.Resume) (budget
 		if newest != nil {
 			r.Newest = newest.UTC()
 		}
-		_, err = s.conn.Exec(ctx, sqlAccept, r.Dataset, by)
+		if err := told(ctx, s.conn, &r); err != nil {
+			return err
+		}
+		plans, slots := make([]string, len(r.Draws)), make([]int, len(r.Draws))
+		for i, d := range r.Draws {
+			plans[i], slots[i] = string(d.Plan), d.Count
+		}
+		_, err = s.conn.Exec(ctx, sqlAccept, r.Dataset, by, r.Retires, plans, slots)
 		return err
 	}
 	whole := budget.AccountID{Dataset: r.Dataset, Scope: budget.DatasetScope}
@@ -621,6 +654,67 @@ func (p *Ledger) Resume(ctx context.Context, by string, r budget.Resume) (budget
 	}}}
 	err := p.override(ctx, s)
 	return r, held, err
+}
+
+// told finds out how far gateways know that plans were drawn, and whether they know it of all entries that are lost: each that may
+// have written any was on this server, and told; and one had followed all that anybody knew of.
+func told(ctx context.Context, q rowsOf, r *budget.Resume) error {
+	rows, err := q.Query(ctx, sqlTold, r.Dataset)
+	if err != nil {
+		return err
+	}
+	furthest, missed := map[budget.ReservationID]int{}, map[budget.Head]bool{}
+	var followed, newest int64
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var absent bool
+		var seq, upTo *int64
+		var hash []byte
+		var drawn map[budget.ReservationID]int
+		if err := row.Scan(&absent, &seq, &hash, &upTo, &drawn); err != nil {
+			return none, err
+		}
+		if seq != nil {
+			h := budget.Head{Dataset: r.Dataset, Seq: *seq}
+			copy(h.Hash[:], hash)
+			missed[h] = true
+		}
+		r.Retires = r.Retires || absent || seq != nil && upTo == nil
+		if upTo != nil {
+			followed = max(followed, *upTo)
+		}
+		for plan, n := range drawn {
+			furthest[plan] = max(furthest[plan], n)
+		}
+		return none, nil
+	})
+	for _, h := range r.Lost {
+		newest, r.Retires = max(newest, h.Seq), r.Retires || !missed[h]
+	}
+	r.Retires = r.Retires || newest == 0 || followed < newest
+	if err != nil {
+		return err
+	}
+	r.Draws, r.Unpaid = nil, nil
+	plans, slots := []string{}, []int{}
+	for plan, n := range furthest {
+		plans, slots = append(plans, string(plan)), append(slots, n)
+	}
+	rows, err = q.Query(ctx, sqlFurther, plans, slots)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var d budget.Draw
+		var paid bool
+		if err := row.Scan(&d.Plan, &d.Count, &paid); err != nil {
+			return none, err
+		}
+		if r.Draws = append(r.Draws, d); !paid {
+			r.Unpaid = append(r.Unpaid, d.Plan)
+		}
+		return none, nil
+	})
+	return err
 }
 
 // override runs a transaction of one operation although the dataset is held.

@@ -20,6 +20,7 @@ type operation struct {
 	charge   *budget.Charge       // a request: its question, its key, its id and its plan
 	ends     budget.ReservationID // a charge that is to end, and its accounts
 	books    budget.ReservationID // a charge that is booked again, unless it is there
+	draws    *budget.Draw         // what one of them takes out of a plan; nil: nothing
 	open     *openCharge          // what is known of it; nil: it must be looked at
 	inForce  *inForce             // policies and keys; nil: none of them
 

@@ -50,20 +50,39 @@ func (k *known) verified(s journal.Replayed) {
 	}
 }
 
-// wrote follows entries that are committed. Those that do not follow upon what is known are read when it is next looked.
-func (k *known) wrote(began budget.Head, lines []machine.Line) {
+// drawn is how many slots of plans were drawn up to an entry; 0: nothing is known.
+func (k *known) drawn(dataset string) (followed int64, drawn map[budget.ReservationID]int) {
+	f := k.of(dataset)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.is == nil {
+		return 0, nil
+	}
+	drawn = map[budget.ReservationID]int{}
+	for id, p := range f.is.State.Plans {
+		if p.Drawn > 0 {
+			drawn[id] = p.Drawn
+		}
+	}
+	return f.is.State.Head.Seq, drawn
+}
+
+// wrote follows entries that are committed, unless they must not be told: then it gives the error. Both are one step for [known.drawn].
+// Those that do not follow upon what is known are read when it is next looked.
+func (k *known) wrote(began budget.Head, lines []machine.Line, acknowledge func() error) error {
 	f := k.of(began.Dataset)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.is == nil || f.is.State.Head != began {
-		return
+	if err := acknowledge(); err != nil || f.is == nil || f.is.State.Head != began {
+		return err
 	}
 	for i := range lines {
 		if what := f.is.Add(lines[i].Entry); what != "" {
 			f.is = nil // the next verification says what is wrong
-			return
+			break
 		}
 	}
+	return nil
 }
 
 // forget forgets a dataset of which entries are lost, until it is verified again.

@@ -123,7 +123,7 @@ func (p *Ledger) Reserve(ctx context.Context, c budget.Charge) (budget.Outcome, 
 		return budget.Outcome{}, err
 	}
 	c = c.InLedger()
-	op := &operation{dataset: c.Dataset, charge: &c, accounts: make([]budget.AccountID, len(c.Accounts))}
+	op := &operation{dataset: c.Dataset, charge: &c, draws: c.Draws, accounts: make([]budget.AccountID, len(c.Accounts))}
 	for i, a := range c.Accounts {
 		op.accounts[i] = a.ID
 	}
@@ -143,7 +143,8 @@ func (p *Ledger) Reserve(ctx context.Context, c budget.Charge) (budget.Outcome, 
 		return budget.Outcome{}, err
 	}
 	if outcome.Reserved != nil {
-		p.open.Store(c.ID, &openCharge{dataset: c.Dataset, analyst: c.Analyst, id: c.ID, held: c.Loss, accounts: op.accounts, opened: opened})
+		p.open.Store(c.ID, &openCharge{dataset: c.Dataset, analyst: c.Analyst, id: c.ID, held: c.Loss, accounts: op.accounts, opened: opened,
+			draws: c.Draws})
 	}
 	return outcome, nil
 }
@@ -291,13 +292,17 @@ func (p *Ledger) Expire(ctx context.Context, id budget.ReservationID) error {
 
 // close ends an open charge.
 func (p *Ledger) close(ctx context.Context, id budget.ReservationID, end machine.Ending) error {
+	var draws *budget.Draw
 	op := &operation{ends: id, decide: func(s *machine.Machine) error {
+		if c := s.Charges[id]; c != nil {
+			c.Draws = draws
+		}
 		_, err := s.Close(id, end)
 		return err
 	}}
 	if known, ok := p.open.Load(id); ok {
 		op.open = known.(*openCharge)
-		op.dataset = op.open.dataset
+		op.dataset, draws = op.open.dataset, op.open.draws
 	} else { // another gateway reserved it, or one that is no more
 		err := p.pool.QueryRow(ctx, sqlDatasetOf, id).Scan(&op.dataset)
 		switch {

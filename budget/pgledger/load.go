@@ -73,6 +73,7 @@ type openCharge struct {
 	held             mechanisms.Loss
 	accounts         []budget.AccountID
 	opened           time.Time
+	draws            *budget.Draw
 }
 
 // loadInto loads it, unless the batch asks its question or its key again and it is loaded already: what ends must be
@@ -124,6 +125,9 @@ func (s *transaction) wanted() wanted {
 		if op.books != "" {
 			w.books = append(w.books, string(op.books))
 		}
+		if op.draws != nil {
+			w.plans = append(w.plans, string(op.draws.Plan))
+		}
 		c := op.charge
 		if c == nil {
 			continue
@@ -131,9 +135,6 @@ func (s *transaction) wanted() wanted {
 		w.analysts, w.fingerprints = append(w.analysts, c.Analyst), append(w.fingerprints, c.Fingerprint[:])
 		if c.IdempotencyKey != "" {
 			w.keyOwners, w.keys = append(w.keyOwners, c.Analyst), append(w.keys, c.IdempotencyKey)
-		}
-		if c.Draws != nil {
-			w.plans = append(w.plans, string(c.Draws.Plan))
 		}
 	}
 	w.charges = slices.Concat(w.ends, w.plans, w.books)

@@ -27,8 +27,12 @@ type settlements struct {
 // rememberedSettlements is how many are remembered.
 const rememberedSettlements = 4096
 
+// remember forgets draws from plans: what these cost is asked of the ledger.
 func (s *settlements) remember(l *machine.Line) {
 	e := &l.Entry
+	if e.MechanismText != nil {
+		return
+	}
 	charged := &budget.Charged{Analyst: e.Analyst, Loss: e.Loss}
 	for _, a := range l.About {
 		charged.Accounts = append(charged.Accounts, a.ID)
@@ -58,11 +62,13 @@ func (p *Ledger) Settlement(ctx context.Context, id budget.ReservationID) (s bud
 		return known, nil
 	}
 	var hash []byte
-	var scopes, names []string
+	var scopes, names, planScopes, planNames []string
+	var draw *machine.DrawRecord
 	s.Charged = &budget.Charged{}
-	l := &s.Charged.Loss
+	l, plan := &s.Charged.Loss, &budget.PaidPlan{}
 	err = p.pool.QueryRow(ctx, sqlSettlement, id).Scan(&s.Dataset, &s.Seq, &hash, &s.At, &s.Charged.Analyst, &l.Epsilon, &l.Unbounded, &l.Rho,
-		&l.Delta, &l.Tail, &scopes, &names)
+		&l.Delta, &l.Tail, &scopes, &names, &draw, &plan.Loss.Epsilon, &plan.Loss.Unbounded, &plan.Loss.Rho, &plan.Loss.Delta, &plan.Loss.Tail,
+		&planScopes, &planNames)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return budget.Settlement{}, fault.BudgetUnknownRelease()
@@ -70,9 +76,18 @@ func (p *Ledger) Settlement(ctx context.Context, id budget.ReservationID) (s bud
 		return budget.Settlement{}, fault.DataUnavailable(err)
 	}
 	copy(s.Hash[:], hash)
-	for i, scope := range scopes {
-		s.Charged.Accounts = append(s.Charged.Accounts, budget.AccountID{Dataset: s.Dataset, Scope: budget.Scope(scope), Name: names[i]})
+	s.Charged.Accounts = accountIDs(s.Dataset, scopes, names)
+	if draw != nil {
+		plan.ID, plan.From, plan.Count, plan.Accounts = draw.Plan, draw.From, draw.Count, accountIDs(s.Dataset, planScopes, planNames)
+		s.Charged.Plan = plan
 	}
 	s.At = s.At.UTC()
 	return s, nil
+}
+
+func accountIDs(dataset string, scopes, names []string) (all []budget.AccountID) {
+	for i, scope := range scopes {
+		all = append(all, budget.AccountID{Dataset: dataset, Scope: budget.Scope(scope), Name: names[i]})
+	}
+	return all
 }

@@ -30,13 +30,12 @@ func (p *Ledger) attempt(ctx context.Context, s *transaction) error {
 
 // tell tells the callers what became of their operations, once that is committed.
 func (p *Ledger) tell(s *transaction) {
-	if err := p.acknowledge(s); err != nil {
+	if err := p.known.wrote(s.began, s.machine.Written, func() error { return p.acknowledge(s) }); err != nil {
 		for _, op := range s.batch {
 			p.group.finish(op, fault.DataUnavailable(err))
 		}
 		return
 	}
-	p.known.wrote(s.began, s.machine.Written)
 	for i := range s.machine.Written {
 		if l := &s.machine.Written[i]; l.Kind == budget.EntrySettle {
 			p.settlements.remember(l)

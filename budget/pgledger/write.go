@@ -123,11 +123,11 @@ func (s *transaction) queueCharges(b *pgx.Batch) {
 			if c := s.machine.Charges[op.charge.ID]; c != nil && c.Fresh && !slices.Contains(fresh, c) {
 				fresh = append(fresh, c)
 			}
-			if d := op.charge.Draws; d != nil && s.machine.Charges[d.Plan] != nil && s.machine.Charges[d.Plan].Drew {
-				plan := s.machine.Charges[d.Plan]
-				plan.Drew = false
-				b.Queue(sqlDrawn, plan.ID, plan.Drawn)
-			}
+		}
+		if d := op.draws; d != nil && s.machine.Charges[d.Plan] != nil && s.machine.Charges[d.Plan].Drew {
+			plan := s.machine.Charges[d.Plan]
+			plan.Drew = false
+			b.Queue(sqlDrawn, plan.ID, plan.Drawn)
 		}
 		if c := s.machine.Charges[op.books]; c != nil && c.Fresh {
 			fresh, ended = append(fresh, c), append(ended, c)

@@ -126,6 +126,12 @@ func (c *auditResumeCommand) run(ctx context.Context, a *app) error {
 			newest = "the newest entry that is left is of " + done.Newest.Format(time.RFC3339)
 		}
 		fmt.Fprintf(a.Out, "%s: set again policies, limits, freezes and keys that changed since\n", newest)
+		for _, plan := range done.Unpaid {
+			fmt.Fprintf(a.Out, "plan %s was drawn from, and is in no ledger: lower the caps by what it cost\n", plan)
+		}
+		if done.Retires {
+			fmt.Fprintln(a.Out, "not every gateway told which slots of plans it had drawn: what is left of plans is not drawn any more")
+		}
 	}
 	return nil
 }
@@ -176,12 +182,12 @@ func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
 	fmt.Fprintf(a.Out, "%d receipts: %d are in the ledger, %d %s, %d name no charge\n", len(receipts), n.there, n.booked, would, n.free)
 	if n.unreadable > 0 {
 		return fmt.Errorf("%d receipts are not in the ledger and could not be booked: "+
-			"lower the caps by what their answers, and the plans that paid for them, cost", n.unreadable)
+			"lower the caps by what their answers, and plans that paid for them, cost", n.unreadable)
 	}
 	return nil
 }
 
-// reconcile books one receipt, unless the ledger has its charge.
+// reconcile books one receipt, unless the ledger has its charge, and that of the plan which paid for it.
 func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *pgledger.Ledger, signer *journal.Signer, r journal.Receipt,
 	n *reconciled) error {
 	if r.Reservation == "" {
@@ -192,33 +198,46 @@ func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *p
 	if err == nil {
 		err = recharge.Check()
 	}
-	there, look := ledger.Booked(ctx, r.Reservation)
-	switch {
-	case look != nil:
-		return look
-	case there || n.once[r.Reservation]:
-		n.there++
-		return nil
-	case err == nil && !c.Check:
-		var booked int
-		booked, err = ledger.Recharge(ctx, byOperator, []budget.Recharge{recharge})
-		if there = err == nil && booked == 0; there { // somebody else's
-			n.there++
-			return nil
+	charges := []budget.Recharge{{ID: r.Reservation}}
+	if err == nil {
+		charges = recharge.Charges()
+	}
+	var missing []budget.Recharge
+	for _, charge := range charges {
+		there, err := ledger.Booked(ctx, charge.ID)
+		if err != nil {
+			return err
+		}
+		if !there && !n.once[charge.ID] {
+			missing = append(missing, charge)
 		}
 	}
-	if err != nil {
+	booked := len(missing)
+	if err == nil && booked > 0 && !c.Check {
+		booked, err = ledger.Recharge(ctx, byOperator, []budget.Recharge{recharge})
+	}
+	switch {
+	case booked == 0 && err == nil, len(missing) == 0: // perhaps by somebody else
+		n.there++
+		return nil
+	case err != nil:
 		n.unreadable++
 		fmt.Fprintf(a.Out, "%s: release %s is not in the ledger, and its receipt cannot be booked: %v\n", r.Dataset, r.Reservation, err)
 		return nil
 	}
 	n.booked++
-	n.once[r.Reservation] = true
 	does := "is"
 	if c.Check {
 		does = "would be"
 	}
-	fmt.Fprintf(a.Out, "%s: release %s of %s %s booked\n", r.Dataset, r.Reservation, recharge.Analyst, does)
+	for _, charge := range missing {
+		n.once[charge.ID] = true
+		what := "release"
+		if charge.ID != r.Reservation {
+			what = "plan"
+		}
+		fmt.Fprintf(a.Out, "%s: %s %s of %s %s booked\n", r.Dataset, what, charge.ID, charge.Analyst, does)
+	}
 	return nil
 }
 

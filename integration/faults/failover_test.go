@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -29,6 +30,7 @@ import (
 	"noisegate.example/integration/invariants"
 	"noisegate.example/internal/pgserver"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
 )
 
 var failovers = flag.Int("failovers", 2, "how often an asynchronous standby takes over under load")
@@ -215,9 +217,35 @@ func (h *holders) ask(ctx context.Context, at, analyst string, question api.Quer
 	return nil
 }
 
+// draw asks questions under registered plans, one plan after another.
+func (h *holders) draw(ctx context.Context, at, analyst string, n *numbers) {
+	client, plan := api.NewClient(at, analyst), ""
+	for ctx.Err() == nil {
+		if plan == "" {
+			count := int64(10)
+			registered, err := client.RegisterPlan(ctx, api.PlanRequest{Dataset: gatewaytest.Dataset, Delta: "1e-18",
+				Mechanisms: []api.PlanMechanism{{Mechanism: "laplace", Epsilon: "0.01", Count: &count}}}, "")
+			if err == nil {
+				plan = registered.PlanID
+			} else {
+				time.Sleep(2 * time.Millisecond)
+			}
+			continue
+		}
+		q := question(n.next())
+		q.Epsilon, q.Plan = "", plan
+		if err := h.ask(ctx, at, analyst, q); err != nil {
+			if strings.HasPrefix(err.Error(), "plan/") {
+				plan = ""
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+}
+
 // TestFailover lets an asynchronous standby take over under load, again and again, with two gateways at work. What it
 // lacks is found, by whichever gateway knew it, and both hold the dataset until every receipt is booked: no answer is
-// in no ledger, and none is sold beyond a cap from what the failover gave back.
+// in no ledger, none is sold beyond a cap from what the failover gave back, and no slot of a plan is drawn twice.
 //
 // covers: F12
 func TestFailover(t *testing.T) {
@@ -231,6 +259,9 @@ func TestFailover(t *testing.T) {
 		urls = append(urls, s.inProcess(t, never(), func(c *gateway.Config) {
 			l := c.Shares.(*pgledger.Ledger)
 			c.Signer = signer
+			if err := l.VerifyAll(t.Context()); err != nil {
+				t.Fatal(err, errors.Unwrap(err))
+			}
 			if err := l.Join(t.Context(), fmt.Sprint("gateway ", i), fmt.Sprint("run ", i)); err != nil {
 				t.Fatal(err, errors.Unwrap(err))
 			}
@@ -251,14 +282,22 @@ func TestFailover(t *testing.T) {
 	defer stop()
 
 	n, all := &numbers{}, &holders{receipts: map[string]gatewaytest.Receipt{}, when: map[string]time.Time{}, codes: map[string]int{}}
-	lossy, lost := 0, 0
+	lossy, lost, retired, plans := 0, 0, 0, 0
 	for round := range *failovers {
 		p.follow(t)
+		for i, l := range ledgers { // as each minute
+			if err := l.VerifyNew(t.Context()); err != nil {
+				t.Errorf("round %d: gateway %d: %v", round, i, err)
+			}
+		}
 		s.raise(t, all, urls)
 		loading, cancel := context.WithCancel(t.Context())
 		var load sync.WaitGroup
 		for i := range 6 {
 			load.Go(func() {
+				if i < 2 {
+					all.draw(loading, urls[i], fmt.Sprint("ana", i), n)
+				}
 				for loading.Err() == nil {
 					if err := all.ask(loading, urls[i%2], fmt.Sprint("ana", i%2), question(n.next())); err != nil {
 						time.Sleep(2 * time.Millisecond)
@@ -294,14 +333,17 @@ func TestFailover(t *testing.T) {
 				}
 			}
 		}
-		s.reconcile(t, all, signer)
+		if s.reconcile(t, all, signer) {
+			retired++
+		}
 		within(t, "a gateway does not go on", func() bool { return len(ledgers[0].Broken())+len(ledgers[1].Broken()) == 0 })
 		cancel()
 		load.Wait()
-		s.everythingIsCharged(t, p, all, round)
+		plans = s.everythingIsCharged(t, p, all, signer, round)
 	}
-	t.Logf("%d failovers, %d lost something: %d answers of %d; refusals: %v", *failovers, lossy, lost, all.count(), all.codes)
-	if lossy == 0 {
+	t.Logf("%d failovers, %d lost something: %d answers of %d, from %d plans among others; %d of them ended all plans; refusals: %v",
+		*failovers, lossy, lost, all.count(), plans, retired, all.codes)
+	if lossy == 0 || plans == 0 {
 		t.Error("no failover lost anything: the test asked nothing")
 	}
 	for p.primary != 0 { // whose databases the test drops
@@ -375,8 +417,8 @@ func (s *site) missing(t *testing.T, p *pair, all *holders) (missing []string) {
 	return missing
 }
 
-// reconcile books what clients hold, twice, and lets the dataset go on, as long as it is held.
-func (s *site) reconcile(t *testing.T, all *holders, signer *gatewaytest.Signer) {
+// reconcile books what clients hold, twice, and lets the dataset go on, as long as it is held. It reports whether that drew plans out.
+func (s *site) reconcile(t *testing.T, all *holders, signer *gatewaytest.Signer) bool {
 	t.Helper()
 	operator, err := pgledger.Open(t.Context(), s.databases.Ledger)
 	if err != nil {
@@ -399,14 +441,16 @@ func (s *site) reconcile(t *testing.T, all *holders, signer *gatewaytest.Signer)
 			t.Fatal(try, booked, err, errors.Unwrap(err))
 		}
 	}
-	_, _, err = operator.Resume(t.Context(), "sam", budget.Resume{Dataset: gatewaytest.Dataset, Reason: "every receipt is booked"})
-	if err != nil {
-		t.Fatal(err, errors.Unwrap(err))
+	done, held, err := operator.Resume(t.Context(), "sam", budget.Resume{Dataset: gatewaytest.Dataset, Reason: "every receipt is booked"})
+	if err != nil || len(done.Unpaid) > 0 {
+		t.Fatal(done, err, errors.Unwrap(err))
 	}
+	return held && done.Retires
 }
 
-// everythingIsCharged has the ledger verified, audited and judged, and compares it with what clients hold.
-func (s *site) everythingIsCharged(t *testing.T, p *pair, all *holders, round int) {
+// everythingIsCharged has the ledger verified, audited and judged, and compares it with what clients hold, also of plans, which it
+// counts.
+func (s *site) everythingIsCharged(t *testing.T, p *pair, all *holders, signer *gatewaytest.Signer, round int) (plans int) {
 	t.Helper()
 	if missing := s.missing(t, p, all); len(missing) > 0 {
 		t.Errorf("round %d: %d answers are in no ledger", round, len(missing))
@@ -429,10 +473,31 @@ func (s *site) everythingIsCharged(t *testing.T, p *pair, all *holders, round in
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := int64(all.count()) * 100_000_000_000 // each cost 0.1, in pico-ε
+	told, drawn := mechanisms.PicoEpsilon(0), map[budget.ReservationID]map[int]bool{}
+	all.mu.Lock()
+	for id, r := range all.receipts {
+		charged, err := signer.Charged(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told += charged.Loss.Epsilon; charged.Plan == nil {
+			continue
+		}
+		if drawn[charged.Plan.ID] == nil {
+			told, drawn[charged.Plan.ID] = told+charged.Plan.Loss.Epsilon, map[int]bool{}
+		}
+		for slot := range charged.Plan.Count {
+			if slot += charged.Plan.From; drawn[charged.Plan.ID][slot] {
+				t.Errorf("round %d: slot %d of plan %s is drawn twice, the second time perhaps by %s", round, slot, charged.Plan.ID, id)
+			}
+			drawn[charged.Plan.ID][slot] = true
+		}
+	}
+	all.mu.Unlock()
 	for _, b := range balances {
-		if b.ID.Scope == budget.DatasetScope && int64(b.Spent.Epsilon)+int64(b.Reserved.Epsilon) < told {
+		if b.ID.Scope == budget.DatasetScope && b.Spent.Epsilon+b.Reserved.Epsilon < told {
 			t.Errorf("round %d: clients hold answers of %d pico-ε, and the ledger counts %+v", round, told, b.Spent)
 		}
 	}
+	return len(drawn)
 }

@@ -340,6 +340,9 @@ func (m *Machine) Close(id budget.ReservationID, end Ending) (bool, error) {
 	e := budget.Entry{Kind: end.kind, Reservation: id, Loss: own, Shared: shared}
 	if end.kind == budget.EntrySettle {
 		e.Digest = digestOf(end.answer)
+		if c.Draws != nil { // receipts say so; the entry of the reservation may be archived by then
+			e.MechanismText = drawText(*c.Draws)
+		}
 	}
 	m.write(e, c.Dataset, c.Analyst, c.Accounts)
 	return true, nil

@@ -20,6 +20,7 @@ type resumeRecord struct {
 	Lost    []lostRecord `json:"resumes_without"`
 	Reason  string       `json:"reason"`
 	Retires bool         `json:"retires_plans,omitempty"` // not in entries of the first day
+	Draws   []DrawRecord `json:"draws,omitempty"`
 }
 
 type lostRecord struct {
@@ -48,8 +49,16 @@ func (m *Machine) Recharge(by string, r budget.Recharge) bool {
 		a.Moved = true
 	}
 	m.Charges[c.ID] = c
-	m.write(budget.Entry{Kind: budget.EntryRecharge, Reservation: r.ID, Loss: r.Loss, Digest: r.Answer[:],
-		AccountText: encoded(rechargeRecord{r.Receipt, by})}, r.Dataset, r.Analyst, accounts)
+	e := budget.Entry{Kind: budget.EntryRecharge, Reservation: r.ID, Loss: r.Loss, Digest: r.Answer[:],
+		AccountText: encoded(rechargeRecord{r.Receipt, by})}
+	if r.Plan != nil {
+		c.Draws = r.Plan.Draw()
+		e.MechanismText = drawText(*c.Draws)
+		if plan := m.Charges[c.Draws.Plan]; plan != nil { // else what is left of it is lost
+			plan.drawnTo(c.Draws.From + c.Draws.Count)
+		}
+	}
+	m.write(e, r.Dataset, r.Analyst, accounts)
 	for _, a := range accounts {
 		if a.Limit.Ceiling(a.Used.Loss()) != a.Limit.Ceiling(mechanisms.Loss{}) { // what was released is beyond the cap
 			m.define(by, a, budget.EntryLimit, budget.Refill{})
@@ -58,28 +67,68 @@ func (m *Machine) Recharge(by string, r budget.Recharge) bool {
 	return true
 }
 
-// Resume writes down that a dataset goes on without entries that are lost. Who calls it draws out all plans of the dataset:
-// which of their slots were drawn may be lost as well, and no slot is drawn twice.
+// drawnTo notes that the slots of a plan before one are drawn.
+func (c *Charge) drawnTo(next int) {
+	if next = min(next, len(c.Registers)); next > c.Drawn {
+		c.Drawn, c.Drew = next, true
+	}
+}
+
+// Resume writes down that a dataset goes on without entries that are lost. Who calls it draws the dataset's plans out, or as far as
+// r says: no slot is drawn twice.
 func (m *Machine) Resume(by string, r budget.Resume) {
-	record := resumeRecord{Reason: r.Reason, Lost: make([]lostRecord, len(r.Lost)), Retires: true}
+	record := resumeRecord{Reason: r.Reason, Lost: make([]lostRecord, len(r.Lost)), Retires: r.Retires}
+	for _, d := range r.Draws {
+		record.Draws = append(record.Draws, DrawRecord{d.Plan, d.From, d.Count})
+	}
 	for i, h := range r.Lost {
 		record.Lost[i] = lostRecord{h.Seq, hex.EncodeToString(h.Hash[:])}
 	}
 	m.write(budget.Entry{Kind: budget.EntryResume, AccountText: encoded(record)}, r.Dataset, by, nil)
 }
 
-// RechargeOf reports whether an entry is a recharge that says which receipt it is of.
-func RechargeOf(e budget.Entry) bool {
+// Drawn says how far a plan is drawn that has so many slots, of which so many were drawn before.
+type Drawn func(plan budget.ReservationID, slots, before int) int
+
+// RechargeOf reads a recharge: how far plans are drawn by then at least; false for an entry that does not say which receipt it is of.
+func RechargeOf(e budget.Entry) (Drawn, bool) {
 	var record rechargeRecord
-	return e.Kind == budget.EntryRecharge && json.Unmarshal(e.AccountText, &record) == nil && len(record.Receipt) > 0 &&
-		e.Reservation != "" && len(e.AccountIDs) > 0 && e.Shared == nil
+	if e.Kind != budget.EntryRecharge || json.Unmarshal(e.AccountText, &record) != nil || len(record.Receipt) == 0 ||
+		e.Reservation == "" || len(e.AccountIDs) == 0 || e.Shared != nil {
+		return nil, false
+	}
+	var draws []DrawRecord
+	if e.MechanismText != nil {
+		r, err := ReadReleases(e.MechanismText)
+		if err != nil || r.Draws == nil {
+			return nil, false
+		}
+		draws = append(draws, *r.Draws)
+	}
+	return furthest(draws), true
 }
 
-// ResumeOf reports whether an entry is a resume that says what is lost, and whether nothing is drawn any more from plans
-// that were registered before it.
-func ResumeOf(e budget.Entry) (retires, ok bool) {
+// ResumeOf reads a resume: how far plans from before it are drawn from then on at least; false for an entry that does not say what is
+// lost.
+func ResumeOf(e budget.Entry) (Drawn, bool) {
 	var record resumeRecord
-	ok = e.Kind == budget.EntryResume && json.Unmarshal(e.AccountText, &record) == nil && record.Lost != nil &&
-		e.Reservation == "" && len(e.AccountIDs) == 0
-	return record.Retires, ok
+	if e.Kind != budget.EntryResume || json.Unmarshal(e.AccountText, &record) != nil || record.Lost == nil ||
+		e.Reservation != "" || len(e.AccountIDs) != 0 {
+		return nil, false
+	}
+	if record.Retires {
+		return func(_ budget.ReservationID, slots, _ int) int { return slots }, true
+	}
+	return furthest(record.Draws), true
+}
+
+func furthest(draws []DrawRecord) Drawn {
+	return func(plan budget.ReservationID, slots, drawn int) int {
+		for _, d := range draws {
+			if d.Plan == plan {
+				drawn = max(drawn, min(d.From+d.Count, slots))
+			}
+		}
+		return drawn
+	}
 }

@@ -131,6 +131,11 @@ type DrawRecord struct {
 	Count int                  `json:"count"`
 }
 
+// drawText says which slots a charge drew, where nothing is said of its releases.
+func drawText(d budget.Draw) []byte {
+	return ReleaseRecord{Draws: &DrawRecord{d.Plan, d.From, d.Count}}.text()
+}
+
 func (r ReleaseRecord) text() []byte {
 	var kept any = r
 	if r.Registers == nil && r.Draws == nil {

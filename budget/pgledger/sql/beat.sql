@@ -11,9 +11,11 @@ WITH unseen AS (
 		AND (postmaster = $5 OR $7::bool AND system = $3 AND timeline = $4)
 	FOR UPDATE SKIP LOCKED
 ), ended AS (
-	UPDATE noisegate.gateway g SET ended_at = clock_timestamp(), ended_by = 'not seen for a minute' FROM unseen u WHERE g.run = u.run
+	UPDATE noisegate.gateway g SET ended_at = clock_timestamp(), ended_by = 'not seen for a minute', ended_on = $4
+	FROM unseen u WHERE g.run = u.run
 )
 INSERT INTO noisegate.gateway AS g (run, name, system, timeline, postmaster, heads)
 SELECT $1::text, $2::text, $3::bigint, $4::bigint, $5::timestamptz, $6::json WHERE $5 = pg_catalog.pg_postmaster_start_time()
-ON CONFLICT (run) DO UPDATE SET seen_at = clock_timestamp(), ended_at = NULL, ended_by = NULL, system = $3, timeline = $4, postmaster = $5,
+ON CONFLICT (run) DO UPDATE SET seen_at = clock_timestamp(), ended_at = NULL, ended_by = NULL, ended_on = NULL, system = $3, timeline = $4,
+	postmaster = $5,
 	heads = $6::json

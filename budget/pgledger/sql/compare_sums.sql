@@ -12,6 +12,14 @@ WITH newest AS ( -- what each charge counts as
 	SELECT charge_id, seq, mechanisms->'registers' AS slots, mechanisms->'draws' AS draws FROM opened WHERE json_typeof(mechanisms) = 'object'
 ), retired AS ( -- plans from before it are drawn out
 	SELECT max(seq) AS seq FROM noisegate.entry WHERE dataset = $1 AND kind = 'resume' AND account->>'retires_plans' = 'true'
+), drawn AS ( -- how far plans are drawn: slots are drawn in order, and those that a failover lost are told by receipts and gateways
+	SELECT draw->>'plan' AS plan_id, max((draw->>'from')::bigint + (draw->>'count')::bigint) AS slots FROM (
+		SELECT draws AS draw FROM planned
+		UNION ALL
+		SELECT mechanisms->'draws' FROM noisegate.entry WHERE dataset = $1 AND seq > $2 AND kind = 'recharge'
+		UNION ALL
+		SELECT json_array_elements(account->'draws') FROM noisegate.entry WHERE dataset = $1 AND seq > $2 AND kind = 'resume'
+	) d WHERE draw IS NOT NULL GROUP BY 1
 ), used AS ( -- budget.Scope.counts
 	SELECT id, sum(epsilon) AS epsilon, count(*) FILTER (WHERE unbounded) AS unbounded, sum(rho) AS rho, sum(delta) AS delta, sum(tail) AS tail,
 		sum(tail) FILTER (WHERE kind = 'reserve') AS open_tail, sum(epsilon) FILTER (WHERE kind = 'reserve') AS open_epsilon, count(*) FILTER (WHERE unbounded AND kind = 'reserve') AS open_unbounded,
@@ -54,11 +62,10 @@ SELECT coalesce(r.seq, 0), 'its plan is not the one that was paid for and drawn 
 FROM (SELECT * FROM planned WHERE slots IS NOT NULL) r
 FULL JOIN (SELECT p.* FROM noisegate.plan p JOIN noisegate.charge c ON c.charge_id = p.plan_id LEFT JOIN opened o USING (charge_id)
 	WHERE c.dataset = $1 AND o.chained IS NOT FALSE) p ON p.plan_id = r.charge_id -- of those from before the chain nothing is known
-LEFT JOIN (SELECT draws->>'plan' AS plan_id, sum((draws->>'count')::bigint) AS slots FROM planned WHERE draws IS NOT NULL GROUP BY 1) d
-	ON d.plan_id = p.plan_id
+LEFT JOIN drawn d ON d.plan_id = p.plan_id
 CROSS JOIN retired
 WHERE $2 = 0 AND (to_json(p.epsilon)::text, to_json(p.rho)::text, p.next_slot) IS DISTINCT FROM
-	(r.slots->>'epsilon_pico', r.slots->>'rho_pico', CASE WHEN r.seq < retired.seq THEN json_array_length(r.slots->'epsilon_pico') ELSE coalesce(d.slots, 0) END)
+	(r.slots->>'epsilon_pico', r.slots->>'rho_pico', CASE WHEN r.seq < retired.seq THEN json_array_length(r.slots->'epsilon_pico') ELSE least(coalesce(d.slots, 0), json_array_length(r.slots->'epsilon_pico')) END)
 UNION ALL
 SELECT e.seq, 'its time is not the dataset''s'
 FROM noisegate.chain c JOIN noisegate.entry e USING (dataset, seq)

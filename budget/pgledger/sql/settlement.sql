@@ -1,7 +1,13 @@
--- The entry that settled a charge, what it cost, and whose accounts it is on, in their order.
+-- The entry that settled a charge, what it cost, and whose accounts it is on, in their order; which slots of a plan it drew, if
+-- it did, and the same of the charge that paid for the plan.
 --
 -- $1 charge
 SELECT e.dataset, e.seq, e.hash, e.at, e.analyst, e.epsilon, e.unbounded, e.rho, e.delta, e.tail,
 	ARRAY(SELECT a.scope::text FROM unnest(e.account_ids) WITH ORDINALITY AS i (id, place) JOIN noisegate.account a ON a.account_id = i.id ORDER BY i.place),
-	ARRAY(SELECT a.name FROM unnest(e.account_ids) WITH ORDINALITY AS i (id, place) JOIN noisegate.account a ON a.account_id = i.id ORDER BY i.place)
-FROM noisegate.entry e WHERE e.kind = 'settle' AND e.charge_id = $1
+	ARRAY(SELECT a.name FROM unnest(e.account_ids) WITH ORDINALITY AS i (id, place) JOIN noisegate.account a ON a.account_id = i.id ORDER BY i.place),
+	CASE WHEN p.charge_id IS NOT NULL THEN e.mechanisms->'draws' END, coalesce(p.epsilon, 0), coalesce(p.unbounded, false), coalesce(p.rho, 0),
+	coalesce(p.delta, 0), coalesce(p.tail, 0),
+	ARRAY(SELECT a.scope::text FROM unnest(p.account_ids) WITH ORDINALITY AS i (id, place) JOIN noisegate.account a ON a.account_id = i.id ORDER BY i.place),
+	ARRAY(SELECT a.name FROM unnest(p.account_ids) WITH ORDINALITY AS i (id, place) JOIN noisegate.account a ON a.account_id = i.id ORDER BY i.place)
+FROM noisegate.entry e LEFT JOIN noisegate.charge p ON p.charge_id = e.mechanisms->'draws'->>'plan'
+WHERE e.kind = 'settle' AND e.charge_id = $1
