@@ -145,6 +145,43 @@ func testDeadGateways(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 }
 
+// A gateway that only read what another one wrote, for a charge that then came to nothing, misses it like its own.
+func testFollowedAndLost(t *testing.T, d *pgtest.ControlDatabase) {
+	here, there := open(t, d), open(t, d)
+	own := account(budget.AnalystScope, "ana", 1000)
+	reserve(t, here, charge("before", mechanisms.Loss{Epsilon: 10}, own))
+	if err := there.VerifyAtStart(t.Context(), journal.Anchored{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	restore := save(t, d)
+	reserve(t, here, charge("lost", mechanisms.Loss{Epsilon: 10}, own))
+	again := charge("lost", mechanisms.Loss{Epsilon: 10}, own)
+	again.Fingerprint = [32]byte{'o', 't', 'h', 'e', 'r'}
+	if _, err := there.Reserve(t.Context(), again); err == nil {
+		t.Error("an id is given twice")
+	}
+	loseEntries(t, d, restore)
+	if err := there.Attend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for dataset, broken := range there.Broken() {
+		if !broken.Held {
+			t.Errorf("%s: %v", dataset, broken)
+		}
+	}
+	if done, held, err := open(t, d).Resume(t.Context(), "sam", budget.Resume{Dataset: "d", Reason: "booked"}); err != nil || !held ||
+		len(done.Lost) != 1 {
+		t.Errorf("%+v, %t, %v", done, held, err)
+	}
+	if err := there.Attend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reserve(t, there, charge("after", mechanisms.Loss{Epsilon: 10}, own))
+	if err := audited(t, there); err != nil {
+		t.Error(err)
+	}
+}
+
 // What a lossy failover gave back is booked again from receipts, once each and beyond caps, and then a steward lets the
 // dataset go on. Other datasets are not held. A gateway that missed more holds it again.
 func testRecharge(t *testing.T, d *pgtest.ControlDatabase) {

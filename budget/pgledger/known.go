@@ -102,6 +102,9 @@ func (p *Ledger) agrees(ctx context.Context, s *transaction) error {
 		return nil
 	}
 	if f.is.State.Head != s.head {
+		if err := p.acknowledge(s); err != nil { // what is followed is looked for on another server as well
+			return err
+		}
 		if err := p.catchUp(ctx, s, f.is); err != nil {
 			return err
 		}

@@ -115,6 +115,7 @@ func TestPostgres(t *testing.T) {
 		"F12_DeadGateways":              testDeadGateways,
 		"F12_Recharge":                  testRecharge,
 		"F12_RechargeForms":             testRechargeForms,
+		"F12_FollowedAndLost":           testFollowedAndLost,
 		"F12_LostPlansAreBooked":        testLostPlansAreBooked,
 		"F12_ResumeAndPlans":            testResumeAndPlans,
 		"AskedAsItEnds":                 testAskedAsItEnds,
