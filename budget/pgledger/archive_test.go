@@ -118,6 +118,10 @@ func testArchive(t *testing.T, d *pgtest.ControlDatabase) {
 	if second.After != first.Seq {
 		t.Errorf("the second file follows %d, and the first ends with %d", second.After, first.Seq)
 	}
+	if after, err := l.Settlement(t.Context(), "draws"); err != nil || after.Charged.Plan == nil || after.Charged.Plan.ID != "plan" ||
+		after.Charged.Plan.Count != 1 || after.Charged.Plan.Loss != plan.Loss || len(after.Charged.Plan.Accounts) != 2 {
+		t.Errorf("the receipt of an archived draw: %+v, %v", after.Charged, err)
+	}
 	spendSome(t, l, "d", 1)
 	if err := errors.Join(l.VerifyAll(t.Context()), verifiesWhole(t, d)); err != nil {
 		t.Error(err)
@@ -346,6 +350,56 @@ func testArchiveAndGateways(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 	if _, err := l.Reserve(t.Context(), charge("held", mechanisms.Loss{Epsilon: 1}, whole)); !errors.As(err, &broken) || !broken.Held {
 		t.Errorf("one gateway holds the dataset, and another goes on: %v", err)
+	}
+}
+
+// A gateway that was killed, and whose anchor is newer than what it said last, finds its entry after an archive. One whose anchor is
+// much newer holds the dataset, which is needless but safe.
+func testArchiveAndKilled(t *testing.T, d *pgtest.ControlDatabase) {
+	for name, c := range map[string]struct {
+		said string // how long before it was killed
+		held bool
+	}{"just now": {"0", false}, "a second ago": {"1", false}, "a minute ago": {"60", true}} {
+		t.Run(name, func(t *testing.T) {
+			empty(t, d)
+			signer, whole := newSigner(t), account(budget.DatasetScope, "", 1_000_000)
+			killed, l := open(t, d), open(t, d)
+			reserve(t, killed, charge("before", mechanisms.Loss{Epsilon: 10}, whole))
+			for name, g := range map[string]*pgledger.Ledger{"here": l, "killed": killed} {
+				if err := g.Join(t.Context(), name, "run of "+name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reserve(t, killed, charge("last", mechanisms.Loss{Epsilon: 10}, whole)) // not the kind of entry that stays
+			anchored := killed.Anchored()
+			killed.Close()
+			for _, id := range []budget.ReservationID{"before", "last"} {
+				if err := l.Settle(t.Context(), id, mechanisms.Loss{}, []byte("{}")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			spendSome(t, l, "a", 0)
+			d.Exec(t, "UPDATE noisegate.gateway SET seen_at = seen_at - "+c.said+" * interval '1 second' WHERE name = 'killed'")
+			if n, err := l.Forget(t.Context(), "sam", "killed"); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			if err := l.Attend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			made, err := archived(t, d, filepath.Join(t.TempDir(), "file"), signer)
+			if err != nil || made.Seq <= anchored.Heads[0].Seq {
+				t.Fatalf("%+v, %v", made, err)
+			}
+			again := open(t, d)
+			err = again.VerifyAtStart(t.Context(), anchored, nil)
+			var broken *journal.BrokenError
+			if held := errors.As(err, &broken) && broken.Held; held != c.held || !held && err != nil {
+				t.Errorf("held: %t, %v", held, err)
+			}
+			if err := errors.Join(l.Attend(t.Context()), l.Check(t.Context())); (err != nil) != c.held {
+				t.Errorf("the other gateway: %v", err)
+			}
+		})
 	}
 }
 

@@ -105,6 +105,7 @@ func TestPostgres(t *testing.T) {
 		"Archive":                       testArchive,
 		"F13_ArchiveAttacked":           testArchiveAttacked,
 		"F12_ArchiveAndGateways":        testArchiveAndGateways,
+		"F12_ArchiveAndKilled":          testArchiveAndKilled,
 		"ArchiveAndReceipts":            testArchiveAndReceipts,
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
