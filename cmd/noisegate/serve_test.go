@@ -45,6 +45,13 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return siteOn(t, d)
+}
+
+// siteOn makes an installation in databases that are to be made.
+func siteOn(t *testing.T, d *demoDatabase) *site {
+	t.Helper()
+	ctx := t.Context()
 	t.Cleanup(func() { _ = d.close(context.WithoutCancel(ctx)) })
 	if err := d.prepare(ctx); err != nil {
 		t.Fatal(err)

@@ -119,7 +119,8 @@ func (d *doctor) room(ctx context.Context, key string, conn *pgx.Conn, wanted in
 	d.ok(key, "the server lets in %d connections, of which the gateway needs at least %d", all, wanted)
 }
 
-// replication warns of standbys that may lack what was committed: after a failover to one, budget would be given back.
+// replication warns of standbys that may lack what was committed: after a failover to one, datasets are held. Where the gateway is to
+// follow it, it refuses to start, unless that is taken for granted.
 func (d *doctor) replication(ctx context.Context, conn *pgx.Conn) {
 	const key = "control.dsn"
 	var senders int
@@ -127,6 +128,16 @@ func (d *doctor) replication(ctx context.Context, conn *pgx.Conn) {
 	if err := conn.QueryRow(ctx, `SELECT pg_catalog.count(*), pg_catalog.current_setting('synchronous_standby_names')
 		FROM pg_catalog.pg_stat_replication`).Scan(&senders, &names); err != nil {
 		d.failed(key, err, "")
+		return
+	}
+	several, err := server.SeveralHosts(d.config.Control.DSN)
+	if err != nil {
+		d.failed(key, err, "")
+		return
+	}
+	if several && names == "" && d.config.Control.Replication != config.AsyncAccepted {
+		d.fail(key, "set synchronous_standby_names, or say control.replication: "+config.AsyncAccepted,
+			"it names several hosts, and synchronous_standby_names is empty: a standby that takes over lacks what was committed last")
 		return
 	}
 	if senders > 0 && names == "" {

@@ -15,12 +15,12 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
@@ -214,15 +214,9 @@ func (g *Server) checkReplication(ctx context.Context) error {
 	if g.config.Control.Replication == config.AsyncAccepted {
 		return nil
 	}
-	parsed, err := pgx.ParseConfig(g.config.Control.DSN.Reveal())
+	several, err := SeveralHosts(g.config.Control.DSN)
 	if err != nil {
-		return errors.New("a connection string cannot be read") // the cause may quote a password
-	}
-	hosts := map[string]bool{}
-	for _, f := range parsed.Fallbacks {
-		if address := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))); f.Host != parsed.Host || f.Port != parsed.Port {
-			hosts[address] = true
-		}
+		return err
 	}
 	var names string
 	var senders int
@@ -232,7 +226,7 @@ func (g *Server) checkReplication(ctx context.Context) error {
 	}
 	switch {
 	case names != "":
-	case len(hosts) > 0:
+	case several:
 		return config.Wrong(errors.New("control.dsn names several hosts, and synchronous_standby_names of the control database is empty: what " +
 			"was committed last is lost when a standby takes over. Set it, or say control.replication: " + config.AsyncAccepted +
 			" (datasets are then held after each failover that loses something)"))
@@ -241,6 +235,17 @@ func (g *Server) checkReplication(ctx context.Context) error {
 			"what it lacks is booked again. Set synchronous_standby_names", "standbys", senders)
 	}
 	return nil
+}
+
+// SeveralHosts reports whether a connection string names more than one server.
+func SeveralHosts(dsn config.DSN) (bool, error) {
+	parsed, err := pgx.ParseConfig(dsn.Reveal())
+	if err != nil {
+		return false, errors.New("a connection string cannot be read") // the cause may quote a password
+	}
+	return slices.ContainsFunc(parsed.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return f.Host != parsed.Host || f.Port != parsed.Port
+	}), nil
 }
 
 // ControlConnections is how many connections a gateway opens to the control database at most: of the calculator, of policies and checks, of
