@@ -23,6 +23,8 @@ const (
 	monitoring = "../deploy/prometheus"
 	// alertPatience bounds the wait for a panel's data and for an alert: Prometheus looks each second.
 	alertPatience = 30 * time.Second
+	// verifiedEach is how often a gateway verifies what is new (proofInterval), and some time for it.
+	verifiedEach = 75 * time.Second
 )
 
 // prometheus is a running one that reads a gateway.
@@ -39,6 +41,11 @@ func startPrometheus(t *testing.T, admin string) *prometheus {
 	}
 	write(t, filepath.Join(dir, "prometheus.yaml"), strings.NewReplacer(gateway, admin, wait, ": 1s").Replace(text))
 	rules := regexp.MustCompile(`(?m)^( +for): 1m$`).ReplaceAllString(read(t, filepath.Join(monitoring, "alerts.yaml")), "$1: 1s")
+	const late = "verified_timestamp_seconds > 300"
+	if strings.Count(rules, late) != 1 {
+		t.Fatalf("no rule has %q", late)
+	}
+	rules = strings.Replace(rules, late, fmt.Sprintf("verified_timestamp_seconds > %d", int(verifiedEach.Seconds())), 1)
 	write(t, filepath.Join(dir, "alerts.yaml"), rules)
 	address := freeAddress(t)
 	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yaml"),
@@ -85,9 +92,9 @@ func (p *prometheus) results(t *testing.T, expression string) int {
 }
 
 // expect waits until an expression has series.
-func (p *prometheus) expect(t *testing.T, what, expression string, meanwhile func()) {
+func (p *prometheus) expect(t *testing.T, what, expression string, patience time.Duration, meanwhile func()) {
 	t.Helper()
-	for deadline := time.Now().Add(alertPatience); p.results(t, expression) == 0; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); p.results(t, expression) == 0; time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("%s: %s gives nothing", what, expression)
 			return
@@ -99,7 +106,7 @@ func (p *prometheus) expect(t *testing.T, what, expression string, meanwhile fun
 // fires waits for an alert.
 func (p *prometheus) fires(t *testing.T, alert string, meanwhile func()) {
 	t.Helper()
-	p.expect(t, alert, fmt.Sprintf(`ALERTS{alertname=%q,alertstate="firing"}`, alert), meanwhile)
+	p.expect(t, alert, fmt.Sprintf(`ALERTS{alertname=%q,alertstate="firing"}`, alert), alertPatience, meanwhile)
 }
 
 // promtool runs a command of Prometheus' own on what is deployed.
@@ -139,7 +146,7 @@ func TestMonitoring(t *testing.T) {
 	t.Run("panels", func(t *testing.T) {
 		for _, panel := range panels(t) {
 			for _, target := range panel.Targets {
-				p.expect(t, panel.Title, target.Expr, ask)
+				p.expect(t, panel.Title, target.Expr, alertPatience, ask)
 			}
 		}
 	})
@@ -150,6 +157,7 @@ func TestMonitoring(t *testing.T) {
 		t.Fatalf("%d alerts before any fault", n)
 	}
 
+	s.exec(t, control, "REVOKE SELECT ON noisegate.archive FROM noisegate") // questions need it not; the next verification does
 	p.fires(t, "NoisegateQueueFull", func() {
 		var together sync.WaitGroup
 		for range 16 {
@@ -177,6 +185,9 @@ func TestMonitoring(t *testing.T) {
 	p.fires(t, "NoisegateErrors", ask)
 	p.fires(t, "NoisegateNotReady", ask)
 	s.exec(t, "postgres", "ALTER DATABASE people ALLOW_CONNECTIONS true")
+
+	p.expect(t, "not verified", `ALERTS{alertname="NoisegateLedgerNotVerified",alertstate="firing"}`, verifiedEach+alertPatience, func() {})
+	s.exec(t, control, "GRANT SELECT ON noisegate.archive TO noisegate")
 
 	s.kill()
 	p.fires(t, "NoisegateDown", func() {})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -177,7 +178,19 @@ func TestRunbooks(t *testing.T) {
 		"An older ledger was put back": func() { o.goesOn(t, "SELECT count(*) FROM people WHERE age > 65") },
 	}
 	books := runbooks(string(page))
+	alerts, err := os.ReadFile("../../deploy/prometheus/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range regexp.MustCompile(`docs/runbooks\.md, "([^"]+)"`).FindAllStringSubmatch(string(alerts), -1) {
+		if !slices.ContainsFunc(books, func(b runbook) bool { return b.name == named[1] }) {
+			t.Errorf("an alert names the runbook %q, which is not there", named[1])
+		}
+	}
 	for _, book := range books {
+		if len(book.steps) == 0 {
+			t.Errorf("%s: nothing to execute", book.name)
+		}
 		if do := before[book.name]; do != nil {
 			do()
 		}
