@@ -153,7 +153,7 @@ $(NODE_MODULES): gateway/console/package-lock.json gateway/console/.npmrc
 console: $(NODE_MODULES) ## the console in the browser, built from gateway/console/src into dist, which is committed (needs Node.js 20)
 	cd gateway/console && npm run --silent check && npm run --silent build
 
-console-test: build $(NODE_MODULES) ## journeys through the console in Chromium, against the real binary (needs Node.js 20 and chromium)
+console-test: build $(NODE_MODULES) ## journeys through the console in Chromium, against the real binary (needs Node.js 20, chromium and psql)
 	cd gateway/console && npx playwright test
 
 PEERS = opendp pipelinedp smartnoise tumult diffprivlib qrlew
