@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -400,6 +401,9 @@ func (s *site) primary(t *testing.T, p *pair) *pgx.Conn {
 // missing are the answers that clients hold and the ledger does not have.
 func (s *site) missing(t *testing.T, p *pair, all *holders) (missing []string) {
 	t.Helper()
+	all.mu.Lock() // first: answers come meanwhile
+	told := slices.Collect(maps.Keys(all.receipts))
+	all.mu.Unlock()
 	conn := s.primary(t, p)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	rows, err := conn.Query(t.Context(), "SELECT charge_id FROM noisegate.charge")
@@ -411,9 +415,7 @@ func (s *site) missing(t *testing.T, p *pair, all *holders) (missing []string) {
 		t.Fatal(err)
 	}
 	slices.Sort(there)
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for id := range all.receipts {
+	for _, id := range told {
 		if _, found := slices.BinarySearch(there, id); !found {
 			missing = append(missing, id)
 		}
