@@ -83,15 +83,9 @@ func copyIn(n FromItem) *Scan {
 			return copyIn(n.Of)
 		}
 	case *Derived:
-		if q := n.Parts[0]; len(n.Parts) == 1 && q.From != nil && len(q.Keys) == 0 && !slices.ContainsFunc(q.Results(), groupsRows) {
+		if q := n.Parts[0]; len(n.Parts) == 1 && q.From != nil && len(q.Keys) == 0 && !slices.ContainsFunc(q.Results(), HasAggregate) {
 			return copyIn(q.From)
 		}
 	}
 	return nil
-}
-
-// groupsRows reports whether an expression is a value of several rows, and of none of them.
-func groupsRows(e Expr) bool {
-	a, ok := e.(Aggregate)
-	return ok && a.Over == nil || slices.ContainsFunc(Children(e), groupsRows)
 }
