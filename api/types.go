@@ -397,13 +397,15 @@ type Promise struct {
 
 // Account is a steward's view of one account.
 type Account struct {
-	Dataset   string      `json:"dataset"`
-	Account   string      `json:"account"` // dataset, group:x or analyst:x
-	Origin    string      `json:"origin"`  // policy or steward
-	Limit     BudgetLimit `json:"limit"`
-	Spent     Amounts     `json:"spent"`
-	Reserved  Amounts     `json:"reserved"`
-	Remaining Amounts     `json:"remaining"` // of what is released by now
+	Dataset string      `json:"dataset"`
+	Account string      `json:"account"` // dataset, group:x or analyst:x
+	Origin  string      `json:"origin"`  // policy or steward
+	Limit   BudgetLimit `json:"limit"`
+	// Due says that the limit is of an older policy: what the one in force gives is written when the account is next charged.
+	Due       bool    `json:"due,omitempty"`
+	Spent     Amounts `json:"spent"`
+	Reserved  Amounts `json:"reserved"`
+	Remaining Amounts `json:"remaining"` // of what is released by now
 	// Lifetime is what the cap promises for all time, WorstCase what can be lost by a year from now: less while tranches are closed.
 	Lifetime    Promise    `json:"lifetime"`
 	WorstCase   Promise    `json:"worst_case_year"`

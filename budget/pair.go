@@ -78,7 +78,7 @@ func (a Approval) Holds(now time.Time) error {
 // LimitChange sets a limit, or opens an account, with a second steward's signature.
 type LimitChange struct {
 	Account Account // its limit is the one afterwards
-	Before  *Limit  // nil: nobody has the account yet
+	Before  *Limit  // nil: nobody has the account yet, or its limit is of an older policy than the newest
 	Mandate Mandate
 }
 

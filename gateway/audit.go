@@ -225,6 +225,9 @@ func (s *Service) Refill(ctx context.Context, who auth.Principal, dataset, name 
 	if refill.Mandate, err = mandateOf(r.Signature); err != nil {
 		return nil, err
 	}
+	if err := s.writeDue(ctx, id); err != nil {
+		return nil, err
+	}
 	byTwo := refill.Mandate.ByTwo(who.Subject) == nil
 	switch keys := s.Stewards(dataset); {
 	case owns(who, id) && !byTwo:

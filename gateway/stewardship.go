@@ -117,7 +117,7 @@ func (s *Service) Accounts(ctx context.Context, who auth.Principal, dataset stri
 	}
 	list := &api.AccountList{Accounts: make([]api.Account, len(balances))}
 	for i, b := range balances {
-		list.Accounts[i] = s.accountOf(b)
+		list.Accounts[i] = s.accountInForce(b)
 	}
 	return list, nil
 }
@@ -135,7 +135,7 @@ func (s *Service) Account(ctx context.Context, dataset, name string) (*api.Accou
 	if len(balances) == 0 {
 		return nil, fault.RequestNotFound("account " + fault.Quote(name) + " yet: it opens when it is first charged, or when a steward sets it")
 	}
-	account := s.accountOf(balances[0])
+	account := s.accountInForce(balances[0])
 	return &account, nil
 }
 
@@ -147,6 +147,9 @@ func (s *Service) SetAccount(ctx context.Context, who auth.Principal, dataset, n
 	}
 	parsed, err := amounts.ParseLimit(change.BudgetLimit)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.writeDue(ctx, id); err != nil {
 		return nil, err
 	}
 	account := budget.Account{ID: id, Limit: parsed, Origin: budget.FromSteward}
@@ -188,7 +191,11 @@ func (s *Service) changeLimit(ctx context.Context, who auth.Principal, account b
 	}
 	change := budget.LimitChange{Account: account, Mandate: *mandate}
 	if len(balances) > 0 {
-		change.Before = &balances[0].Limit
+		if _, _, known, err := s.inPolicy(balances[0]); err != nil {
+			return err
+		} else if known {
+			change.Before = &balances[0].Limit
+		}
 	}
 	if err := s.Stewards(account.ID.Dataset).CheckLimit(change); err != nil {
 		return err
@@ -309,6 +316,42 @@ func (s *Service) accountOfOthers(who auth.Principal, dataset, name string) (bud
 		err = fault.AuthOwnAccount()
 	}
 	return id, err
+}
+
+// inPolicy is a limit as the policy in force has it, where that names the account: who is given one as a member of a group is known when
+// they ask. due reports that it is not the one that the ledger has, and known that the policy says which one it is.
+func (s *Service) inPolicy(b budget.Balance) (now budget.Balance, due, known bool, err error) {
+	snapshot, err := s.policies.Current(b.ID.Dataset)
+	if err != nil || b.Origin == budget.FromSteward || b.Version >= snapshot.Version {
+		return b, false, true, nil //nolint:nilerr // without a policy nothing is due
+	}
+	line := lineFor(snapshot, auth.Principal{}, b.ID)
+	if line == nil {
+		return b, true, false, nil
+	}
+	now, _, err = s.inForce(b, true, line, snapshot.Version)
+	return now, true, true, err
+}
+
+// writeDue writes the limit that the policy in force gives an account which it names, as the next charge would.
+func (s *Service) writeDue(ctx context.Context, id budget.AccountID) error {
+	balances, err := s.ledger.Balances(ctx, []budget.AccountID{id})
+	if err != nil || len(balances) == 0 {
+		return err
+	}
+	now, due, known, err := s.inPolicy(balances[0])
+	if err != nil || !due || !known {
+		return err
+	}
+	return s.ledger.SetLimit(ctx, budget.ByPolicy, now.Account)
+}
+
+// accountInForce is an account with the limit that is in force, or marked as one of which that is not known yet.
+func (s *Service) accountInForce(b budget.Balance) api.Account {
+	now, _, known, err := s.inPolicy(b)
+	a := s.accountOf(now)
+	a.Due = err != nil || !known
+	return a
 }
 
 // aYear is how far ahead stewards are told what can be lost.

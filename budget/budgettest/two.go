@@ -120,7 +120,35 @@ func testTwoStewards(f *fixture) {
 	want("one steward", policy(nil, nil, approve(1, budget.Pair{Proposer: "sam", Approver: "sam"}, now)), fault.CodePolicySignature)
 	want("too old", policy(nil, nil, approve(1, pair, now.Add(-25*time.Hour))), fault.CodePolicySignature)
 	want("not yet", policy(nil, nil, approve(1, pair, now.Add(time.Hour))), fault.CodePolicySignature)
+	late := analystAccount("dora", f.limit(budget.Pure, "10", ""))
+	late.Version = 1
+	f.reserve(f.charge(pure(1000), late))
+	later := analystAccount("erin", late.Limit)
+	later.Version = 1
+	f.reserve(f.charge(pure(1000), later))
 	want("what takes two", policy([]string{"cap", "unit"}, []string{"unit"}, approve(1, pair, now)), "")
+
+	// A limit of the policy before.
+	before = f.everything()
+	old = late.Limit
+	given := limited("9")
+	given.ID = late.ID
+	want("a limit of an older policy", set(given), fault.CodeBudgetSignature)
+	want("a limit of an older policy, where there are keys", f.ledger.LowerLimit(f.Context(), "sam", given), fault.CodeBudgetSignature)
+	want("a limit that is signed over one of an older policy", give(change(1, &old, given)), fault.CodeBudgetSignature)
+	raise := refill(1, 11*unit, pair)
+	raise.Account = late.ID
+	want("a refill of one of an older policy", f.ledger.Refill(f.Context(), "sam", eve.SignRefill(raise)), fault.CodeBudgetSignature)
+	f.unchanged(before)
+	given.ID = later.ID
+	want("a limit that is signed over none", give(change(1, nil, given)), "")
+	given.ID = late.ID
+	late.Limit, late.Version = f.limit(budget.Pure, "1", ""), 2
+	want("of the policy in force", f.ledger.SetLimit(f.Context(), budget.ByPolicy, late), "")
+	want("more than that", set(given), fault.CodeBudgetSignature)
+	given.Limit = f.limit(budget.Pure, "0.5", "")
+	want("less than that", set(given), "")
+
 	want("none", policy(nil, []string{"two_for"}, approve(2, pair, now)), "")
 	opened.ID.Name = "carl"
 	want("an account, alone again", set(opened), "")
@@ -143,7 +171,7 @@ func (f *fixture) checkTwoStewards(keys journal.StewardKeys) {
 		return auditor, len(entries)
 	}
 	as := func(int, *budget.Entry) {}
-	if auditor, at := follow(keys, as); at != len(entries) || auditor.Signed != 1 || auditor.Approved != 4 || auditor.Unsigned != 0 {
+	if auditor, at := follow(keys, as); at != len(entries) || auditor.Signed != 1 || auditor.Approved != 5 || auditor.Unsigned != 0 {
 		f.Errorf("%+v at %d of %d", auditor, at, len(entries))
 	}
 	signed := 0
@@ -179,8 +207,25 @@ func (f *fixture) checkTwoStewards(keys journal.StewardKeys) {
 			}
 		}
 	}
-	if signed != 5 {
+	if signed != 6 {
 		f.Errorf("%d entries are signed by two", signed)
+	}
+	// Entries that do not say under which policy they were made are older than this rule.
+	for under, found := range map[string]bool{`,"under_policy_version":2`: true, "": false} {
+		edits := 0
+		_, at := follow(keys, func(_ int, e *budget.Entry) {
+			text := string(e.AccountText)
+			if strings.Contains(text, `"name":"dora"`) {
+				edited := strings.NewReplacer(`"policy_version":2`, `"policy_version":1`, `,"under_policy_version":2`, under).Replace(text)
+				if edited != text {
+					edits++
+				}
+				e.AccountText = []byte(edited)
+			}
+		})
+		if (at != len(entries)) != found || edits == 0 {
+			f.Errorf("a limit of an older policy that one steward changed, with %q: it ends at %d of %d", under, at, len(entries))
+		}
 	}
 	others := slices.Clone(keys)
 	others[1].Steward = "mallory"

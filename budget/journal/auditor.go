@@ -280,7 +280,7 @@ func (b *Auditor) defined(e budget.Entry) (what string) {
 	if r.Refills != a.Refills {
 		return "it is not the refill that it says"
 	}
-	a.Limit, a.Frozen = *limit, r.Frozen
+	a.Limit, a.Frozen, a.Origin, a.Version = *limit, r.Frozen, r.Origin, r.Version
 	return ""
 }
 
@@ -288,14 +288,18 @@ func (b *Auditor) defined(e budget.Entry) (what string) {
 func (b *Auditor) limited(a *auditedAccount, opened bool, r machine.LimitRecord, e budget.Entry) (what string) {
 	id, limit := r.AccountOf(b.dataset)
 	mandate := r.MandateOf()
+	what, due := b.underPolicy(a, r)
+	if what != "" {
+		return what
+	}
 	if mandate == nil {
-		if r.Origin == budget.FromSteward && slices.Contains(b.twoFor, budget.ForCaps) && (opened || limit.Loosens(a.Limit)) {
+		if r.Origin == budget.FromSteward && slices.Contains(b.twoFor, budget.ForCaps) && (opened || due || limit.Loosens(a.Limit)) {
 			return "it opens an account, or gives one more, and one steward alone did it"
 		}
 		return ""
 	}
 	change := budget.LimitChange{Account: budget.Account{ID: *id, Limit: *limit}, Before: &a.Limit, Mandate: *mandate}
-	if opened {
+	if opened || due {
 		change.Before = nil
 	}
 	a.Refills++
@@ -308,12 +312,36 @@ func (b *Auditor) limited(a *auditedAccount, opened bool, r machine.LimitRecord,
 	return ""
 }
 
+// underPolicy follows under which policy a steward set or refilled a limit, where the entry says it: entries that are older than that were
+// made by a rule that did not look at it. due reports that the limit before was of an older one.
+func (b *Auditor) underPolicy(a *auditedAccount, r machine.LimitRecord) (what string, due bool) {
+	newest := int64(0)
+	if n := len(b.policies); n > 0 {
+		newest = b.policies[n-1].Version
+	}
+	switch r.Under {
+	case 0:
+		return "", false
+	case newest:
+		return "", machine.Due(a.Account.Account, newest)
+	default:
+		return "it was made under another policy than the one in force", false
+	}
+}
+
 // refilled follows a refill, and checks its signature.
 func (b *Auditor) refilled(a *auditedAccount, r machine.LimitRecord, e budget.Entry) (what string) {
 	refill := r.RefillOf(e)
 	_, limit := r.AccountOf(b.dataset)
 	if sum, err := a.Limit.Plus(refill); err != nil || sum != *limit {
 		return "its cap is not what it was and the refill"
+	}
+	what, due := b.underPolicy(a, r)
+	switch {
+	case what != "":
+		return what
+	case due && refill.Mandate != nil:
+		return "it adds to a limit of an older policy than the one in force"
 	}
 	if r.Refills > 0 || a.Refills > 0 { // before, nobody counted
 		a.Refills++

@@ -30,7 +30,7 @@ func (f *Followed) read(number int64) {
 		return // then the account is never as it says
 	}
 	id, _ := said.AccountOf(f.State.Head.Dataset)
-	said.Reason, said.Mandate = "", nil
+	said.Reason, said.Under, said.Mandate = "", 0, nil
 	f.limits[number], f.numbers[*id] = said, number
 }
 

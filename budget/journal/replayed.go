@@ -245,6 +245,6 @@ func (k ReplayedAccount) is(a *machine.Account) bool {
 	if json.Unmarshal(k.Text, &said) != nil || a.Opened.Before(k.Opened) {
 		return false
 	}
-	said.Reason, said.Mandate = "", nil
+	said.Reason, said.Under, said.Mandate = "", 0, nil
 	return said == machine.RecordOf(a, budget.Refill{})
 }

@@ -57,7 +57,7 @@ func (s *transaction) queueInForce(b *pgx.Batch) {
 		b.Queue(sqlInForce, s.dataset).QueryRow(func(row pgx.Row) error {
 			var keys *string
 			var twoFor []byte
-			err := row.Scan(&s.machine.InForce.Entered, &keys, &twoFor)
+			err := row.Scan(&s.machine.InForce.Entered, &keys, &twoFor, &s.machine.InForce.Version)
 			if keys != nil {
 				s.machine.InForce.Keys = []byte(*keys)
 			}
@@ -147,7 +147,7 @@ func (p *Ledger) TwoFor(ctx context.Context, dataset string) ([]string, error) {
 	}
 	all, err := collect(ctx, p.pool, func(row pgx.CollectableRow) (kinds []string, err error) {
 		var text []byte
-		if err := row.Scan(nil, nil, &text); err != nil || text == nil {
+		if err := row.Scan(nil, nil, &text, nil); err != nil || text == nil {
 			return nil, err
 		}
 		return kinds, json.Unmarshal(text, &kinds)

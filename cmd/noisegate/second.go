@@ -85,11 +85,14 @@ func (a *app) signLimit(signer *journal.Signer, before *api.Account, id budget.A
 	change := budget.LimitChange{Account: budget.Account{ID: id, Limit: after},
 		Mandate: budget.Mandate{Number: 1, Lifetime: after.Promise(), At: a.now(), Pair: pair}}
 	if before != nil {
+		change.Mandate.Number = before.Refills + 1
+	}
+	if before != nil && !before.Due {
 		limit, err := limitOf(before.Limit)
 		if err != nil {
 			return nil, err
 		}
-		change.Before, change.Mandate.Number = &limit, before.Refills+1
+		change.Before = &limit
 	}
 	change = signer.SignLimit(change)
 	if _, err := a.Err.Write(change.Text()); err != nil {

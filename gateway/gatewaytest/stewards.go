@@ -65,11 +65,14 @@ func (k Keys) Limit(t testing.TB, pair Pair, name string, before *api.Account, l
 	change := budget.LimitChange{Account: budget.Account{ID: accountOf(name), Limit: after},
 		Mandate: budget.Mandate{Number: 1, Lifetime: after.Promise(), At: time.Now(), Pair: pair.names()}}
 	if before != nil {
+		change.Mandate.Number = before.Refills + 1
+	}
+	if before != nil && !before.Due {
 		was, err := amounts.ParseLimit(before.Limit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Before, change.Mandate.Number = &was, before.Refills+1
+		change.Before = &was
 	}
 	return signature(k[pair.By].SignLimit(change).Mandate)
 }

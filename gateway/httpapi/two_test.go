@@ -208,3 +208,107 @@ func TestTwoStewardsForCaps(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
+
+// What a policy in force gives an account that has not been charged since is no steward's to raise, or to reopen, by comparing with what
+// an older one gave; nor is it signed over. The account says so. What a policy gives an account that it names is in force at once.
+//
+// covers: A76
+func TestLimitsThatAreDue(t *testing.T) {
+	const line = "  - {group: analysts, per: analyst, form: approx, epsilon: 10, delta: 1e-7, max_epsilon_per_query: 5}\n"
+	for what, instead := range map[string]string{"lowered": strings.Replace(line, "10,", "1,", 1), "taken away": ""} {
+		t.Run(what, func(t *testing.T) {
+			f, keys := twoStewards(t)
+			pair := gatewaytest.Pair{For: "sam", By: "eve"}
+			const sam, name = "sam:steward", "analyst:ana"
+			ask := func(sql string) error {
+				_, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: sql, Epsilon: "0.1"}, "")
+				return err
+			}
+			if err := ask("SELECT count(*) FROM people"); err != nil {
+				t.Fatal(err)
+			}
+			document := strings.Replace(gatewaytest.Policy+twoForAll, line, instead, 1)
+			if _, err := f.client(sam).UpdatePolicy(t.Context(), gatewaytest.Dataset, api.PolicyUpdate{Document: []byte(document), Replaces: 2,
+				Approval: keys.Approve(pair, 2, document, time.Now())}); err != nil {
+				t.Fatal(err)
+			}
+			shown, err := f.client(sam).Account(t.Context(), gatewaytest.Dataset, name)
+			if err != nil || !shown.Due {
+				t.Fatalf("%+v, %v", shown, err)
+			}
+			for _, epsilon := range []api.Decimal{"9", "0.1"} {
+				limit := shown.Limit
+				limit.Epsilon = epsilon
+				if _, err := f.client(sam).SetAccount(t.Context(), gatewaytest.Dataset, name, limit); codeOfError(err) != fault.CodeBudgetSignature {
+					t.Errorf("%s, alone: %v", epsilon, err)
+				}
+				stale := *shown
+				stale.Due = false
+				_, err = f.client(sam).ChangeAccount(t.Context(), gatewaytest.Dataset, name, api.LimitChange{BudgetLimit: limit,
+					Signature: keys.Limit(t, pair, name, &stale, limit)})
+				if codeOfError(err) != fault.CodeBudgetSignature {
+					t.Errorf("%s, signed over what is not in force: %v", epsilon, err)
+				}
+			}
+			refill := func(before *api.Account) (*api.Account, error) {
+				return f.client(sam).Refill(t.Context(), gatewaytest.Dataset, name, api.Refill{Epsilon: "1",
+					Signature: keys.Refill(t, pair, before, "1")})
+			}
+			if _, err := refill(shown); codeOfError(err) != fault.CodeBudgetSignature {
+				t.Errorf("a refill of what is not in force: %v", err)
+			}
+			err = ask("SELECT count(*) FROM visits")
+			if instead == "" {
+				if codeOfError(err) != fault.CodeBudgetNoAccount {
+					t.Errorf("without a line: %v", err)
+				}
+				limit := shown.Limit
+				limit.Epsilon = "3"
+				if shown, err = f.client(sam).ChangeAccount(t.Context(), gatewaytest.Dataset, name, api.LimitChange{BudgetLimit: limit,
+					Signature: keys.Limit(t, pair, name, shown, limit)}); err != nil || shown.Limit.Epsilon != "3" || shown.Due {
+					t.Errorf("two give a limit: %+v, %v", shown, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if shown, err = f.client(sam).Account(t.Context(), gatewaytest.Dataset, name); err != nil || shown.Due || shown.Limit.Epsilon != "1" {
+				t.Fatalf("%+v, %v", shown, err)
+			}
+			if shown, err = refill(shown); err != nil || shown.Limit.Epsilon != "2" {
+				t.Errorf("1 and a refill of 1 are %+v, %v", shown, err)
+			}
+		})
+	}
+	t.Run("named", func(t *testing.T) {
+		f, keys := twoStewards(t)
+		const sam, name = "sam:steward", "dataset"
+		if _, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: "SELECT count(*) FROM people",
+			Epsilon: "0.1"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		lower := strings.Replace(gatewaytest.Policy+twoForAll, "epsilon: 100,", "epsilon: 50,", 1)
+		if _, err := f.client(sam).UpdatePolicy(t.Context(), gatewaytest.Dataset,
+			api.PolicyUpdate{Document: []byte(lower), Replaces: 2}); err != nil {
+			t.Fatal(err)
+		}
+		shown, err := f.client(sam).Account(t.Context(), gatewaytest.Dataset, name)
+		if err != nil || shown.Due || shown.Limit.Epsilon != "50" {
+			t.Fatalf("%+v, %v", shown, err)
+		}
+		limit := shown.Limit
+		limit.Epsilon = "60"
+		if _, err = f.client(sam).SetAccount(t.Context(), gatewaytest.Dataset, name, limit); codeOfError(err) != fault.CodeBudgetSignature {
+			t.Errorf("more than the policy gives, alone: %v", err)
+		}
+		if shown, err = f.client(sam).Refill(t.Context(), gatewaytest.Dataset, name, api.Refill{Epsilon: "1",
+			Signature: keys.Refill(t, gatewaytest.Pair{For: "sam", By: "eve"}, shown, "1")}); err != nil || shown.Limit.Epsilon != "51" {
+			t.Errorf("50 and a refill of 1 are %+v, %v", shown, err)
+		}
+		limit.Epsilon = "40"
+		if _, err = f.client(sam).SetAccount(t.Context(), gatewaytest.Dataset, name, limit); err != nil {
+			t.Errorf("less, alone: %v", err)
+		}
+	})
+}

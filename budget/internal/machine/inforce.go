@@ -16,6 +16,7 @@ type InForce struct {
 	Entered bool               // there are entries of policies
 	Keys    []byte             // the text of the newest entry of keys; nil: there is none
 	TwoFor  []string           // of the newest entry of a policy: the kinds of changes that take two stewards
+	Version int64              // of the newest entry of a policy; 0: there is none
 
 	Added []AddedPolicy // to be written
 }
@@ -119,6 +120,7 @@ func (m *Machine) RecordPolicy(p budget.NewPolicy) (time.Time, error) {
 	p.AppliedAt = m.Now
 	m.InForce.Added = append(m.InForce.Added, AddedPolicy{p, len(m.Written)})
 	m.InForce.Rows, m.InForce.Entered, m.InForce.TwoFor = append(m.InForce.Rows, p.PolicyRow), true, p.TwoFor
+	m.InForce.Version = p.Version
 	m.write(budget.Entry{Kind: budget.EntryPolicy, AccountText: policyText(p.PolicyVersion, false)}, p.Dataset, p.AppliedBy, nil)
 	return m.Now, nil
 }
@@ -147,6 +149,7 @@ func (m *Machine) EnterPolicies(versions []budget.PolicyVersion) error {
 	}
 	for i, v := range versions {
 		v.PolicyRow = m.InForce.Rows[i]
+		m.InForce.Version = v.Version
 		m.write(budget.Entry{Kind: budget.EntryPolicy, AccountText: policyText(v, true)}, v.Dataset, v.AppliedBy, nil)
 	}
 	m.InForce.Entered = len(versions) > 0

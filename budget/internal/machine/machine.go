@@ -360,7 +360,20 @@ func (m *Machine) SetLimit(by string, account budget.Account) error {
 // alone reports whether a limit is one that a steward alone does not set.
 func (m *Machine) alone(account budget.Account) bool {
 	a := m.Accounts[account.ID]
-	return slices.Contains(m.InForce.TwoFor, budget.ForCaps) && (a == nil || account.Limit.Loosens(a.Limit))
+	return slices.Contains(m.InForce.TwoFor, budget.ForCaps) && (a == nil || m.due(a) || account.Limit.Loosens(a.Limit))
+}
+
+func (m *Machine) due(a *Account) bool { return Due(a.Account, m.InForce.Version) }
+
+// Due reports whether an account's limit is of an older policy than the newest (0: there is none), so that it says nothing of what the
+// account has: what the newest gives it, if anything, is written when it is next charged.
+func Due(a budget.Account, newest int64) bool {
+	return a.Origin == budget.FromPolicy && newest != 0 && a.Version != newest
+}
+
+func errDue() error {
+	return fault.BudgetSignature("the account's limit is of an older policy than the one in force, whose limit is written when the account " +
+		"is next charged: until then two stewards set its limit, or the policy names it")
 }
 
 func (m *Machine) set(by string, account budget.Account, signed *budget.Mandate) {
@@ -384,7 +397,9 @@ func (m *Machine) ChangeLimit(by string, c budget.LimitChange) error {
 	var before *budget.Limit
 	refills := int64(0)
 	if a := m.Accounts[c.Account.ID]; a != nil {
-		before, refills = &a.Limit, a.Refills
+		if refills = a.Refills; !m.due(a) {
+			before = &a.Limit
+		}
 	}
 	if (before == nil) != (c.Before == nil) || before != nil && *before != *c.Before {
 		return fault.BudgetSignature("the account's limit is not what it was when the change was signed")
@@ -398,7 +413,11 @@ func (m *Machine) ChangeLimit(by string, c budget.LimitChange) error {
 
 // LowerLimit is SetLimit unless it raises.
 func (m *Machine) LowerLimit(by string, account budget.Account) error {
-	if a := m.Accounts[account.ID]; a != nil && account.Limit.Raises(a.Limit) && !m.alone(account) {
+	switch a := m.Accounts[account.ID]; {
+	case a == nil || m.alone(account):
+	case m.due(a):
+		return errDue()
+	case account.Limit.Raises(a.Limit):
 		return fault.BudgetSignature("this dataset's caps are raised by signed refills only, and keep their form")
 	}
 	return m.SetLimit(by, account)
@@ -420,6 +439,9 @@ func (m *Machine) Refill(by string, r budget.Refill) error {
 		}
 	}
 	if r.Mandate != nil {
+		if m.due(a) {
+			return errDue()
+		}
 		if err := r.Mandate.Holds(a.Refills+1, limit, m.Now); err != nil {
 			return err
 		}
@@ -454,7 +476,11 @@ func (m *Machine) define(by string, a *Account, kind budget.EntryKind, refill bu
 	a.Ceiling = a.Limit.Ceiling(a.Used.Loss())
 	id, limit := a.ID, a.Limit
 	added := mechanisms.Loss{Epsilon: refill.Epsilon, Rho: refill.Rho, Delta: refill.Delta}
-	m.write(budget.Entry{Kind: kind, Loss: added, Account: &id, Limit: &limit, AccountText: RecordOf(a, refill).Text()},
+	record := RecordOf(a, refill)
+	if a.Origin == budget.FromSteward && (kind == budget.EntryLimit || kind == budget.EntryRefill) {
+		record.Under = m.InForce.Version
+	}
+	m.write(budget.Entry{Kind: kind, Loss: added, Account: &id, Limit: &limit, AccountText: record.Text()},
 		id.Dataset, by, []*Account{a})
 }
 

@@ -35,7 +35,9 @@ type LimitRecord struct {
 	Reason         string                 `json:"reason,omitempty"`
 	Version        int64                  `json:"policy_version"` // missing in old entries
 	Refills        int64                  `json:"refills,omitempty"`
-	Mandate        *MandateRecord         `json:"mandate,omitempty"`
+	// Under is the newest policy when a steward set or refilled the limit. Old entries lack it: their rule did not look at it.
+	Under   int64          `json:"under_policy_version,omitempty"`
+	Mandate *MandateRecord `json:"mandate,omitempty"`
 }
 
 // MandateRecord is a steward's signature as the journal keeps it. What else it is over stands in the entry.
