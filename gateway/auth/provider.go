@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -35,10 +36,10 @@ type Provider struct {
 	client   *http.Client
 	ids      *jwt.Parser
 
-	turn  chan struct{} // of one place: who looks at the three below has it
-	found *discovery    // nil: none yet
-	tried time.Time
-	err   error // of the last fetch
+	found atomic.Pointer[discovery] // nil: none yet
+	turn  chan struct{}             // of one place: who looks at the two below has it
+	tried time.Time                 // when the last fetch ended
+	err   error                     // of the last fetch
 }
 
 // discovery is what counts of the provider's own description (OpenID Connect Discovery 1.0, section 3).
@@ -114,13 +115,20 @@ func CheckProvider(ctx context.Context, issuer, clientID, scopes string) (saysPK
 	return err == nil && slices.Contains(d.Challenges, "S256"), err
 }
 
-// discover is the provider's description: not older than 10 minutes, unless it cannot be fetched. One fetch runs at a time, and while
-// they fail one is begun a second.
+// discover is the provider's description: not older than 10 minutes, unless it cannot be fetched. One fetch runs at a time, for which only
+// those wait who have none; while fetches fail there is a second between two.
 func (p *Provider) discover(ctx context.Context) (*discovery, error) {
 	select {
 	case p.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	default:
+		if found := p.found.Load(); found != nil {
+			return found, nil
+		}
+		select {
+		case p.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	defer func() { <-p.turn }()
 	life := discoveryLife
@@ -128,18 +136,18 @@ func (p *Provider) discover(ctx context.Context) (*discovery, error) {
 		life = discoveryGap
 	}
 	if now := p.verifier.config.Now(); p.tried.IsZero() || now.Sub(p.tried) >= life {
-		p.tried = now
 		var d *discovery
 		if d, p.err = p.fetch(context.WithoutCancel(ctx)); p.err == nil { // which others wait for
-			p.found = d
+			p.found.Store(d)
 		} else {
 			p.verifier.config.Log.ErrorContext(ctx, "fetching the identity provider's configuration failed", "error", p.err)
 		}
+		p.tried = p.verifier.config.Now()
 	}
-	if p.found == nil {
-		return nil, p.err
+	if found := p.found.Load(); found != nil {
+		return found, nil
 	}
-	return p.found, nil
+	return nil, p.err
 }
 
 func (p *Provider) fetch(ctx context.Context) (*discovery, error) {

@@ -13,7 +13,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -261,4 +264,60 @@ func TestProvidersThatAreNone(t *testing.T) {
 			t.Errorf("%+v is taken", c)
 		}
 	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestProviderThatHangs: a provider that hangs is asked once for all who wait, not for one after another; who has its description does not
+// wait for it.
+func TestProviderThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const issuer = "https://idp.example"
+		fetches, hangs := 0, true
+		p, err := NewProvider(&Verifier{config: Config{Issuer: issuer, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}, "noisegate", "openid",
+			transport(func(*http.Request) (*http.Response, error) {
+				if fetches++; hangs {
+					time.Sleep(fetchTimeout)
+					return nil, errors.New("it hangs")
+				}
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"issuer":"` + issuer +
+					`","authorization_endpoint":"` + issuer + `/a","token_endpoint":"` + issuer + `/t"}`))}, nil
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		offers := func() (failed int64, longest time.Duration) {
+			began, fails := time.Now(), atomic.Int64{}
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() {
+					if _, err := p.Offer(t.Context()); err != nil {
+						fails.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			return fails.Load(), time.Since(began)
+		}
+		if failed, took := offers(); failed != 5 || fetches != 1 || took != fetchTimeout {
+			t.Errorf("%d fetches for 5 who asked at once, of whom %d failed, in %v", fetches, failed, took)
+		}
+		hangs = false
+		time.Sleep(discoveryGap)
+		if failed, _ := offers(); failed != 0 || fetches != 2 {
+			t.Errorf("%d fetches, %d failed", fetches, failed)
+		}
+		hangs = true
+		time.Sleep(discoveryLife)
+		var one sync.WaitGroup
+		one.Go(func() { _, _ = p.Offer(t.Context()) })
+		synctest.Wait() // until it is at the provider, which hangs
+		began := time.Now()
+		if _, err := p.Offer(t.Context()); err != nil || time.Since(began) != 0 || fetches != 3 {
+			t.Errorf("who has the description waits %v for it: %v", time.Since(began), err)
+		}
+		one.Wait()
+	})
 }
