@@ -56,11 +56,12 @@ func (s *server) loginAtProvider(x *exchange, r *api.ProviderLogin) (*api.Login,
 	return &api.Login{Token: token}, err
 }
 
-// What log-ins at the provider one address may begin, and all together have under way.
+// What log-ins at the provider one address may begin, and have under way, and all together have under way.
 const (
 	loginsAtOnce    = 100  // of one address, which may be that of a proxy
 	loginsPerSecond = 2    // after these
 	loginsUnderWay  = 64   // of all
+	loginsOfOne     = 16   // of these, of one address
 	loginAddresses  = 4096 // that are known apart; the others share what one has
 )
 
@@ -71,10 +72,11 @@ type attempts struct {
 	of       map[netip.Prefix]bucket
 }
 
-// bucket is what an address has left, and since when.
+// bucket is what an address has left, and since when, and what it has under way.
 type bucket struct {
-	left float64
-	at   time.Time
+	left     float64
+	at       time.Time
+	underWay int
 }
 
 func (b bucket) now(at time.Time) float64 {
@@ -92,19 +94,25 @@ func (a *attempts) enter(address netip.Prefix, now time.Time) (leave func(), err
 	if !known {
 		address = a.place(address, now)
 		if b, known = a.of[address]; !known {
-			b = bucket{loginsAtOnce, now}
+			b = bucket{left: loginsAtOnce, at: now}
 		}
+	}
+	if b.underWay >= loginsOfOne {
+		return nil, fault.RequestLogins(1)
 	}
 	left := b.now(now)
 	if left < 1 {
 		return nil, fault.RequestLogins(int(math.Ceil((1 - left) / loginsPerSecond)))
 	}
-	a.of[address] = bucket{left - 1, now}
+	a.of[address] = bucket{left - 1, now, b.underWay + 1}
 	a.underWay++
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.underWay--
+		b := a.of[address]
+		b.underWay--
+		a.of[address] = b
 	}, nil
 }
 
@@ -115,7 +123,7 @@ func (a *attempts) place(address netip.Prefix, now time.Time) netip.Prefix {
 	}
 	if len(a.of) >= loginAddresses {
 		for other, b := range a.of {
-			if b.now(now) >= loginsAtOnce {
+			if b.now(now) >= loginsAtOnce && b.underWay == 0 {
 				delete(a.of, other) // it has all, as one that is not known
 			}
 		}

@@ -130,12 +130,21 @@ func TestAttempts(t *testing.T) {
 	if refused(netip.AddrPortFrom(address, 1).String()) || len(a.of) > 1 {
 		t.Errorf("after an hour %d addresses are known", len(a.of))
 	}
-	for range loginsUnderWay {
-		if _, err := a.enter(netip.MustParsePrefix("192.0.2.9/32"), now); err != nil {
+	var leave func()
+	for i := range loginsUnderWay {
+		client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i / loginsOfOne)}), 1).String()
+		var err error
+		if leave, err = a.enter(connlimit.Client(client), now); err != nil {
 			t.Fatal(err)
+		}
+		if i == loginsOfOne-1 && (!refused("192.0.2.0:1") || refused("192.0.2.10:1")) {
+			t.Error("one address has more than its part under way, or others have none")
 		}
 	}
 	if !refused("192.0.2.10:1") {
 		t.Error("nothing bounds how many are under way")
+	}
+	if leave(); refused("192.0.2.3:1") {
+		t.Error("what ended is still counted")
 	}
 }
