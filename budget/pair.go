@@ -16,6 +16,9 @@ import (
 // more, or is opened, by a steward.
 const ForCaps = "cap"
 
+// ForBounds is the kind that a gateway decides itself where it is about no policy: how many teachers of an ensemble a person is in.
+const ForBounds = "bounds"
+
 // Pair are the two stewards of a change that takes two: who wants it, and who signs it as the second. They are known by the subjects of
 // their tokens, and their keys are named in the gateway's configuration: no policy and no token names an approver.
 type Pair struct{ Proposer, Approver string }

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +36,12 @@ func (s *Stewards) Set(keys journal.StewardKeys) { s.keys.Store(&keys) }
 // Stewards are the keys of the stewards of a dataset.
 func (s *Service) Stewards(dataset string) journal.StewardKeys {
 	return s.datasets[dataset].Stewards.Keys()
+}
+
+// TakesTwo reports whether a kind of changes takes two stewards by the newest entry of a dataset's policy.
+func (s *Service) TakesTwo(ctx context.Context, dataset, kind string) (bool, error) {
+	kinds, err := s.chain.TwoFor(ctx, dataset)
+	return slices.Contains(kinds, kind), err
 }
 
 // ApprovalOf reads a second steward's signature as it goes over the wire.

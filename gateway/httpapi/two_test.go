@@ -312,3 +312,39 @@ func TestLimitsThatAreDue(t *testing.T) {
 		}
 	})
 }
+
+// While bounds take two stewards, no new version of an ensemble says that a person is in fewer teachers than the one before says.
+//
+// covers: A76
+func TestTwoStewardsForTeachersOfAPerson(t *testing.T) {
+	f, keys := twoStewards(t)
+	const sam = "sam:steward"
+	define := func(most int64) error {
+		_, err := f.client(sam).DefineEnsemble(t.Context(), "digits", api.EnsembleDefinition{Dataset: gatewaytest.Dataset, Teachers: 100,
+			Classes: digits(), MaxTeachersPerPerson: &most})
+		return err
+	}
+	pair, rho := gatewaytest.Pair{For: "sam", By: "eve"}, api.BudgetLimit{Form: "zcdp", Rho: "10"}
+	if _, err := f.client(sam).ChangeAccount(t.Context(), gatewaytest.Dataset, "ensemble:digits", api.LimitChange{BudgetLimit: rho,
+		Signature: keys.Limit(t, pair, "ensemble:digits", nil, rho)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int64{5, 5, 7} {
+		if err := define(most); err != nil {
+			t.Fatalf("%d: %v", most, err)
+		}
+	}
+	for _, most := range []int64{1, 6} {
+		if err := define(most); codeOfError(err) != fault.CodePateEnsemble {
+			t.Errorf("%d after 7: %v", most, err)
+		}
+	}
+	without := strings.Replace(gatewaytest.Policy+twoForAll, "bounds, ", "", 1)
+	if _, err := f.client(sam).UpdatePolicy(t.Context(), gatewaytest.Dataset, api.PolicyUpdate{Document: []byte(without), Replaces: 2,
+		Approval: keys.Approve(pair, 2, without, time.Now())}); err != nil {
+		t.Fatal(err)
+	}
+	if err := define(1); err != nil {
+		t.Errorf("where bounds take one: %v", err)
+	}
+}

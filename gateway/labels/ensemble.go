@@ -39,6 +39,9 @@ func (s *Service) Define(ctx context.Context, who auth.Principal, name string, d
 			return nil, fault.PateEnsemble("budget", "given with the first version: it caps what all versions together may spend")
 		}
 	}
+	if err := s.lowersNone(ctx, definition); err != nil {
+		return nil, err
+	}
 	if _, err := s.ensembles.Define(ctx, *definition); err != nil {
 		return nil, err
 	}
@@ -49,6 +52,27 @@ func (s *Service) Define(ctx context.Context, who auth.Principal, name string, d
 		}
 	}
 	return s.Ensemble(ctx, who, name)
+}
+
+// lowersNone refuses a definition by which a person is in fewer teachers than by the version before, while bounds take two stewards: nobody
+// signs definitions.
+func (s *Service) lowersNone(ctx context.Context, d *pate.Definition) error {
+	two, err := s.gateway.TakesTwo(ctx, d.Dataset, budget.ForBounds)
+	if err != nil || !two {
+		return err
+	}
+	before, err := s.ensembles.Latest(ctx, d.Name)
+	if fault.CodeOf(err) == fault.CodePateUnknownEnsemble {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if least := before.Ensemble.MaxTeachersPerPerson(); d.Ensemble.MaxTeachersPerPerson() < least {
+		return fault.PateEnsemble("max_teachers_per_person", fmt.Sprintf("at least %d, as in the version before, while the policy has bounds "+
+			"in two_for", least))
+	}
+	return nil
 }
 
 // definitionOf checks a definition member by member.
