@@ -299,6 +299,9 @@ const (
 // MinFloor is the lowest ε that a policy may let a question about protected rows cost, as a decimal.
 const MinFloor = "0.0001"
 
+// DefaultFloor is that ε where no line of the budgets that concerns the caller says another.
+const DefaultFloor = mechanisms.EpsilonUnit / 1000
+
 // Tranche releases a cap in parts: the first at once, then another after each Every.
 type Tranche struct {
 	Every   time.Duration

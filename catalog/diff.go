@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"noisegate.example/mechanisms"
 )
 
 // Effect says whom a change of a policy favours.
@@ -252,14 +254,18 @@ func cmpOr(v any, otherwise float64) float64 {
 	return otherwise
 }
 
-// amountEffect compares amounts: more of a cap is looser, more of a floor is tighter. A cap on one query and a floor
-// that are not there bind nothing; an amount that is not there is none.
+// amountEffect compares amounts: more of a cap is looser, more of a floor is tighter. A cap on one query that is not there binds nothing;
+// an amount that is not there is none. A floor that comes takes the place of [DefaultFloor], or stands beside those of other lines, of
+// which the highest counts; one that goes may leave a lower one.
 func amountEffect(name string, old, new any, toward func(bool) Effect) Effect {
 	before, ok1 := amountOf(old)
 	after, ok2 := amountOf(new)
 	switch {
 	case name == "MinEpsilon":
-		return toward(!ok2 || ok1 && after.Cmp(before) < 0)
+		if !ok1 {
+			before = big.NewRat(int64(DefaultFloor), int64(mechanisms.EpsilonUnit))
+		}
+		return toward(!ok2 || after.Cmp(before) < 0)
 	case name == "MaxEpsilonPerQuery":
 		return toward(!ok2 || ok1 && after.Cmp(before) > 0)
 	case ok1 && ok2:

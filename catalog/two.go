@@ -126,7 +126,7 @@ func indivisible(setting string, both bool) bool {
 // kindsOf are the kinds of one difference; none where it is harmless.
 func kindsOf(path []string, old, new any) []string {
 	switch setting(path) {
-	case "DataVersion", "RefreshCharges", "Tables.*.RequirePrepared", "Stewards.TwoFor", // what two_for loses is looked at apart
+	case "DataVersion", "RefreshCharges", "Stewards.TwoFor", // what two_for loses is looked at apart
 		"Budgets.*.DefaultEpsilon", "Budgets.*.DefaultRho", "Budgets.*.DefaultDelta":
 		return nil
 	case "Tables.*.Unit", "Tables.*.NotCovered", "Tables.*.RowSecurity":
@@ -134,18 +134,16 @@ func kindsOf(path []string, old, new any) []string {
 	case "Tables.*.MaxRows", "Tables.*.MaxGroups", "Tables.*.MaxValues", "Tables.*.MaxTotal", "Tables.*.Prepare",
 		"Tables.*.Columns.*.Bounds", "Tables.*.Columns.*.MaxLength":
 		return []string{forBounds}
+	case "Tables.*.RequirePrepared":
+		return unlessTightened(forBounds, path, old, new)
 	case "Tables.*.Columns.*.Domain", "Tables.*.Columns.*.PrivateKeys":
 		return []string{forDomain}
 	case "Tables.*.Public", "Tables.*.Declassified", "Tables.*.Columns.*.Hidden":
 		return unlessTightened(forPublic, path, old, new)
 	case "Budgets.*", "Budgets.*.Form": // a line that comes gives an account, one that goes lifts a cap
 		return []string{forCap}
-	case "Budgets.*.MinEpsilon": // without a line the gateway has a floor, which may be higher than that of a line that comes
-		if old == nil {
-			return []string{forCap}
-		}
-		return unlessTightened(forCap, path, old, new)
-	case "Budgets.*.Epsilon", "Budgets.*.Rho", "Budgets.*.Delta", "Budgets.*.MaxEpsilonPerQuery", "Budgets.*.ReplayOnly",
+	case "Budgets.*.MinEpsilon", "Budgets.*.Epsilon", "Budgets.*.Rho",
+		"Budgets.*.Delta", "Budgets.*.MaxEpsilonPerQuery", "Budgets.*.ReplayOnly",
 		"Budgets.*.Mechanisms", "Budgets.*.Tranche", "Budgets.*.Rate":
 		return unlessTightened(forCap, path, old, new)
 	case "ShareReleases", "MaxFailures", "Timing":

@@ -52,7 +52,7 @@ func TestKindsOfChanges(t *testing.T) {
 		{"max_length: 9", "max_length: 8", "bounds", "bounds"},
 		{"max_rows: 9", "max_rows: 10", "bounds", "bounds"},
 		{"{max_rows: 9}", "{max_rows: 9, ranks: [[note]]}", "bounds", "bounds"},
-		{"prepare: {max_rows: 9}", "prepare: {max_rows: 9}, require_prepared: true", "", ""},
+		{"prepare: {max_rows: 9}", "prepare: {max_rows: 9}, require_prepared: true", "", "bounds"},
 		{"[f, m]", "[f, m, x]", "domain", "domain"},
 		{"{keys: private}", "{domain: [x]}", "domain", "domain"},
 		{"epsilon: 5,", "epsilon: 6,", "cap", ""},
@@ -61,7 +61,9 @@ func TestKindsOfChanges(t *testing.T) {
 		{", max_epsilon_per_query: 1", "", "cap", ""},
 		{"max_epsilon_per_query: 1", "max_epsilon_per_query: 2", "cap", ""},
 		{"min_epsilon: 0.01", "min_epsilon: 0.001", "cap", ""},
-		{", min_epsilon: 0.01", "", "cap", "cap"},
+		{", min_epsilon: 0.01", "", "cap", ""},
+		{"epsilon: 4, delta: 1e-7", "epsilon: 4, delta: 1e-7, min_epsilon: 0.0009", "cap", "cap"},
+		{"epsilon: 4, delta: 1e-7", "epsilon: 4, delta: 1e-7, min_epsilon: 0.001", "", "cap"},
 		{"default_epsilon: 0.1", "default_epsilon: 0.2", "", ""},
 		{", mechanisms: [laplace]", "", "cap", ""},
 		{"[laplace]", "[gaussian]", "cap", "cap"},
@@ -99,9 +101,25 @@ func TestKindsOfChanges(t *testing.T) {
 		if there, back := critical(old, new), critical(new, old); strings.Join(there, " ") != c.there || strings.Join(back, " ") != c.back {
 			t.Errorf("%q → %q: %v, and back %v; want %q and %q", c.old, c.new, there, back, c.there, c.back)
 		}
+		loosensNothing(t, old, new)
+		loosensNothing(t, new, old)
 	}
 	if got := critical(nil, parsed(t, twoBase)); !slices.Equal(got, TwoForKinds()) {
 		t.Errorf("of a policy that cannot be read: %v", got)
+	}
+}
+
+// loosensNothing makes sure that a change which takes nobody else is none of which people are told that it loosens something; what two_for
+// loses is looked at apart.
+func loosensNothing(t *testing.T, old, new *Policy) {
+	t.Helper()
+	if len(critical(old, new)) > 0 {
+		return
+	}
+	for _, c := range Diff(old, new) {
+		if c.Effect == Loosens && !strings.HasPrefix(c.Text, "stewards.two_for") {
+			t.Errorf("it takes one steward, and loosens %s", c.Text)
+		}
 	}
 }
 
@@ -115,7 +133,7 @@ func TestUnknownSettingsAreOfAllKinds(t *testing.T) {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-	harmless := map[string]bool{"policy.DataVersion": true, "policy.RefreshCharges": true, "table.RequirePrepared": true,
+	harmless := map[string]bool{"policy.DataVersion": true, "policy.RefreshCharges": true,
 		"budget.DefaultEpsilon": true, "budget.DefaultRho": true, "budget.DefaultDelta": true}
 	base := func() *Policy { return parsed(t, diffBase) }
 	for _, part := range []struct {
@@ -139,6 +157,8 @@ func TestUnknownSettingsAreOfAllKinds(t *testing.T) {
 				continue
 			}
 			there, back := critical(base(), changed), critical(changed, base())
+			loosensNothing(t, base(), changed)
+			loosensNothing(t, changed, base())
 			if name := part.name + "." + f.Name; harmless[name] != (len(there)+len(back) == 0) {
 				t.Errorf("%s: %v, and back %v", name, there, back)
 			}

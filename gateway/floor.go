@@ -17,7 +17,7 @@ type floor struct {
 }
 
 // defaultFloor is in force where no line of the policy that concerns the caller says otherwise.
-const defaultFloor = mechanisms.EpsilonUnit / 1000
+const defaultFloor = catalog.DefaultFloor
 
 // floorAt is the floor at an ε, rounded up.
 func floorAt(epsilon mechanisms.PicoEpsilon) floor {
