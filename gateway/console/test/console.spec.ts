@@ -293,6 +293,15 @@ for (const [type, cut] of [['text', '40'], ['bigint', '2,000']]) {
   })
 }
 
+test('a hundred thousand groups are answered', async ({ page, demo }) => {
+  await logIn(page, demo, demo.token('many groups'))
+  await type(page, 'SELECT capital_gain, count(*) AS n FROM people GROUP BY 1')
+  await page.getByRole('button', { name: /^Run for/ }).click()
+  await expect(page.getByText('200 of 100,000 rows')).toBeVisible({ timeout: 30_000 })
+  await expect(page.getByText('the first 2,000 of 100,000 groups')).toBeVisible()
+  await accessible(page)
+})
+
 test('keys beyond 2^53 are numbers, and no figure takes the table away', async ({ page, demo }) => {
   await answered(page, demo, 'bigint', [['153122387330596881', 40], ['9007199254740993', 50]])
   const answer = page.getByRole('region', { name: 'Answer', exact: true })
