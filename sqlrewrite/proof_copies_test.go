@@ -136,8 +136,8 @@ func copiedBounds(r *rand.Rand) (rows, groups, total int64) {
 	}
 }
 
-// copiedProofs is how many random queries a proof over copies runs: each takes as long as three others.
-func copiedProofs() int { return proofs() / 3 }
+// copiedProofs is how many random queries a proof over copies runs: each takes as long as five others.
+func copiedProofs() int { return proofs() / 5 }
 
 // As TestNeighbours says, for queries that are answered from prepared copies: each neighbour is prepared from what it holds, and no
 // sealed integer moves by more than its claim.
