@@ -134,11 +134,7 @@ type ArchiveWriter struct {
 
 // NewArchiveWriter begins a file of the entries that follow a head; the empty one stands for the beginning.
 func NewArchiveWriter(path string, after budget.Head, signer *Signer) (*ArchiveWriter, error) {
-	if _, err := os.Lstat(path); err == nil {
-		return nil, fmt.Errorf("budget: %s is there already; nothing was removed now, but by an earlier run perhaps: keep the file, and see "+
-			"how far entries are archived (noisegate audit verify --archive FILE)", path)
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".archive-")
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".unfinished-")
 	if err != nil {
 		return nil, err
 	}
@@ -181,11 +177,21 @@ func (w *ArchiveWriter) Close() (sum Digest, err error) {
 	if err := os.Link(w.file.Name(), w.path); err != nil { // unlike a rename it replaces nothing
 		return sum, err
 	}
-	directory, err := os.Open(filepath.Dir(w.path))
-	if err != nil {
-		return sum, err
+	return sum, errors.Join(os.Remove(w.file.Name()), SyncArchive(w.path))
+}
+
+// SyncArchive has the disk take a file and its name: whoever wrote it may have been killed before.
+func SyncArchive(path string) error {
+	for _, name := range []string{path, filepath.Dir(path)} {
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			return err
+		}
 	}
-	return sum, errors.Join(os.Remove(w.file.Name()), directory.Sync(), directory.Close())
+	return nil
 }
 
 // Discard removes what was written.

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -108,7 +110,7 @@ type ArchiveOrder struct {
 	Dataset  string
 	Before   time.Time // entries from then on stay
 	By       string    // for the journal
-	Path     string    // of the file, which is not there yet
+	Path     string    // of the file: of a new one, or of one that an earlier run left that was ended
 	Signer   *journal.Signer
 }
 
@@ -117,8 +119,9 @@ var ErrNothingToArchive = errors.New("budget: nothing to archive: no entry is ol
 
 // Archive moves a dataset's oldest entries to a signed file. It verifies the ledger, writes the file, has the disk take it, reads it back,
 // and then, in one transaction, writes the file's digest into the chain and removes the entries that nothing needs any more. Whatever ends
-// it before the commit leaves the ledger as it was, and perhaps a file that can be removed; afterwards the file is needed to audit the
-// whole. Gateways go on meanwhile; a migration waits. It removes nothing of answers, balances or plans.
+// it before the commit leaves the ledger as it was, and perhaps a file, with which the next run goes on; afterwards the file is needed to
+// audit the whole, and the next run says the same as the first one would have. Gateways go on meanwhile; a migration waits. It removes
+// nothing of answers, balances or plans.
 func Archive(ctx context.Context, order ArchiveOrder) (journal.Archived, error) {
 	conn, err := pgx.Connect(ctx, order.OwnerDSN)
 	if err != nil {
@@ -134,16 +137,37 @@ func Archive(ctx context.Context, order ArchiveOrder) (journal.Archived, error) 
 		made, state, err = order.write(ctx, tx)
 		return err
 	})
-	if err != nil {
-		return journal.Archived{}, err
+	if err == nil && state != nil {
+		if err = order.readBack(made); err == nil {
+			err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return order.remove(ctx, tx, made, state) })
+		}
 	}
-	if err := order.readBack(made); err != nil {
-		return journal.Archived{}, err
+	if err != nil && made.File != (journal.Digest{}) {
+		err = fmt.Errorf("%w (keep %s: entries may be in it alone; the same command again goes on with it, or says that it is done)", err,
+			order.Path)
 	}
-	return made, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return order.remove(ctx, tx, made, state) })
+	return made, err
 }
 
-// write verifies what there is and writes the file.
+// there is what the file has that an earlier run left; zero where there is none.
+func (o ArchiveOrder) there(before *archive, after budget.Head) (found journal.Archived, err error) {
+	if _, err := os.Lstat(o.Path); errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	}
+	if found, err = CheckArchive(o.Path, o.Signer.Public(), nil); err != nil {
+		return journal.Archived{}, fmt.Errorf("%s is there already, and cannot be gone on with: keep it, and give another name: %w", o.Path, err)
+	}
+	if before != nil && found.File == before.File {
+		return before.Archived, nil
+	}
+	if found.Dataset != o.Dataset || found.After != after.Seq || !found.At.Before(o.Before) {
+		return journal.Archived{}, fmt.Errorf("budget: %s is there already, with entries of %s from after %d up to %d, which are not those that "+
+			"are to be archived now: keep it, and give another name", o.Path, found.Dataset, found.After, found.Seq)
+	}
+	return found, journal.SyncArchive(o.Path)
+}
+
+// write verifies what there is and writes the file, unless it is there. Without a state all is done already.
 func (o ArchiveOrder) write(ctx context.Context, tx pgx.Tx) (made journal.Archived, state []byte, err error) {
 	whole := journal.NewReplayed(o.Dataset)
 	if _, err := verify(ctx, tx, budget.Head{Dataset: o.Dataset}, &whole); err != nil {
@@ -157,27 +181,47 @@ func (o ArchiveOrder) write(ctx context.Context, tx pgx.Tx) (made journal.Archiv
 	if before != nil {
 		after, replayed = before.Head(), before.state.Clone()
 	}
+	made, err = o.there(before, after)
+	if err != nil || before != nil && made == before.Archived {
+		return made, nil, err
+	}
 	last, err := o.last(ctx, tx, after)
 	if err != nil {
 		return made, nil, err
 	}
-	w, err := journal.NewArchiveWriter(o.Path, after, o.Signer)
-	if err != nil {
-		return made, nil, err
+	if made.Seq > last.Seq { // somebody may still look for them
+		return made, nil, fmt.Errorf("budget: %s is there already, with entries up to %d, and only those up to %d may go now: keep it, and give "+
+			"another name", o.Path, made.Seq, last.Seq)
 	}
-	made = journal.Archived{Dataset: o.Dataset, Seq: last.Seq, Hash: last.Hash, At: last.At, After: after.Seq}
+	var w *journal.ArchiveWriter
+	if made.Seq == 0 {
+		if w, err = journal.NewArchiveWriter(o.Path, after, o.Signer); err != nil {
+			return made, nil, err
+		}
+		made = journal.Archived{Dataset: o.Dataset, Seq: last.Seq, Hash: last.Hash, At: last.At, After: after.Seq}
+	}
+	made.Entries = 0
 	err = eachEntry(ctx, tx, after, func(e budget.Entry) (bool, error) {
 		if what := replayed.Add(e); what != "" {
 			return false, &journal.BrokenError{Dataset: o.Dataset, Seq: e.Seq, What: what}
 		}
 		made.Entries++
-		return e.Seq < last.Seq, w.Add(e)
+		if w == nil {
+			return e.Seq < made.Seq, nil
+		}
+		return e.Seq < made.Seq, w.Add(e)
 	})
-	if err != nil {
-		w.Discard()
-		return made, nil, err
+	if err == nil && replayed.Head != made.Head() {
+		err = fmt.Errorf("budget: the ledger has not the entry %d that %s ends with: it is older than the file, or another one", made.Seq, o.Path)
 	}
-	if made.File, err = w.Close(); err != nil {
+	switch {
+	case w == nil:
+	case err != nil:
+		w.Discard()
+	default:
+		made.File, err = w.Close()
+	}
+	if err != nil {
 		return made, nil, err
 	}
 	if state, err = json.Marshal(replayed); err != nil {

@@ -128,11 +128,16 @@ func testArchive(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 	t.Logf("%d and %d entries archived", first.Entries, second.Entries)
 
-	// All of it: both files and what is left are one chain, and its charges kept the rules.
+	auditsWhole(t, l, signer, filepath.Join(dir, "1"), filepath.Join(dir, "2"))
+}
+
+// auditsWhole makes sure that files and what is left are one chain, whose charges kept the rules.
+func auditsWhole(t *testing.T, l *pgledger.Ledger, signer *journal.Signer, files ...string) {
+	t.Helper()
 	auditor, chain := journal.NewAuditor("d", nil), journal.NewChain(budget.Head{Dataset: "d"})
 	add := func(e budget.Entry, _ *journal.Digest) error { return errors.Join(chain.Add(e), auditor.Add(e)) }
-	for _, name := range []string{"1", "2"} {
-		if _, err := pgledger.CheckArchive(filepath.Join(dir, name), signer.Public(), add); err != nil {
+	for _, path := range files {
+		if _, err := pgledger.CheckArchive(path, signer.Public(), add); err != nil {
 			t.Error(err)
 		}
 	}
@@ -173,8 +178,15 @@ func testArchiveAttacked(t *testing.T, d *pgtest.ControlDatabase) {
 		t.Error("a removal that failed succeeds")
 	}
 	d.Exec(t, "DROP TRIGGER fails ON noisegate.chain; DROP FUNCTION fails()")
-	if _, err := archived(t, d, filepath.Join(dir, "failed"), signer); err == nil {
-		t.Error("a file that is there is written over")
+	for name, content := range map[string]string{"empty": "", "other": "a file of somebody"} {
+		there := filepath.Join(dir, name)
+		if err := os.WriteFile(there, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := archived(t, d, there, signer)
+		if now, _ := os.ReadFile(there); err == nil || string(now) != content {
+			t.Errorf("a file that is there is written over: %v", err)
+		}
 	}
 	if count() != entries {
 		t.Fatalf("%d entries, before %d", count(), entries)

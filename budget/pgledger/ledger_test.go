@@ -107,6 +107,7 @@ func TestPostgres(t *testing.T) {
 		"F12_ArchiveAndGateways":        testArchiveAndGateways,
 		"F12_ArchiveAndKilled":          testArchiveAndKilled,
 		"ArchiveAndReceipts":            testArchiveAndReceipts,
+		"F06_ArchiveCutOff":             testArchiveCutOff,
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
 		"F04_AnswerLost":                testAnswerLost,

@@ -1,9 +1,9 @@
 package pgledger_test
 
 import (
-	"io"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -15,6 +15,9 @@ type wire struct {
 	server string // the server's socket
 	armed  atomic.Bool
 	lost   atomic.Int64
+	// Where a client is cut off: before its first request is handed on (1), before the answer to it is (2), and so on. 0: nowhere.
+	point int64
+	atCut func() // before the client notices
 }
 
 func newWire(t *testing.T, dsn string) *wire {
@@ -26,7 +29,11 @@ func newWire(t *testing.T, dsn string) *wire {
 	const socket = "/.s.PGSQL.5432"
 	query := u.Query()
 	w := &wire{server: query.Get("host") + socket}
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "wire") // a socket's path is short, and a test's name may be long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	query.Set("host", dir)
 	u.RawQuery = query.Encode()
 	w.dsn = u.String()
@@ -57,18 +64,48 @@ func (w *wire) relay(client net.Conn) {
 		return
 	}
 	defer server.Close()
-	go func() { _, _ = io.Copy(server, client) }()
-	buffer := make([]byte, 1<<16)
+	var points atomic.Int64
+	cut := func() bool {
+		if points.Add(1) != w.point {
+			return false
+		}
+		w.atCut()
+		return true
+	}
+	go func() {
+		defer server.Close()
+		defer client.Close()
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := client.Read(buffer)
+			if err != nil {
+				return
+			}
+			if points.Load()%2 == 0 && cut() { // a request begins
+				return
+			}
+			if _, err := server.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	buffer, end := make([]byte, 1<<16), []byte{}
 	for {
 		n, err := server.Read(buffer)
 		if err != nil {
 			return
 		}
 		// An answer ends with ReadyForQuery: 'Z', length 5, state. By then the server has committed.
-		complete := n >= 6 && buffer[n-6] == 'Z' && buffer[n-2] == 5
-		if complete && w.armed.CompareAndSwap(true, false) {
-			w.lost.Add(1)
-			return
+		end = append(end, buffer[:n]...)
+		end = end[max(0, len(end)-6):]
+		if len(end) == 6 && end[0] == 'Z' && end[4] == 5 {
+			if w.armed.CompareAndSwap(true, false) {
+				w.lost.Add(1)
+				return
+			}
+			if points.Load()%2 == 1 && cut() {
+				return
+			}
 		}
 		if _, err := client.Write(buffer[:n]); err != nil {
 			return

@@ -1,0 +1,152 @@
+package pgledger_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
+)
+
+// An archive is cut off at each request and at each answer, COMMIT's too, with what a kill leaves of its file then. The ledger is whole,
+// every entry is in the journal or in a file, and the next run ends whole, with the same name or, from where there is a file, another one.
+func testArchiveCutOff(t *testing.T, d *pgtest.ControlDatabase) {
+	signer, l, archives := newSigner(t), open(t, d), d.Conn(t, d.DSN)
+	var files []string // of archives that are committed; one at least, so that a run has the same points each time
+	begin := func() {
+		t.Helper()
+		l.Close()
+		empty(t, d)
+		l, files = open(t, d), []string{filepath.Join(t.TempDir(), "first")}
+		spendFew(t, l, "first")
+		if _, err := archived(t, d, files[0], signer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := int64(1) // point at which there is a file
+	for _, renamed := range []bool{false, true} {
+		committed, left := 0, 0
+		for point, ended := first, false; !ended; point++ {
+			if point > 200 {
+				t.Fatal("the run does not end by itself")
+			}
+			if len(files) == 0 || len(files) > 8 { // all are read at each point
+				begin()
+			}
+			spendFew(t, l, fmt.Sprintf("%t%d", renamed, point))
+			path := filepath.Join(t.TempDir(), "file")
+			ended = cutOff(t, d.OwnerDSN, path, signer, point)
+			var n int
+			if err := archives.QueryRow(t.Context(), "SELECT count(*) FROM noisegate.archive").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			done := n > len(files)
+			_, err := os.Stat(path)
+			switch {
+			case done && err != nil:
+				t.Fatalf("at %d entries are removed, and no file has them: %v", point, err)
+			case done:
+				files = append(files, path)
+				committed++
+			case ended:
+				t.Fatalf("at %d the run says that it archived, and it did not", point)
+			case err == nil:
+				if left++; left == 1 {
+					first = point
+				}
+			}
+			if err := l.VerifyAll(t.Context()); err != nil {
+				t.Fatalf("at %d: %v", point, err)
+			}
+			auditsWhole(t, l, signer, files...)
+
+			if renamed {
+				path += "-2"
+			}
+			made, err := archived(t, d, path, signer)
+			switch {
+			case done && renamed && errors.Is(err, pgledger.ErrNothingToArchive):
+			case err != nil:
+				t.Fatalf("after %d: %v", point, err)
+			case made.Entries != 5: // one is of the archive before
+				t.Fatalf("after %d: %+v", point, made)
+			case !done:
+				files = append(files, path)
+			}
+			if err := errors.Join(l.VerifyNew(t.Context()), verifiesWhole(t, d)); err != nil {
+				t.Fatalf("after %d: %v", point, err)
+			}
+			auditsWhole(t, l, signer, files...)
+		}
+		if committed != 2 || left < 20 { // COMMIT's answer is lost, or the run ended
+			t.Errorf("%d cuts were after the commit, %d left a file", committed, left)
+		}
+		t.Logf("%d cuts left a file that was not committed, from %d on", left, first)
+	}
+}
+
+func spendFew(t *testing.T, l *pgledger.Ledger, prefix string) {
+	t.Helper()
+	for _, id := range []budget.ReservationID{"a", "b"} {
+		c := charge(prefix+string(id), mechanisms.Loss{Epsilon: 10}, account(budget.AnalystScope, "ana", 1_000_000))
+		reserve(t, l, c)
+		end := func() error { return l.Settle(t.Context(), c.ID, c.Loss, []byte("answer")) }
+		if id == "b" {
+			end = func() error { return l.Void(t.Context(), c.ID) }
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cutOff archives through a wire that is cut off at a point, and says whether the run ended by itself. Else its files are what one has that
+// is killed there, or a moment earlier.
+func cutOff(t *testing.T, dsn, path string, signer *journal.Signer, point int64) (ended bool) {
+	t.Helper()
+	dir := filepath.Dir(path)
+	files := func() (names []string) {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	w, cut := newWire(t, dsn), make(chan []string, 1)
+	w.point, w.atCut = point, func() { cut <- files() }
+	_, err := pgledger.Archive(t.Context(), pgledger.ArchiveOrder{OwnerDSN: w.dsn, Dataset: "d", Before: time.Now(), By: "operator",
+		Path: path, Signer: signer})
+	if err == nil { // what is cut off is at most the farewell
+		return true
+	}
+	var atCut []string
+	select {
+	case atCut = <-cut:
+	default:
+		t.Fatalf("at %d nothing is cut off: %v", point, err)
+	}
+	left := files()
+	says := strings.Contains(err.Error(), "(keep "+path+": ")
+	if says != (len(left) > 0) || len(left) > 1 || len(left) == 1 && left[0] != "file" {
+		t.Errorf("at %d there are %v, and the run says: %v", point, left, err)
+	}
+	for _, name := range atCut {
+		if name == "file" { // its two names, if it is killed between them
+			err = os.Link(path, path+".unfinished-1")
+		} else { // the disk has some of it
+			err = os.WriteFile(filepath.Join(dir, name), []byte(`{"archive":1,"data`), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return false
+}
