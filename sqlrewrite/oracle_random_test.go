@@ -88,7 +88,9 @@ UPDATE store.orders SET k_bool = true WHERE k_bool IS NULL; UPDATE store.items S
 
 // capped reports whether a plan may leave out rows of a unit.
 func capped(p *Plan) bool {
-	return slices.ContainsFunc(p.made.Query.Shared().Caps, func(c *algebra.RowCap) bool { return c.Active() && c.Rows < 128 })
+	return slices.ContainsFunc(p.made.Query.Shared().Caps, func(c *algebra.RowCap) bool {
+		return c.Active() && c.Rows < 128 && algebra.RowsOf(c.Of) != algebra.PublicRows
+	})
 }
 
 // absentKeys reports whether a plan has public keys that no row has.

@@ -1,9 +1,11 @@
 package sqlrewrite
 
 import (
+	"errors"
 	"testing"
 
 	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 )
 
@@ -22,6 +24,9 @@ func TestLayoutsOverCopies(t *testing.T) {
 		"SELECT ward, percentile_disc(0.5) WITHIN GROUP (ORDER BY minutes) FROM visits GROUP BY ward",
 		"SELECT ward, sum(m) FROM (SELECT ward, minutes + 1 AS m FROM visits WHERE minutes > 3) AS v GROUP BY ward",
 		"WITH long AS (SELECT * FROM visits WHERE minutes > 30) SELECT ward, count(*) FROM long GROUP BY ward",
+		"SELECT v.season, count(*), sum(t.weight) FROM visits v JOIN tags t ON t.ward = v.ward GROUP BY v.season",
+		"SELECT v.ward, count(DISTINCT v.person) FROM visits v LEFT JOIN tags t ON t.ward = v.ward AND t.weight > 3 GROUP BY v.ward",
+		"SELECT sum(m) FROM (SELECT v.minutes + t.weight AS m FROM tags t JOIN visits v ON t.ward = v.ward) AS j",
 		"SELECT season, count(*) FROM visits GROUP BY 1 UNION ALL SELECT ward, count(*) FROM visits GROUP BY 1",
 	} {
 		live, err := Rewrite(sql, on, sharp())
@@ -67,11 +72,56 @@ func TestCopiesLackRows(t *testing.T) {
 	}
 }
 
+// Where a row of a copy meets several of a public table, these are cut to as many as are approved, and count for as many of the unit's.
+func TestCopiesJoinPublic(t *testing.T) {
+	on, serving := preparedVisits(t)
+	const tagged = "FROM visits v JOIN tags t ON t.ward = v.ward"
+	inAll, groups := func(o *Options) { o.MaxTotal = 2 }, func(o *Options) { o.MaxGroups = 2 }
+	for sql, want := range map[string]struct {
+		ask                 func(*Options)
+		rows, groups, total int64 // 0: the table answers
+	}{
+		"SELECT count(*) FROM visits":                                               {rows: 3, groups: 1, total: 3},
+		"SELECT count(*) " + tagged:                                                 {rows: 12, groups: 1, total: 12},
+		"SELECT count(*), sum(t.weight) " + tagged:                                  {ask: inAll, rows: 8, groups: 1, total: 8},
+		"SELECT v.ward, count(*) " + tagged + " GROUP BY 1":                         {rows: 36, groups: 4, total: 36},
+		"SELECT v.ward, count(*), sum(t.weight) " + tagged + " GROUP BY 1":          {ask: groups, rows: 12, groups: 2, total: 24},
+		"SELECT count(*) " + tagged + " JOIN tags u ON u.ward = v.season":           {rows: 48, groups: 1, total: 48},
+		"SELECT count(*) FROM visits v JOIN wards w ON w.ward = v.ward":             {rows: 3, groups: 1, total: 3},
+		"SELECT count(*) FROM visits v JOIN tags t ON t.ward < v.ward":              {},
+		"SELECT count(*) FROM visits v CROSS JOIN tags t":                           {},
+		"SELECT count(*) FROM visits v JOIN tags t ON t.ward = v.ward + v.season":   {},
+		"SELECT count(*) FROM visits v JOIN (SELECT ward FROM tags) t USING (ward)": {},
+	} {
+		o := sharp()
+		if want.ask != nil {
+			want.ask(&o)
+		}
+		live, err := Rewrite(sql, on, o)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		p, err := live.On(serving)
+		switch {
+		case want.rows == 0:
+			if err == nil || fault.CodeOf(err) == fault.CodeUnverified {
+				t.Errorf("%s: a copy is asked: %v", sql, err)
+			}
+		case err != nil || p.Unproven() != nil:
+			t.Errorf("%s: %v", sql, errors.Join(err, p.Unproven()))
+		case p.made.Bounding.MaxRows != want.rows || p.made.Bounding.MaxGroups != want.groups || p.made.Bounding.MaxTotal != want.total:
+			b := p.made.Bounding
+			t.Errorf("%s: %d rows, %d groups, %d in all, want %+v", sql, b.MaxRows, b.MaxGroups, b.MaxTotal, want)
+		}
+	}
+}
+
 // preparedVisits is a table with a copy, and the snapshot in which that takes its place.
 func preparedVisits(t *testing.T) (on, serving *catalog.Snapshot) {
 	t.Helper()
 	on = parseSnapshot(t, "visits\n  visit_id integer not null unique\n  person integer not null\n  ward integer not null\n"+
-		"  season integer not null\n  minutes integer not null\n  reason text\n", `version: 1
+		"  season integer not null\n  minutes integer not null\n  reason text\n"+
+		"tags\n  ward integer not null\n  weight integer not null\nwards\n  ward integer not null unique\n", `version: 1
 dataset: test
 neighbours: add-remove
 tables:
@@ -85,6 +135,11 @@ tables:
       season: {domain: [1, 2, 3]}
       minutes: {bounds: [0, 40]}
       reason: {keys: private, max_length: 9}
+  tags:
+    public: true
+    columns:
+      weight: {bounds: [0, 9]}
+  wards: {public: true}
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)

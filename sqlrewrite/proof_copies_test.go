@@ -44,6 +44,11 @@ func newCopiedWorld(t *testing.T, seed uint64, values map[string][]string, bound
 	db.Exec(t, proofMove)
 	w := &world{schema: "store", conn: db.Conn(t, db.DSN), plain: db.Conn(t, db.DSN), snapshot: snapshot, values: values,
 		r: rand.New(rand.NewPCG(seed, 2))} // reproducible on purpose
+	if most < 100 { // tags have outgrown what was approved: the statement itself leaves out the third row of a key
+		tags, _ := snapshot.Table("public", "tags")
+		key, _ := tags.Column("k_num")
+		key.MostEqual = 2
+	}
 	w.owner = w.conn
 	w.prepare(t)
 	mustExec(t, w.conn, "CREATE SCHEMA "+catalog.PreparedSchema)
@@ -165,6 +170,7 @@ func TestCopiesNeighboursKillMutants(t *testing.T) {
 		"rows of other units":      {fill: replacing(`ON u\.id = r\.id`, `ON u.id / 3 = r.id / 3`)},
 		"no cut by rank":           {sql: replacing(`[^( ]*noisegate_rn"? <= `, `1 <= `)},
 		"no cut by rank of groups": {sql: replacing(`[^( ]*noisegate_group_\d"? <= `, `1 <= `)},
+		"more of the public rows":  {sql: replacing(`(v\.place <= \$\d+::bigint)`, `${1} + 1`)},
 		"no cut by rank in groups": {sql: replacing(`[^( ]*noisegate_row_\d"? <= `, `1 <= `)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ func citusVisits(t *testing.T) (*pgtest.Cluster, *pgtest.ProtectedDatabase) {
 	c := pgtest.NewCluster(t, "../../../shared/engines")
 	const shards = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET citus.shard_count = 4', current_database()); END $$"
 	return c, c.Protected(t, preparedDDL, shards, "SET citus.shard_count = 4",
-		"SELECT create_distributed_table('visits', 'id'), create_reference_table('wards')")
+		"SELECT create_distributed_table('visits', 'id'), create_reference_table('wards'), create_reference_table('tags')")
 }
 
 // TestCitusPreparedNeighbours is [TestPreparedNeighbours] over copies that lie on workers: 552 pairs of a question and a person.

@@ -199,6 +199,61 @@ func TestUnsafeStatementsOverRanks(t *testing.T) {
 	}
 }
 
+// Where a public table has several rows of a key, what a unit adds is bounded by a cut of that table to some of them, and by no other.
+func TestUnsafeJoinsOfCopies(t *testing.T) {
+	const (
+		cut = `(SELECT v.c0, v.c1 FROM (SELECT t2."shop_id" AS c0, t2."tag" AS c1, @row_number() OVER (PARTITION BY t2."shop_id" ORDER BY t2."shop_id", ` +
+			`t2."tag"::@text COLLATE @"C") AS place FROM ONLY "public"."tags" AS t2) AS v WHERE v.place <= «3»::bigint) AS w`
+		count = `SELECT @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" AS t1 JOIN ` + cut + ` ON t1."ward" = w.c0`
+		byTag = `SELECT (w.c1 COLLATE @"C")::@text, @count(*)::@text FROM ONLY "noisegate_prepared"."visits_7" AS t1 JOIN ` + cut +
+			` ON t1."ward" = w.c0 GROUP BY (w.c1 COLLATE @"C")`
+	)
+	for name, c := range map[string]struct {
+		sql, old, new        string
+		keys                 int
+		groups, most, l1, l2 int64
+		proven               bool
+	}{
+		"all":                      {sql: count, groups: 1, most: 15, l1: 15, l2: 225, proven: true},
+		"fewer":                    {sql: count, groups: 1, most: 14, l1: 14, l2: 196},
+		"beside each row":          {sql: count, old: `t1 JOIN`, new: `t1 LEFT JOIN`, groups: 1, most: 15, l1: 15, l2: 225, proven: true},
+		"of fewer rows":            {sql: count + ` WHERE t1."noisegate_rn" <= «2»::integer`, groups: 1, most: 6, l1: 6, l2: 36, proven: true},
+		"groups":                   {sql: byTag, keys: 1, groups: 15, most: 15, l1: 15, l2: 225, proven: true},
+		"groups, fewer":            {sql: byTag, keys: 1, groups: 14, most: 15, l1: 15, l2: 225},
+		"groups, less in all":      {sql: byTag, keys: 1, groups: 15, most: 15, l1: 14, l2: 225},
+		"no cut":                   {sql: count, old: ` WHERE v.place <= «3»::bigint`, groups: 1, most: 15, l1: 15, l2: 225},
+		"a cut of more":            {sql: count, old: `«3»`, new: `«4»`, groups: 1, most: 15, l1: 15, l2: 225},
+		"a cut from below":         {sql: count, old: `place <=`, new: `place >=`, groups: 1, most: 15, l1: 15, l2: 225},
+		"a cut by another column":  {sql: count, old: `PARTITION BY t2."shop_id"`, new: `PARTITION BY t2."tag"`, groups: 1, most: 15, l1: 15, l2: 225},
+		"a cut by more":            {sql: count, old: `PARTITION BY t2."shop_id"`, new: `PARTITION BY t2."shop_id", t2."tag"`, groups: 1, most: 15, l1: 15, l2: 225},
+		"a cut of all":             {sql: count, old: `PARTITION BY t2."shop_id" `, groups: 1, most: 15, l1: 15, l2: 225, proven: true},
+		"a rank with gaps":         {sql: count, old: `@row_number()`, new: `@rank()`, groups: 1, most: 15, l1: 15, l2: 225},
+		"a rank of what is equal":  {sql: count, old: `@row_number()`, new: `@dense_rank()`, groups: 1, most: 15, l1: 15, l2: 225},
+		"rows that tie and differ": {sql: byTag, old: `, t2."tag"::@text COLLATE @"C") AS place`, new: `) AS place`, keys: 1, groups: 15, most: 15, l1: 15, l2: 225},
+		"another column joined":    {sql: count, old: `t1."ward" = w.c0`, new: `t1."ward" = @length(w.c1)`, groups: 1, most: 15, l1: 15, l2: 225},
+		"numbered after a join": {sql: count, old: `"public"."tags" AS t2`, new: `"public"."tags" AS t2 JOIN ONLY "public"."shops" AS s ON s."name" = t2."tag"`,
+			groups: 1, most: 15, l1: 15, l2: 225},
+		"numbered by rows of people": {sql: count, old: `"public"."tags" AS t2`, new: `"public"."tags" AS t2 JOIN ONLY "noisegate_prepared"."visits_7" AS x ON x."ward" = t2."shop_id"`,
+			groups: 1, most: 15, l1: 15, l2: 225},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on, pins := copied()
+			full, all := town()
+			on.Tables, pins = append(on.Tables, full.Tables[4]), append(pins, all[4])
+			changed := strings.Replace(c.sql, c.old, c.new, 1)
+			if c.old != "" && changed == c.sql {
+				t.Error("nothing changed")
+			}
+			sql, args := expand(changed)
+			err := Statement(sql, args, on, Claim{Keys: c.keys, Groups: big.NewInt(c.groups), PerGroup: []*big.Int{big.NewInt(c.most)}, Pins: pins,
+				Norms: []Norm{{Columns: []int{0}, L1: big.NewInt(c.l1), L2Squared: big.NewInt(c.l2)}}})
+			if (err == nil) != c.proven {
+				t.Errorf("%s: %v", sql, err)
+			}
+		})
+	}
+}
+
 // What makes a copy is proven as it is printed, and no longer where any part of it is another.
 func TestUnsafeCopies(t *testing.T) {
 	const (

@@ -11,8 +11,8 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Windows. PARTITION BY has a value that names the unit of each row, so that a partition has rows of one unit. Then a window's value in a row is
-// a function of the unit's rows, if it does not depend on the order of rows that tie in ORDER BY, which others' rows may change:
+// Windows. PARTITION BY has a value that names the unit of each row, so that a partition has rows of one unit; or all rows are public, and with
+// them what is computed. Then a window's value in a row is a function of the unit's rows, if it does not depend on the order of rows that tie in ORDER BY, which others' rows may change:
 //
 //  1. rank, dense_rank, percent_rank, cume_dist, and aggregates whose frame takes rows that tie together (RANGE, GROUPS), do not.
 //  2. All others are sequential: row_number, ntile, lag, lead, first_value, last_value, nth_value, and aggregates under ROWS. They are taken
@@ -80,7 +80,7 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 	in := *s // PostgreSQL computes a window's arguments for every row, in whatever branch of a CASE it stands
 	in.narrow = nil
 	s = &in
-	led := false
+	led := s.rel.owner() == nil
 	for _, n := range w.PartitionClause {
 		v := s.loose(n)
 		led = led || names(v, s.rel)

@@ -14,7 +14,7 @@ import (
 type BoundQuery struct {
 	Facts      *StatementFacts
 	Pairs      *big.Int // rows that one row of a unit can meet
-	Fan        *big.Int // tuples that one row of a prepared copy is in at most; nil: see [BoundQuery.CopyOf]
+	Fan        *big.Int // tuples that one row of a prepared copy is in at most; nil: nothing bounds them
 	Spare      int64    // by how many ns each row could cost more than was found, and one unit still fit
 	Load       Load
 	Source     *Relation // what is read

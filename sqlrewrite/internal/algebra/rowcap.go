@@ -4,7 +4,8 @@ import "fmt"
 
 // RowCap is an item of FROM of which each unit, or each value of another column that belongs to one unit, keeps at most some number of
 // rows: those that come first in an order by a keyed hash of all that the statement reads of them. Which rows stay is a function of that
-// unit's rows alone; docs/sql/relations.md proves it.
+// unit's rows alone; docs/sql/relations.md proves it. Of a public table, beside a prepared copy, each value of a column keeps so many, in
+// an order by what the statement reads.
 type RowCap struct {
 	Leaf
 	Of    FromItem
@@ -34,5 +35,8 @@ func (c *RowCap) Narrow() bool {
 
 // Text says it in the plan.
 func (c *RowCap) Text() string {
+	if RowsOf(c.Of) == PublicRows {
+		return fmt.Sprintf("at most %d rows of each %s", c.Rows, c.By.Name)
+	}
 	return fmt.Sprintf("at most %d rows of each %s, chosen by a keyed hash", c.Rows, c.By.Name)
 }

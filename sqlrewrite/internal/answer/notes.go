@@ -98,6 +98,9 @@ func preparedNotes(p *plan.Plan, unit string, add func(code, format string, args
 		add("prepared", "a %s with more than %d rows in the prepared table counts with %d of them in all, chosen at random when it was prepared",
 			unit, most, most)
 	}
+	if fan := p.Query.Fan; p.NeedsData() && p.Bounding.MostRank > 0 && fan.Cmp(big.NewInt(1)) > 0 {
+		add("prepared-join", "each row in the prepared table is joined with at most %s rows of public tables, and noise is made for as many", fan)
+	}
 	if b := p.Bounding; p.NeedsData() && b.Set != nil {
 		add("prepared-ranks", "a %s counts in at most %d groups by (%s), chosen at random when the table was prepared, with at most %d rows "+
 			"in each", unit, b.SetGroups, strings.Join(b.Set.Keys, ", "), b.SetRows)

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -77,16 +78,24 @@ func groupsBound(p *plan.Plan) string {
 // flatBound is what a unique key proves of a flat bounding.
 func flatBound(p *plan.Plan) string {
 	if b := p.Bounding; b.Set != nil {
-		return fmt.Sprintf("at most %d groups by (%s) of each %s with %d rows in each, %d rows in all, in a prepared table", b.SetGroups,
-			strings.Join(b.Set.Keys, ", "), p.Query.Source.UnitName(), b.SetRows, b.MaxTotal)
+		return fmt.Sprintf("at most %d groups by (%s) of each %s with %d rows in each%s, %d rows in all, in a prepared table", b.SetGroups,
+			strings.Join(b.Set.Keys, ", "), p.Query.Source.UnitName(), b.SetRows, fanText(p), b.MaxTotal)
 	}
 	if m := p.Bounding.MostRank; m > 0 {
-		return fmt.Sprintf("at most %d rows of each %s in all, in a prepared table", m, p.Query.Source.UnitName())
+		return fmt.Sprintf("at most %d rows of each %s in all, in a prepared table", m, p.Query.Source.UnitName()) + fanText(p)
 	}
 	if _, one := p.Query.Source.OnePerUnit(); !one && len(p.Query.Keys) > 0 {
 		return fmt.Sprintf("one row per %s and group in each of %d groups", p.Query.Source.UnitName(), p.Bounding.MaxGroups)
 	}
 	return "one row per " + p.Query.Source.UnitName()
+}
+
+// fanText says in how many rows of a join each row of a copy is.
+func fanText(p *plan.Plan) string {
+	if fan := p.Query.Fan; fan.Cmp(big.NewInt(1)) > 0 {
+		return fmt.Sprintf(", each joined with at most %s public rows", fan)
+	}
+	return ""
 }
 
 // proof names the unique keys that the statement relies on, and checks.

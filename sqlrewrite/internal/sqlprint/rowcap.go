@@ -42,7 +42,8 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 	if !c.Active() || p.inline || p.structure != nil {
 		return p.fromItem(c.Of)
 	}
-	if p.seedArg == 0 {
+	public := algebra.RowsOf(c.Of) == algebra.PublicRows // which rows stay is nobody's secret
+	if p.seedArg == 0 && !public {
 		p.seedArg = p.rawArg(int64(0))
 	}
 	p.inside = append(p.inside, c)
@@ -62,8 +63,8 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 			conditions += " AND " + p.Text(c.Where)
 		}
 	}
-	place := "pg_catalog.row_number() OVER (PARTITION BY " + p.field(c.By) + " ORDER BY " + hash + ", " + strings.Join(ties, ", ") +
-		") AS place"
+	ties = append([]string{hash}[algebra.BoolIndex(public):], ties...)
+	place := "pg_catalog.row_number() OVER (PARTITION BY " + p.field(c.By) + " ORDER BY " + strings.Join(ties, ", ") + ") AS place"
 	if !ok {
 		from = p.fromItem(c.Of)
 	}

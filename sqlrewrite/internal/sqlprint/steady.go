@@ -105,7 +105,7 @@ func (s *steadier) ahead(c algebra.Expr) bool {
 func people(n algebra.FromItem) algebra.FromItem {
 	switch n := n.(type) {
 	case *algebra.RowCap:
-		if !n.Active() {
+		if !n.Active() || algebra.RowsOf(n.Of) == algebra.PublicRows {
 			return people(n.Of)
 		}
 	case *algebra.Joined:
@@ -160,13 +160,7 @@ func (s *steadier) nulls(fields []*algebra.Field) string {
 
 // anyOn reports whether a condition of a join in an item is such.
 func anyOn(n algebra.FromItem, such func(algebra.Expr) bool) bool {
-	switch n := n.(type) {
-	case *algebra.RowCap:
-		return !n.Active() && anyOn(n.Of, such)
-	case *algebra.Joined:
-		return such(n.On) || anyOn(n.Left, such) || anyOn(n.Right, such)
-	}
-	return false
+	return anyJoin(n, func(j *algebra.Joined) bool { return such(j.On) })
 }
 
 // anyJoin reports whether a join of an item is such.

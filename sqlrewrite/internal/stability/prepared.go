@@ -15,11 +15,11 @@ import (
 // errLive refuses what only the table itself can answer. Nobody sees it: the question is then asked of the table.
 var errLive = errors.New("stability: the query has no bound over a prepared copy")
 
-// ofCopy bounds a query over a prepared copy: with the rows of a rank of at most m, each in at most one tuple, a unit is in at most m
-// groups, with at most m rows in all. Its errors are internal.
+// ofCopy bounds a query over a prepared copy: with the rows of a rank of at most m, each in at most f tuples, a unit is in at most m·f
+// groups, with at most m·f rows in all. Its errors are internal.
 func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	scan := q.CopyOf()
-	if scan == nil || q.Fan == nil || q.Fan.Cmp(big.NewInt(1)) > 0 {
+	if scan == nil || q.Fan == nil {
 		return Bounding{}, fault.Internal(errLive)
 	}
 	most := scan.Table.Copy.MaxRows
@@ -41,7 +41,60 @@ func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	case q.CountsEveryUnit(): // each has a row of the first rank, and one only
 		m = 1
 	}
-	return Bounding{Kind: Flat, MaxRows: m, MaxGroups: cells(q, m), MaxTotal: m, MaxValues: m, MostRank: m}, nil
+	return joinedBy(q, Bounding{Kind: Flat, MaxRows: m, MaxTotal: m, MostRank: m})
+}
+
+// joinedBy bounds the tuples of a copy's rows, of which each is in as many as it meets rows of public tables. Their groups are at most
+// those that are there, or that were bounded before.
+func joinedBy(q *algebra.BoundQuery, b Bounding) (Bounding, error) {
+	if b.MaxRows > MaxBound/q.Fan.Int64() || b.MaxTotal > MaxBound/q.Fan.Int64() {
+		return Bounding{}, fault.Internal(errLive)
+	}
+	b.MaxRows, b.MaxTotal = b.MaxRows*q.Fan.Int64(), b.MaxTotal*q.Fan.Int64()
+	b.MaxValues, b.MaxGroups = b.MaxRows, smallest(cells(q, b.MaxTotal), b.MaxGroups)
+	return b, nil
+}
+
+// fanOf cuts public tables that a copy is joined with to so many rows of a value as are approved, where no key says that there is one,
+// and gives how many tuples a row of the copy is in at most; nil: nothing bounds them. What is approved bounds time, and may be counted a
+// minute late: what a unit adds is bounded by the statement itself.
+func (w *workload) fanOf(at *algebra.FromItem) *big.Int {
+	switch n := (*at).(type) {
+	case *algebra.Scan:
+		return big.NewInt(1)
+	case *algebra.RowCap:
+		return w.fanOf(&n.Of)
+	case *algebra.Derived:
+		return w.fanOf(&n.Parts[0].From)
+	case *algebra.Joined:
+		m := n.Meets
+		switch {
+		case m == nil: // beside a value
+			return w.fanOf(&n.Left)
+		case !m.L.Owned():
+			fan, by := w.publicFan(n.Left, m.LKey, m.Pairs, ofLeft)
+			return w.cut(&n.Left, by, fan, w.fanOf(&n.Right))
+		default:
+			fan, by := w.publicFan(n.Right, m.RKey, m.Pairs, ofRight)
+			return w.cut(&n.Right, by, fan, w.fanOf(&n.Left))
+		}
+	}
+	return nil
+}
+
+// cut cuts a public table to so many rows of a field, for each of rows others.
+func (w *workload) cut(at *algebra.FromItem, by *algebra.Field, fan, rows *big.Int) *big.Int {
+	if rows == nil || fan.Cmp(big.NewInt(1)) <= 0 {
+		return rows
+	}
+	scan, ok := (*at).(*algebra.Scan)
+	if rows = new(big.Int).Mul(rows, fan); !ok || by == nil || rows.Cmp(big.NewInt(MaxBound)) > 0 {
+		return nil
+	}
+	c := &algebra.RowCap{Of: scan, By: by, Rows: fan.Int64()}
+	w.facts.Caps = append(w.facts.Caps, c)
+	*at = c
+	return rows
 }
 
 // ofSet bounds a query over the rows of a copy that a set of its ranks leaves: G groups of each unit, r rows in each, N rows in all.
@@ -70,16 +123,14 @@ func ofSet(q *algebra.BoundQuery, set *catalog.RankSet, m int64, asked Bounds) (
 			follows = follows && slices.Contains(scan.Fields, f) && slices.Contains(set.Keys, f.Name)
 		}
 	}
-	b := Bounding{Kind: Flat, MaxRows: total, MaxGroups: cells(q, total), MaxTotal: total, MostRank: m,
-		Set: set, SetGroups: groups, SetRows: rows}
+	b := Bounding{Kind: Flat, MaxRows: total, MaxTotal: total, MostRank: m, Set: set, SetGroups: groups, SetRows: rows}
 	if within {
 		b.MaxRows = min(rows, total)
 	}
 	if follows {
-		b.MaxGroups = min(b.MaxGroups, groups)
+		b.MaxGroups = groups
 	}
-	b.MaxValues = b.MaxRows
-	return b, nil
+	return joinedBy(q, b)
 }
 
 // cells are how many groups a unit with so many rows is in at most.

@@ -125,14 +125,11 @@ func BoundWork(b *algebra.Binder) error {
 	if _, one := q.Source.OnePerUnit(); one {
 		ahead = FlatRow
 	}
-	e, err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead + q.Load.Row})
+	_, err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead + q.Load.Row})
 	if err != nil {
 		return err
 	}
 	q.Pairs, q.Spare = w.pairs, w.spare.Int64()
-	if q.CopyOf() != nil {
-		q.Fan = e.rows
-	}
 	for _, c := range q.Shared().Caps {
 		if c.Active() {
 			q.Source.Note("capped-rows",
@@ -140,6 +137,9 @@ func BoundWork(b *algebra.Binder) error {
 					"include what is left out",
 				q.Source.UnitName(), c.Rows, tablesOf(c.Of))
 		}
+	}
+	if q.CopyOf() != nil {
+		q.Fan = w.fanOf(&q.Source.Node)
 	}
 	return nil
 }
@@ -426,12 +426,12 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 	switch {
 	case !m.L.Owned():
 		err = w.small(n.Left, n.On)
-		out = right.times(w.publicFan(n.Left, m.LKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.L, p.R }),
-			tablesOf(n.Left))
+		fan, _ := w.publicFan(n.Left, m.LKey, m.Pairs, ofLeft)
+		out = right.times(fan, tablesOf(n.Left))
 	case !m.R.Owned():
 		err = w.small(n.Right, n.On)
-		out = l.times(w.publicFan(n.Right, m.RKey, m.Pairs, func(p algebra.Pair) (*algebra.Field, *algebra.Field) { return p.R, p.L }),
-			tablesOf(n.Right))
+		fan, _ := w.publicFan(n.Right, m.RKey, m.Pairs, ofRight)
+		out = l.times(fan, tablesOf(n.Right))
 	case m.RKey != nil:
 		w.facts.Rely(m.RKey.Relies...)
 		if out = l.times(big.NewInt(1), ""); right.unit == nil || right.base == nil {
@@ -531,14 +531,17 @@ func (e effort) times(fan *big.Int, what string) effort {
 	return e
 }
 
-// publicFan is how many rows of a public item one row of the other side meets at most.
+// ofLeft and ofRight give the field of a pair that is the public side's, and the other one.
+func ofLeft(p algebra.Pair) (own, other *algebra.Field)  { return p.L, p.R }
+func ofRight(p algebra.Pair) (own, other *algebra.Field) { return p.R, p.L }
+
+// publicFan is how many rows of a public item one row of the other side meets at most, and by which of its fields; nil: by none alone.
 func (w *workload) publicFan(n algebra.FromItem, key *algebra.RowKey, pairs []algebra.Pair,
-	sides func(algebra.Pair) (own, other *algebra.Field)) *big.Int {
+	sides func(algebra.Pair) (own, other *algebra.Field)) (best *big.Int, by *algebra.Field) {
 	if key != nil {
 		w.facts.Rely(key.Relies...)
-		return big.NewInt(1)
+		return big.NewInt(1), nil
 	}
-	var best *big.Int
 	var rests []algebra.Count
 	for _, p := range pairs {
 		own, other := sides(p)
@@ -546,14 +549,14 @@ func (w *workload) publicFan(n algebra.FromItem, key *algebra.RowKey, pairs []al
 			continue
 		}
 		if rows, counts := equalRows(n, own); best == nil || rows.Cmp(best) < 0 {
-			best, rests = rows, counts
+			best, rests, by = rows, counts, own
 		}
 	}
 	if best == nil {
 		best, rests = mostRows(n)
 	}
 	w.facts.Count(rests...)
-	return best
+	return best, by
 }
 
 // pushConditions copies conditions on the rows of a capped item below its cap: rows that fail them take no place there. Only such as every
