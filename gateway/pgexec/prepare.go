@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +39,12 @@ const prepareLock = 3 * time.Second
 
 // prepareMemory is what making an index may take on the server; what does not fit goes to its disk.
 const prepareMemory = "256MB"
+
+// littleMemory asks whether a sort may take less than 64 MB, though nobody chose that for the role or the database.
+const littleMemory = `SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) < 64 * 1024 * 1024 AND NOT EXISTS (
+	SELECT FROM pg_catalog.pg_db_role_setting s, pg_catalog.unnest(s.setconfig) AS chosen WHERE chosen LIKE 'work\_mem=%'
+	AND s.setrole IN (0, current_user::pg_catalog.regrole)
+	AND s.setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())))`
 
 // The errors of a run, of which nothing is told by a row.
 var (
@@ -104,7 +112,8 @@ func (c PrepareConfig) Prepare(ctx context.Context, on *catalog.Snapshot, t *cat
 	if begins == nil {
 		begins = func(string) {}
 	}
-	conn, err := c.connect(ctx)
+	seed := c.Seed()
+	conn, err := c.connect(ctx, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +128,7 @@ func (c PrepareConfig) Prepare(ctx context.Context, on *catalog.Snapshot, t *cat
 			return nil, unlisted(err)
 		}
 	}
-	r := run{PrepareConfig: c, on: on, t: t, full: full, begins: begins}
+	r := run{PrepareConfig: c, on: on, t: t, full: full, begins: begins, seed: seed}
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error { return r.in(ctx, tx) })
 	if err != nil {
 		return nil, unprepared(err)
@@ -143,8 +152,12 @@ func (c PrepareConfig) Prepare(ctx context.Context, on *catalog.Snapshot, t *cat
 	return version, nil
 }
 
+// seedSetting has a seed for a statement that takes no arguments. A setting that a connection begins with is in no text, and so
+// in nothing that a server keeps of texts.
+const seedSetting = "noisegate.seed"
+
 // connect opens a connection as a role that may write in the schema of copies and nowhere else.
-func (c PrepareConfig) connect(ctx context.Context) (*pgx.Conn, error) {
+func (c PrepareConfig) connect(ctx context.Context, seed int64) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(c.DSN)
 	if err != nil {
 		return nil, errors.New("pgexec: the DSN cannot be read") // without its text: it may hold a password
@@ -157,6 +170,9 @@ func (c PrepareConfig) connect(ctx context.Context) (*pgx.Conn, error) {
 	config.RuntimeParams["default_transaction_read_only"] = "off"
 	config.RuntimeParams["statement_timeout"] = "0"
 	config.RuntimeParams["maintenance_work_mem"] = prepareMemory
+	config.RuntimeParams[seedSetting] = strconv.FormatInt(seed, 10)
+	// Hashing many ids takes longer than sorting them; and of numbers in the order of ids the index of a copy's rows is made of sorted ones.
+	config.RuntimeParams["enable_hashagg"] = "off"
 	config.RuntimeParams["plan_cache_mode"] = "force_custom_plan" // which knows how many rows are of the times that are asked for
 	config.RuntimeParams["lock_timeout"] = fmt.Sprint(prepareLock.Milliseconds())
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -166,6 +182,14 @@ func (c PrepareConfig) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err := c.refuse(ctx, conn); err != nil {
 		leave(ctx, conn)
 		return nil, err
+	}
+	var little bool
+	if err = conn.QueryRow(ctx, littleMemory).Scan(&little); err == nil && little {
+		_, err = conn.Exec(ctx, "SET work_mem = '64MB'")
+	}
+	if err != nil {
+		leave(ctx, conn)
+		return nil, fault.DataUnavailable(quiet(err))
 	}
 	citus, err := onCitus(ctx, conn)
 	for i := 0; err == nil && citus && i < len(oneConnection); i++ {
@@ -238,6 +262,7 @@ type run struct {
 	t      *catalog.Table
 	full   bool // no rows are appended
 	begins func(step string)
+	seed   int64 // of a copy of all rows, and what the connection has as seedSetting
 
 	citus bool // copies are distributed
 	as    outcome
@@ -287,7 +312,7 @@ func (r *run) in(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	r.as = anew
-	return r.make(ctx, tx, next, nil, r.Seed())
+	return r.make(ctx, tx, next, nil, r.seed)
 }
 
 // lock keeps other runs of the database away, and changes of the table's definition.
@@ -343,14 +368,6 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 	if err := stillHolds(ctx, tx, r.citus, build.Conditions); err != nil {
 		return err
 	}
-	execute := func(texts ...string) error {
-		for _, text := range texts {
-			if _, err := tx.Exec(ctx, text); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	var times []any // of the rows, where a policy has rows appended
 	if build.Merge != "" {
 		since := always
@@ -363,7 +380,7 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 	if r.first, err = r.number(ctx, tx, build, times); err != nil {
 		return err
 	}
-	if err := execute(withoutIndexes...); err != nil {
+	if err := execute(ctx, tx, withoutIndexes...); err != nil {
 		return err
 	}
 	var keys bool
@@ -375,8 +392,8 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 	}
 	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
 	if before == nil {
-		err = r.fill(ctx, tx, build, append([]any{seed}, times...))
-	} else if err = execute(withIndexes...); err == nil {
+		err = r.fill(ctx, tx, build, times)
+	} else if err = execute(ctx, tx, withIndexes...); err == nil {
 		r.begins(StepRows)
 		_, err = tx.Exec(ctx, build.Merge, append([]any{seed}, times...)...)
 	}
@@ -387,7 +404,7 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 		return err
 	}
 	reader := pgx.Identifier{r.Reader}.Sanitize()
-	if err := execute("ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader); err != nil {
+	if err := execute(ctx, tx, "ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader); err != nil {
 		return err
 	}
 	if trees := treesOf(build.Conditions); trees != nil {
@@ -408,62 +425,102 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 // a fifth of the time that one after the other does.
 func (r *run) number(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, times []any) (first bool, err error) {
 	table := pgx.Identifier{catalog.PreparedSchema, build.Units}.Sanitize()
-	if err := tx.QueryRow(ctx, "SELECT pg_catalog.to_regclass($1) IS NULL", table).Scan(&first); err != nil {
-		return false, err
-	}
 	if _, err := tx.Exec(ctx, build.NeedUnits); err != nil {
 		return false, err
 	}
-	if !first {
-		_, err = tx.Exec(ctx, build.AddUnits, times...)
+	if err := tx.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM ONLY "+table+")").Scan(&first); err != nil {
 		return false, err
 	}
 	var drop, add string
-	if err := tx.QueryRow(ctx, keysText, table).Scan(&drop, &add); err != nil {
-		return false, err
-	}
-	if _, err := tx.Exec(ctx, drop); err != nil {
-		return false, err
-	}
-	if _, err := tx.Exec(ctx, build.AddUnits, times...); err != nil {
-		return false, err
-	}
-	for _, text := range []string{add, "ANALYZE " + table} {
-		if _, err := tx.Exec(ctx, text); err != nil {
+	if first {
+		if err := tx.QueryRow(ctx, keysText, table).Scan(&drop, &add); err != nil {
+			return false, err
+		}
+		if err := execute(ctx, tx, drop); err != nil {
 			return false, err
 		}
 	}
-	return true, nil
+	if _, err := tx.Exec(ctx, build.AddUnits, times...); err != nil || !first {
+		return first, err
+	}
+	return first, execute(ctx, tx, add, "ANALYZE "+table)
 }
 
-// keysText prints what drops the keys of a table, and what adds them again.
-const keysText = `SELECT pg_catalog.format('ALTER TABLE %s ', $1::text) || pg_catalog.string_agg(pg_catalog.format('DROP CONSTRAINT %I', conname), ', '),
-	pg_catalog.format('ALTER TABLE %s ', $1::text) ||
-		pg_catalog.string_agg(pg_catalog.format('ADD CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid)), ', ')
-	FROM pg_catalog.pg_constraint WHERE conrelid = $1::text::pg_catalog.regclass AND contype = 'u'`
-
-// fill makes a copy of all rows.
-func (r *run) fill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, args []any) error {
-	if _, err := tx.Exec(ctx, build.Create); err != nil {
-		return err
-	}
-	if r.citus {
-		if err := distribute(ctx, tx, build.Copy); err != nil {
-			return err
-		}
-	}
-	r.begins(StepRows)
-	if _, err := tx.Exec(ctx, build.Fill, args...); err != nil {
-		return err
-	}
-	r.begins(StepConstraints)
-	for _, text := range build.Constrain {
+// execute executes texts one after the other.
+func execute(ctx context.Context, tx pgx.Tx, texts ...string) error {
+	for _, text := range texts {
 		if _, err := tx.Exec(ctx, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// keysText prints what drops the keys of a table, and what adds them again.
+const keysText = `SELECT coalesce(pg_catalog.format('ALTER TABLE %s ', $1::text) ||
+		pg_catalog.string_agg(pg_catalog.format('DROP CONSTRAINT %I', conname), ', '), ''),
+	coalesce(pg_catalog.format('ALTER TABLE %s ', $1::text) ||
+		pg_catalog.string_agg(pg_catalog.format('ADD CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid)), ', '), '')
+	FROM pg_catalog.pg_constraint WHERE conrelid = $1::text::pg_catalog.regclass AND contype = 'u'`
+
+// fill makes a copy of all rows.
+func (r *run) fill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, times []any) error {
+	if _, err := tx.Exec(ctx, build.Create); err != nil {
+		return err
+	}
+	r.begins(StepRows)
+	if r.citus {
+		if err := distribute(ctx, tx, build.Copy); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, build.Fill, append([]any{r.seed}, times...)...); err != nil {
+			return err
+		}
+	} else if err := refill(ctx, tx, build, times); err != nil {
+		return err
+	}
+	r.begins(StepConstraints)
+	constrain := build.Constrain
+	if !r.citus { // which takes one at a time; a server reads the rows once for all
+		on := "ALTER TABLE " + pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize() + " "
+		constrain = []string{on + strings.ReplaceAll(strings.Join(constrain, ", "), on, "")}
+	}
+	return execute(ctx, tx, constrain...)
+}
+
+// refill makes an empty copy again, with the rows of its query: PostgreSQL reads and sorts on several processors for a table that a query
+// makes, and for an INSERT on one alone.
+func refill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, times []any) error {
+	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
+	var names, values string
+	if err := tx.QueryRow(ctx, columnsText, relation).Scan(&names, &values); err != nil {
+		return err
+	}
+	const query = "noisegate_rows"
+	if _, err := tx.Conn().Prepare(ctx, query, "SELECT "+values+" FROM ("+build.Rows+") AS f ("+names+")"); err != nil {
+		return err
+	}
+	passed := []string{"pg_catalog.current_setting('" + seedSetting + "')::bigint"}
+	for _, time := range times {
+		var text string
+		if err := tx.QueryRow(ctx, "SELECT pg_catalog.quote_literal($1::timestamptz)", time).Scan(&text); err != nil {
+			return err
+		}
+		passed = append(passed, text)
+	}
+	if err := execute(ctx, tx, "DROP TABLE "+relation, "SET LOCAL parallel_setup_cost = 0", "SET LOCAL parallel_tuple_cost = 0",
+		fmt.Sprintf("CREATE TABLE %s AS EXECUTE %s (%s)", relation, query, strings.Join(passed, ", "))); err != nil {
+		return err
+	}
+	return tx.Conn().Deallocate(ctx, query)
+}
+
+// columnsText prints the columns of a table, and such values of their names, of a relation f, as their types and collations are.
+const columnsText = `SELECT pg_catalog.string_agg(pg_catalog.quote_ident(attname), ', ' ORDER BY attnum),
+	pg_catalog.string_agg(pg_catalog.format('f.%I::%s', attname, pg_catalog.format_type(atttypid, atttypmod)) ||
+		CASE WHEN attcollation = 0 THEN '' ELSE ' COLLATE ' || attcollation::pg_catalog.regcollation::text END || ' AS ' ||
+		pg_catalog.quote_ident(attname), ', ' ORDER BY attnum)
+	FROM pg_catalog.pg_attribute WHERE attrelid = $1::text::pg_catalog.regclass AND attnum > 0`
 
 // write writes the version into the list, in the place of that to which rows were appended, and the seed of one that rows can be appended
 // to.

@@ -47,7 +47,7 @@ func (p Prepared) Serving() *Held {
 // State says of each table of a snapshot that the policy wants prepared, and of each of the dataset that there is a copy of, which versions
 // there are, by name.
 func (c PrepareConfig) State(ctx context.Context, on *catalog.Snapshot) (all []Prepared, err error) {
-	conn, err := c.connect(ctx)
+	conn, err := c.connect(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (c PrepareConfig) Compare(ctx context.Context, on *catalog.Snapshot, t *cat
 	if t.Append.Column == "" {
 		return nil
 	}
-	conn, err := c.connect(ctx)
+	conn, err := c.connect(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (r *run) same(ctx context.Context, tx pgx.Tx) (same bool, err error) {
 // Drop removes all copies of some tables of a dataset, and the numbers of units that no copy has any more. A copy that a question reads
 // stays, which the error says; another call removes it.
 func (c PrepareConfig) Drop(ctx context.Context, dataset string, tables ...catalog.TableName) error {
-	conn, err := c.connect(ctx)
+	conn, err := c.connect(ctx, 0)
 	if err != nil {
 		return err
 	}

@@ -829,7 +829,7 @@ tables:
 budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 `
 	for name, c := range map[string]struct{ table, unit, ddl, refused string }{
-		"texts": {"visits", "person", `CREATE TABLE visits (person text, day date, nr text, PRIMARY KEY (nr), said text, code character(5), short varchar(3));
+		"texts": {"visits", "person", `CREATE TABLE visits (person text, day date, nr text, PRIMARY KEY (nr), said text COLLATE "POSIX", code character(5), short varchar(3));
 			INSERT INTO visits SELECT 'p' || g % 3, '2024-01-01', g::text, repeat('long', g * 100), 'c', 'abc' FROM generate_series(1, 9) g;
 			INSERT INTO visits VALUES (repeat('x', 2000), NULL, 'a', NULL), (NULL, NULL, 'b', NULL)`, ""},
 		"uuids": {"visits", "person", `CREATE TABLE visits (person uuid NOT NULL, nr uuid PRIMARY KEY);
@@ -882,6 +882,13 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 			serving := sqlrewrite.Serving(on, versions[0])
 			if serving == nil {
 				t.Fatal("it does not serve")
+			}
+			var others int
+			if err := p.Conn(t, p.DSN).QueryRow(t.Context(), `SELECT count(*) FROM pg_attribute c JOIN pg_attribute s ON s.attname = c.attname
+				WHERE c.attrelid = $1 AND s.attrelid = $2 AND c.attnum > 1 AND s.attnum > 0 AND
+				(c.atttypid, c.atttypmod, c.attcollation) IS DISTINCT FROM (s.atttypid, s.atttypmod, s.attcollation)`,
+				versions[0].OID, on.Tables[0].OID).Scan(&others); err != nil || others > 0 {
+				t.Errorf("%d columns of another type than in the table, %v", others, err)
 			}
 			plan := planned(t, serving, `SELECT count(*) FROM "`+strings.ReplaceAll(c.table, `"`, `""`)+`"`, 0)
 			rows, err := collect(t, d, statementsOf(t, plan)[0])

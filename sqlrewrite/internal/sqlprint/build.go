@@ -18,7 +18,7 @@ type Build struct {
 	AddUnits   string // gives numbers to units that have none; its arguments are those of Fill without the seed
 	Numbered   string // says whether ids and numbers are keys of each other then, by the rows themselves; no copy is made where they are not
 	Create     string // makes the copy, empty, with columns of the types of the source
-	Fill       string // fills it; $1 is a secret seed, a bigint; where rows are appended, of the times after $2, up to $3
+	Fill, Rows string // fills it, and its query; $1 is a secret seed, a bigint; where rows are appended, of the times after $2, up to $3
 	Merge      string // puts the rows of the times after $2, up to $3, to those of a copy with this seed; "": it is made anew each time
 	Same       string // says whether the copy is what Fill would make of the same arguments; where rows are appended, else ""
 	Constrain  []string

@@ -98,7 +98,7 @@ func (b *Build) fill(t *catalog.Table, in fillParts) {
 	ranked := fmt.Sprintf("SELECT %s FROM (%s) AS r JOIN ONLY %s AS u ON u.id = r.id WHERE r.rn <= %d", strings.Join(outer, ", "), rows,
 		in.units, t.Prepare)
 	insert := fmt.Sprintf("INSERT INTO %s (%s) ", TableName(b.Copy), strings.Join(into, ", "))
-	b.Fill = insert + ranked
+	b.Fill, b.Rows = insert+ranked, ranked
 	if t.Append.Column != "" {
 		b.Merge = b.merge(insert, ranked, into, outer, t.Prepare)
 		b.Same = fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM (%s) AS r FULL JOIN ONLY %s AS c ON c.%s = r.unit AND c.%s = r.rn "+
