@@ -286,6 +286,11 @@ func (c *Client) Prepare(ctx context.Context, dataset string, r PrepareRequest) 
 	return send[PrepareJob](ctx, c, call{method: http.MethodPost, path: datasetPath(dataset) + "/prepare", body: r})
 }
 
+// Prepared lists, for stewards, the prepared copies of a dataset's tables, and the gateway's runs.
+func (c *Client) Prepared(ctx context.Context, dataset string) (*PreparedList, error) {
+	return send[PreparedList](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/prepare"})
+}
+
 // PrepareJob tells how far a run of [Client.Prepare] is.
 func (c *Client) PrepareJob(ctx context.Context, dataset, job string) (*PrepareJob, error) {
 	return send[PrepareJob](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/prepare/" + url.PathEscape(job)})

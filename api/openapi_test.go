@@ -23,7 +23,7 @@ func wire() []any {
 		api.LimitChange{}, api.Approval{},
 		api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.RefusalList{}, api.Verification{},
 		api.ReleaseList{},
-		api.PrepareRequest{}, api.PrepareJob{},
+		api.PrepareRequest{}, api.PrepareJob{}, api.PreparedList{},
 		api.Release{}, api.PolicyApplied{}, api.PolicyReview{}, api.PolicyDraft{}, api.Health{}, api.Problem{}, api.Result{},
 		api.FitRequest{}, api.FitResponse{}, api.FitEstimate{},
 		api.ClusterRequest{}, api.ClusterResponse{}, api.ClusterEstimate{},

@@ -28,3 +28,30 @@ type PrepareTable struct {
 	AsOf    *time.Time `json:"as_of,omitempty"`   // of which time its rows are
 	Problem string     `json:"problem,omitempty"` // why there is no new version, or what is left over beside it
 }
+
+// PreparedList is what GET /v1/datasets/{dataset}/prepare answers: the copies of a dataset's tables, as the gateway saw them when it last
+// looked, and its runs. No number of rows is in it.
+type PreparedList struct {
+	Dataset    string          `json:"dataset"`
+	CanPrepare bool            `json:"can_prepare"` // whether this gateway makes copies: datasets.NAME.prepare_dsn
+	Tables     []PreparedTable `json:"tables"`
+	Jobs       []PrepareJob    `json:"jobs"` // the latest 16 of this gateway, newest first
+}
+
+// PreparedTable is a table of which the policy in force asks a copy, or of which there is one all the same.
+type PreparedTable struct {
+	Table    string            `json:"table"`
+	MaxRows  int64             `json:"max_rows,omitempty"` // rows of one unit that the copy keeps; absent where the policy asks for none
+	Ranks    [][]string        `json:"ranks,omitempty"`    // sets of columns by which it has ranks
+	Append   string            `json:"append,omitempty"`   // the column by which new rows are appended; absent where a run makes all anew
+	Required bool              `json:"required,omitempty"` // the table itself is never read
+	Versions []PreparedVersion `json:"versions"`           // newest first
+}
+
+// PreparedVersion is a version of a copy.
+type PreparedVersion struct {
+	Version int64     `json:"version"`
+	AsOf    time.Time `json:"as_of"`  // of which time its rows are
+	Fits    bool      `json:"fits"`   // it is the copy that the policy in force asks for
+	Serves  bool      `json:"serves"` // questions read it: the newest one that fits
+}

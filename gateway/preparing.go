@@ -11,6 +11,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
 )
 
 // Preparer makes prepared copies of a dataset's tables, as a role that is for nothing else.
@@ -112,6 +113,38 @@ func (s *Service) prepareJob(dataset, id string, do func(*prepareJob)) (*api.Pre
 		}
 	}
 	return nil, fault.RequestNotFound("run of this name that this gateway knows of")
+}
+
+// PreparedCopies lists the copies of a dataset's tables, as questions find them, and the runs of this gateway. It asks no database: who
+// looks must not have questions find a version earlier. Its errors are those of [Service.Snapshot].
+func (s *Service) PreparedCopies(dataset string) (*api.PreparedList, error) {
+	on, err := s.Snapshot(dataset)
+	if err != nil {
+		return nil, err
+	}
+	list := &api.PreparedList{Dataset: dataset, CanPrepare: s.datasets[dataset].Preparer != nil, Tables: []api.PreparedTable{},
+		Jobs: s.preparing.tellAll(dataset)}
+	place := map[catalog.TableName]int{}
+	add := func(name catalog.TableName, of api.PreparedTable) {
+		of.Table, of.Versions = name.String(), []api.PreparedVersion{}
+		place[name] = len(list.Tables)
+		list.Tables = append(list.Tables, of)
+	}
+	for _, t := range on.Prepared("") {
+		add(catalog.TableName{Schema: t.Schema, Name: t.Name},
+			api.PreparedTable{MaxRows: t.Prepare, Ranks: t.Ranks, Append: t.Append.Column, Required: t.PreparedOnly})
+	}
+	versions := s.copies(on)
+	serving := s.serving.of(on, versions)
+	for _, v := range versions {
+		if _, known := place[v.Table]; !known {
+			add(v.Table, api.PreparedTable{})
+		}
+		of := &list.Tables[place[v.Table]]
+		of.Versions = append(of.Versions, api.PreparedVersion{Version: v.Number, AsOf: v.AsOf.UTC(), Fits: sqlrewrite.Serving(on, v) != nil,
+			Serves: slices.ContainsFunc(serving, func(c copied) bool { return c.version == v })})
+	}
+	return list, nil
 }
 
 // KeepPreparing lets runs go on until the context ends; then it cancels those that are running, and waits for their end.
@@ -232,6 +265,17 @@ func (p *preparing) end() {
 			job.cancel()
 		}
 	}
+}
+
+// tellAll is what all known runs of a dataset tell now, newest first.
+func (p *preparing) tellAll(dataset string) []api.PrepareJob {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := []api.PrepareJob{}
+	for _, job := range slices.Backward(p.jobs[dataset]) {
+		all = append(all, *job.tell())
+	}
+	return all
 }
 
 // tell changes what runs tell.

@@ -282,3 +282,42 @@ func TestPrepareEndsWithTheGateway(t *testing.T) {
 		t.Errorf("a run of a gateway that ends: %v", err)
 	}
 }
+
+// Stewards see which versions there are, which are what the policy asks for, and which one questions find: the newest of these. Looking
+// asks no database, so that no question finds a version earlier for it.
+func TestPreparedCopies(t *testing.T) {
+	r, copies := preparingRig(t, fakePreparer(untilCancelled))
+	on := r.policies.snapshot
+	other, gone := versionOf(t, on, 3), versionOf(t, on, 1)
+	other.Digest[0]++ // of another policy
+	gone.Table.Name = "calls"
+	copies.seen = []catalog.Version{other, versionOf(t, on, 2), versionOf(t, on, 1), gone}
+	begun := r.begun(t)
+	list, err := r.PreparedCopies("d")
+	if err != nil || len(list.Tables) != 2 || !list.CanPrepare || len(list.Jobs) != 1 || list.Jobs[0].JobID != begun.JobID {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if visits := list.Tables[0]; visits.Table != "visits" || visits.MaxRows != 4 || visits.Required || !slices.Equal(visits.Versions,
+		[]api.PreparedVersion{{Version: 3, AsOf: other.AsOf}, {Version: 2, AsOf: copies.seen[1].AsOf, Fits: true, Serves: true},
+			{Version: 1, AsOf: copies.seen[2].AsOf, Fits: true}}) {
+		t.Errorf("%+v", visits)
+	}
+	if calls := list.Tables[1]; calls.Table != "calls" || calls.MaxRows != 0 || len(calls.Versions) != 1 || calls.Versions[0].Fits {
+		t.Errorf("%+v", calls)
+	}
+	if copies.looks != 0 {
+		t.Errorf("the database was looked at %d times", copies.looks)
+	}
+	if _, err := r.CancelPrepare("d", begun.JobID); err != nil {
+		t.Fatal(err)
+	}
+	r.ended(t, begun.JobID)
+	second := r.begun(t)
+	if list, err = r.PreparedCopies("d"); err != nil || len(list.Jobs) != 2 || list.Jobs[0].JobID != second.JobID ||
+		list.Jobs[1].State != prepareCancelled {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := r.PreparedCopies("other"); fault.CodeOf(err) != fault.CodeUnknownDataset {
+		t.Error(err)
+	}
+}

@@ -74,6 +74,15 @@ func TestPrepareOverHTTP(t *testing.T) {
 	if err := f.Policies.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	list, err := f.client("sam:steward").Prepared(t.Context(), gatewaytest.Dataset)
+	if err != nil || !list.CanPrepare || len(list.Jobs) != 1 || list.Jobs[0].JobID != job.JobID || len(list.Tables) != 2 ||
+		len(list.Tables[0].Versions) != 1 || !list.Tables[0].Versions[0].Serves || !list.Tables[0].Versions[0].AsOf.Equal(*job.Tables[0].AsOf) ||
+		list.Tables[1].MaxRows != 2 || list.Tables[1].Versions == nil || len(list.Tables[1].Versions) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := f.client("ana:analyst").Prepared(t.Context(), gatewaytest.Dataset); codeOfError(err) != fault.CodeAuthForbidden {
+		t.Errorf("an analyst sees runs: %v", err)
+	}
 	answer, err := f.client("ana:analyst").Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "5",
 		SQL: "SELECT count(*) FROM calls"}, "")
 	if err != nil || answer.AsOf == nil || !answer.AsOf.Equal(*job.Tables[0].AsOf) {

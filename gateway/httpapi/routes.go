@@ -68,6 +68,8 @@ func routes() []route {
 			handle: operation(both(part("dataset"), argument("unit")), (*server).draftPolicy, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/policy/check", roles: steward,
 			handle: operation(both(part("dataset"), policyText), (*server).checkPolicy, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/prepare", roles: steward,
+			handle: operation(part("dataset"), (*server).preparedCopies, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/prepare", roles: steward,
 			handle: operation(both(part("dataset"), object[api.PrepareRequest](maxBody)), (*server).prepareTables, sendBegun)},
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/prepare/{job}", roles: steward,

@@ -67,6 +67,10 @@ func (s *server) verify(x *exchange, dataset string) (*api.Verification, error) 
 	return s.service.Verify(x.r.Context(), x.who, dataset)
 }
 
+func (s *server) preparedCopies(_ *exchange, dataset string) (*api.PreparedList, error) {
+	return s.service.PreparedCopies(dataset)
+}
+
 func (s *server) prepareTables(x *exchange, r pair[string, *api.PrepareRequest]) (*api.PrepareJob, error) {
 	return s.service.PrepareTables(x.r.Context(), x.who, r.first, *r.second)
 }
