@@ -171,6 +171,8 @@ func (c PrepareConfig) connect(ctx context.Context, seed int64) (*pgx.Conn, erro
 	config.RuntimeParams["statement_timeout"] = "0"
 	config.RuntimeParams["maintenance_work_mem"] = prepareMemory
 	config.RuntimeParams[seedSetting] = strconv.FormatInt(seed, 10)
+	// A run reads whole tables, one at a time: it takes the processors that the server has for it.
+	config.RuntimeParams["parallel_setup_cost"], config.RuntimeParams["parallel_tuple_cost"] = "0", "0"
 	// Hashing many ids takes longer than sorting them; and of numbers in the order of ids the index of a copy's rows is made of sorted ones.
 	config.RuntimeParams["enable_hashagg"] = "off"
 	config.RuntimeParams["plan_cache_mode"] = "force_custom_plan" // which knows how many rows are of the times that are asked for
@@ -508,7 +510,7 @@ func refill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, times []any
 		}
 		passed = append(passed, text)
 	}
-	if err := execute(ctx, tx, "DROP TABLE "+relation, "SET LOCAL parallel_setup_cost = 0", "SET LOCAL parallel_tuple_cost = 0",
+	if err := execute(ctx, tx, "DROP TABLE "+relation,
 		fmt.Sprintf("CREATE TABLE %s AS EXECUTE %s (%s)", relation, query, strings.Join(passed, ", "))); err != nil {
 		return err
 	}
