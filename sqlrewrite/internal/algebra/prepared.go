@@ -3,12 +3,28 @@ package algebra
 import "slices"
 
 // CopyOf is the prepared copy that a query reads, if it reads no other rows of people: a scan of the copy, in queries that give at most a
-// row for each of theirs, beside scans of public tables. Nil: it does not.
+// row for each of theirs, beside scans of public tables. Nil: it does not, or asks for others of a unit's rows in EXISTS or IN.
 func (q *BoundQuery) CopyOf() *Scan {
-	if q.Source == nil {
+	if q.Source == nil || asksPeople(q.Where) || slices.ContainsFunc(q.Keys, func(k GroupKey) bool { return asksPeople(k.X) }) ||
+		slices.ContainsFunc(q.Statistics, func(m Statistic) bool { return asksPeople(m.X) || asksPeople(m.Y) || asksPeople(m.Filter) }) {
 		return nil
 	}
 	return copyIn(q.Source.Node)
+}
+
+// asksPeople reports whether an expression asks for rows of people, in EXISTS or IN.
+func asksPeople(e Expr) bool {
+	asks := func(from FromItem, where Expr) bool { return RowsOf(from) == OwnedRows || asksPeople(where) }
+	switch e := e.(type) {
+	case nil:
+		return false
+	case Exists:
+		return asks(e.From, e.Where)
+	case InRows:
+		return asks(e.From, e.Where) || slices.ContainsFunc(e.X, asksPeople)
+	default:
+		return slices.ContainsFunc(Children(e), asksPeople)
+	}
 }
 
 // RankedCopy is that copy where conditions of the query itself can name its ranks: it is not in a query in FROM.
@@ -72,6 +88,9 @@ func copyIn(n FromItem) *Scan {
 		}
 	case *Joined:
 		l, r := copyIn(n.Left), copyIn(n.Right)
+		if asksPeople(n.On) {
+			return nil
+		}
 		if l != nil && RowsOf(n.Right) == PublicRows {
 			return l
 		}
@@ -83,7 +102,8 @@ func copyIn(n FromItem) *Scan {
 			return copyIn(n.Of)
 		}
 	case *Derived:
-		if q := n.Parts[0]; len(n.Parts) == 1 && q.From != nil && len(q.Keys) == 0 && !slices.ContainsFunc(q.Results(), HasAggregate) {
+		if q := n.Parts[0]; len(n.Parts) == 1 && q.From != nil && len(q.Keys) == 0 && !asksPeople(q.Where) &&
+			!slices.ContainsFunc(q.Results(), func(e Expr) bool { return HasAggregate(e) || asksPeople(e) }) {
 			return copyIn(q.From)
 		}
 	}

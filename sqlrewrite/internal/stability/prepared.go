@@ -8,7 +8,6 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
-	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
@@ -119,7 +118,7 @@ func ofSet(q *algebra.BoundQuery, set *catalog.RankSet, m int64, asked Bounds) (
 		})
 	}
 	for _, k := range q.Keys {
-		for _, f := range domain.ColumnsOf(k.X) {
+		for _, f := range algebra.FreeFields(k.X) {
 			follows = follows && slices.Contains(scan.Fields, f) && slices.Contains(set.Keys, f.Name)
 		}
 	}
