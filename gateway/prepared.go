@@ -113,7 +113,7 @@ func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.
 			if fault.CodeOf(unproven) == fault.CodeUnverified && s.serving.first(unproven) {
 				s.log.InfoContext(ctx, "a question is not proven over a copy", "dataset", on.Dataset, "error", errors.Unwrap(unproven))
 			}
-			if err == nil && plan.NeedsData() && (only != nil || plan.ErrsNoMoreThan(live)) {
+			if err == nil && plan.NeedsData() && (only != nil || plan.Replaces(live)) {
 				return plan, &c, nil
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -52,9 +53,22 @@ func EveryVersion(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
 	return every
 }
 
-// ErrsNoMoreThan reports whether every value that the plan releases has a half-width of at most that of the same value of another plan of
-// the same question: of one that reads the table itself, while this one reads a copy.
-func (p *Plan) ErrsNoMoreThan(other *Plan) bool { return p.made.ErrsNoMoreThan(other.made) }
+// Replaces reports whether the plan, which reads a copy, answers in the place of one of the same question that reads the table itself: no
+// value errs more by noise; and where none errs less either, no output is biased that was not. Text, policy and options alone decide that:
+// bias is what bounds may leave out, not what they do.
+func (p *Plan) Replaces(live *Plan) bool {
+	return p.made.ErrsNoMoreThan(live.made) && (!live.made.ErrsNoMoreThan(p.made) || !p.biases(live))
+}
+
+// biases reports whether an output may be off by what bounds leave out, and the same one of another plan is not.
+func (p *Plan) biases(other *Plan) bool {
+	for i, output := range p.made.Outputs {
+		if i >= len(other.made.Outputs) || output.Column.Bias != plan.Unbiased && other.made.Outputs[i].Column.Bias == plan.Unbiased {
+			return true
+		}
+	}
+	return false
+}
 
 // Unproven says, for the log, why a layout by ranks of a prepared copy was not proven, and so not compared with the plan; nil: none.
 func (p *Plan) Unproven() error { return p.made.Unproven() }
