@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -57,6 +58,42 @@ func archivedLedger(t *testing.T, signer *journal.Signer, path string) *ledgerEx
 	return j
 }
 
+// leftArchives are files of archives of a ledger that did not end.
+func leftArchives(t *testing.T, signer *journal.Signer, file string, j *ledgerExport) map[string]string {
+	t.Helper()
+	heads, entries := []budget.Head{{Dataset: "d"}}, []budget.Entry{}
+	add := func(e budget.Entry, err error) error {
+		entries, heads = append(entries, e), append(heads, budget.Head{Dataset: "d", Seq: e.Seq, Hash: e.Hash})
+		return err
+	}
+	_, _, err := journal.ReadArchive(file, signer.Public(), func(_ budget.Head, e budget.Entry, _ *journal.Digest) error {
+		return add(e, nil)
+	})
+	for _, shown := range j.entries {
+		err = errors.Join(err, add(entryOf(shown)))
+	}
+	lost := entries[len(entries)-1]
+	lost.Seq++
+	lost.Hash = journal.HashAfter(lost, lost.Hash)
+	err = errors.Join(err, add(lost, nil))
+	paths := map[string]string{}
+	for _, of := range [][2]int{{1, 1}, {1, 4}, {3, 4}, {3, 6}} {
+		name := fmt.Sprintf("%d to %d", of[0], of[1])
+		paths[name] = filepath.Join(t.TempDir(), name)
+		w, begins := journal.NewArchiveWriter(paths[name], heads[of[0]-1], signer)
+		err = errors.Join(err, begins)
+		for _, e := range entries[of[0]-1 : of[1]] {
+			err = errors.Join(err, w.Add(e))
+		}
+		_, ends := w.Close()
+		err = errors.Join(err, ends)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
 // TestVerifyWithArchives: with the file all entries are looked at, without it those that are left; what is missing is named.
 func TestVerifyWithArchives(t *testing.T) {
 	dir := t.TempDir()
@@ -78,6 +115,7 @@ func TestVerifyWithArchives(t *testing.T) {
 	if err := j.write(&text); err != nil {
 		t.Fatal(err)
 	}
+	left := leftArchives(t, signer, file, j)
 	for name, content := range map[string]string{key: string(public), export: text.String()} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -90,6 +128,14 @@ func TestVerifyWithArchives(t *testing.T) {
 	}{
 		{[]string{}, exitOK, "d: 3 entries up to 5, head " + j.heads[0].Hash + "; those up to 2 are archived"},
 		{[]string{"--archive=" + file, "--public-key=" + key}, exitOK, "d: 5 entries up to 5"},
+		{[]string{"--archive=" + left["1 to 1"], "--archive=" + file, "--public-key=" + key}, exitOK,
+			left["1 to 1"] + " is not needed: its archive did not end"},
+		{[]string{"--archive=" + left["1 to 4"], "--archive=" + file, "--public-key=" + key}, exitOK, left["1 to 4"] + " is not needed"},
+		{[]string{"--archive=" + left["3 to 4"], "--archive=" + file, "--public-key=" + key}, exitOK, left["3 to 4"] + " is not needed"},
+		{[]string{"--archive=" + left["3 to 6"], "--archive=" + file, "--public-key=" + key}, exitAbove,
+			"ends with an entry 6 that is not there: the ledger is older than the file"},
+		{[]string{"--archive=" + left["1 to 4"], "--public-key=" + key}, exitAbove,
+			"the files end with entry 4, and entries up to 2 are archived"},
 		{[]string{"--archive=" + file}, exitUsage, "--archive needs --public-key"},
 		{[]string{"--archive=" + export, "--public-key=" + key}, exitUsage, "is no archive"},
 	} {
@@ -103,16 +149,18 @@ func TestVerifyWithArchives(t *testing.T) {
 	if found := j.verify("d", nil, old, nil); !strings.Contains(found.Broken, "entries up to 2 are archived: give all files") {
 		t.Errorf("a receipt of what may be archived: %q", found.Broken)
 	}
-	if found := j.verify("d", []archivedFile{{file, signer.Public(), budget.Head{Dataset: "d"}}}, old, nil); found.Broken == "" ||
+	given := []archivedFile{{path: file, key: signer.Public(), after: budget.Head{Dataset: "d"}}}
+	if found := j.verify("d", given, old, nil); found.Broken == "" ||
 		strings.Contains(found.Broken, "archived:") {
 		t.Errorf("a receipt of what is nowhere: %q", found.Broken)
 	}
 	missing := *j
 	missing.entries = missing.entries[1:]
-	if found := missing.verify("d", []archivedFile{{file, signer.Public(), budget.Head{Dataset: "d"}}}, nil, nil); found.Broken == "" {
+	if found := missing.verify("d", given, nil, nil); found.Broken == "" {
 		t.Error("an entry is missing behind the file, and nobody says so")
 	}
-	if found := j.verify("d", []archivedFile{{file, signer.Public(), budget.Head{Dataset: "d", Seq: 1}}}, nil, nil); found.Broken == "" {
+	given[0].after.Seq = 1
+	if found := j.verify("d", given, nil, nil); found.Broken == "" {
 		t.Error("a file that follows another one is taken as the first")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"noisegate.example/api"
 	"noisegate.example/budget"
 	"noisegate.example/budget/journal"
+	"noisegate.example/budget/pgledger"
 	"noisegate.example/mechanisms"
 )
 
@@ -40,7 +41,9 @@ type verifiedChain struct {
 	Seq       int64  `json:"seq"`       // of the newest entry
 	Hash      string `json:"hash"`
 	Archived  int64  `json:"archived,omitempty"` // entries up to this one are in files that were not given
-	Broken    string `json:"broken,omitempty"`
+	// Left are files of archives that did not end: all their entries are in the ledger, or in other files.
+	Left   []string `json:"left,omitempty"`
+	Broken string   `json:"broken,omitempty"`
 }
 
 // auditBroken is the finding that the command is for.
@@ -112,6 +115,9 @@ func showChains(a *app, found []verifiedChain, stewards journal.StewardKeys) {
 			}
 			fmt.Fprintf(a.Out, "; of versions of the policy and limits %d %s", chain.Approved, how)
 		}
+		for _, path := range chain.Left {
+			fmt.Fprintf(a.Out, "\n  %s is not needed: its archive did not end, and its entries are in the ledger or in another file", path)
+		}
 		if chain.Broken != "" {
 			fmt.Fprintf(a.Out, "\n  BROKEN: %s", chain.Broken)
 		}
@@ -157,9 +163,9 @@ func (c *auditVerifyCommand) stewards() (journal.StewardKeys, error) {
 
 // archivedFile is a file of entries, and what it takes to believe it.
 type archivedFile struct {
-	path  string
-	key   ed25519.PublicKey
-	after budget.Head
+	path       string
+	key        ed25519.PublicKey
+	after, end budget.Head // the end is known once it is read
 }
 
 // archives finds out whose files there are, in the order of their entries.
@@ -177,7 +183,7 @@ func (c *auditVerifyCommand) archives() (map[string][]archivedFile, error) {
 		if err != nil {
 			return nil, usage(err)
 		}
-		files[after.Dataset] = append(files[after.Dataset], archivedFile{path, key, after})
+		files[after.Dataset] = append(files[after.Dataset], archivedFile{path: path, key: key, after: after})
 	}
 	for _, of := range files {
 		slices.SortFunc(of, func(a, b archivedFile) int { return cmp.Compare(a.after.Seq, b.after.Seq) })
@@ -280,7 +286,7 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 		}
 		return auditor.Add(e)
 	}
-	var err error
+	files, left, err := leadTo(base, files)
 	for _, file := range files {
 		if err == nil {
 			err = file.read(&chain.Head, add)
@@ -311,6 +317,12 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 		Signed: auditor.Signed, Unsigned: auditor.Unsigned, Approved: auditor.Approved, Hash: hex.EncodeToString(chain.Head.Hash[:])}
 	if !judged {
 		found.Archived = base.Seq
+	}
+	for _, file := range left {
+		if found.Left = append(found.Left, file.path); err == nil && hashes[file.end.Seq] != file.end.Hash {
+			err = fmt.Errorf("%s ends with an entry %d that is not there: the ledger is older than the file, or another one", file.path,
+				file.end.Seq)
+		}
 	}
 	if err == nil {
 		found.Receipts, err = receipted{hashes, answers, opaque, found.Archived}.hold(dataset, receipts)
@@ -393,6 +405,29 @@ func (j *ledgerExport) archivedTo(dataset string) (base budget.Head) {
 		}
 	}
 	return base
+}
+
+// leadTo are those files whose entries lead to a head, one after another. The others are left of archives that did not end.
+// Where none lead there, all are said to, and reading them says what is missing.
+func leadTo(head budget.Head, files []archivedFile) (led, left []archivedFile, err error) {
+	left = slices.Clone(files)
+	for i := range left {
+		found, err := pgledger.CheckArchive(left[i].path, left[i].key, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		left[i].end = found.Head()
+	}
+	for head.Seq > 0 {
+		i := slices.IndexFunc(left, func(f archivedFile) bool { return f.end == head })
+		if i < 0 {
+			return files, nil, nil
+		}
+		led, head = append(led, left[i]), left[i].after
+		left = slices.Delete(left, i, i+1)
+	}
+	slices.Reverse(led)
+	return led, left, nil
 }
 
 // read hands on the entries of a file that follows a head.
