@@ -305,7 +305,10 @@ func CheckArchive(path string, key ed25519.PublicKey, each func(budget.Entry, *j
 			}
 		}
 		found.Seq, found.Hash, found.At = e.Seq, e.Hash, e.At
-		return chain.Add(e)
+		if err := chain.Add(e); err != nil {
+			return fmt.Errorf("budget: the archive %s is damaged: %w", path, err)
+		}
+		return nil
 	})
 	found.Dataset, found.After, found.File = after.Dataset, after.Seq, sum
 	return found, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,15 +48,40 @@ func archivedLedger(t *testing.T, signer *journal.Signer, path string) *ledgerEx
 			}
 			continue
 		}
-		j.entries = append(j.entries, api.AuditEntry{Seq: e.Seq, At: e.At, Kind: string(e.Kind), Dataset: "d", Subject: "sam",
-			AccountIDs: []int64{}, Amounts: api.Amounts{Epsilon: "0", Rho: "0", Delta: "0"}, Account: string(e.AccountText),
-			Hash: hex.EncodeToString(e.Hash[:])})
+		j.show(e)
 	}
-	j.heads = []api.ChainHead{{Dataset: "d", Seq: head.Seq, Hash: hex.EncodeToString(head.Hash[:])}}
 	if _, err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return j
+}
+
+// show makes an entry the newest of the only dataset; one without a hash is older than the chain.
+func (j *ledgerExport) show(e budget.Entry) {
+	shown := api.AuditEntry{Seq: e.Seq, At: e.At, Kind: string(e.Kind), Dataset: e.Dataset, Subject: e.Analyst,
+		AccountIDs: []int64{}, Amounts: api.Amounts{Epsilon: "0", Rho: "0", Delta: "0"}, Account: string(e.AccountText)}
+	if e.Hash != [32]byte{} {
+		shown.Hash = hex.EncodeToString(e.Hash[:])
+		j.heads = []api.ChainHead{{Dataset: e.Dataset, Seq: e.Seq, Hash: shown.Hash}}
+	}
+	j.entries = append(j.entries, shown)
+}
+
+// writeArchive writes a file of the entries that follow a head.
+func writeArchive(t *testing.T, signer *journal.Signer, after budget.Head, entries ...budget.Entry) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "archive")
+	w, err := journal.NewArchiveWriter(path, after, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		err = errors.Join(err, w.Add(e))
+	}
+	if _, ends := w.Close(); errors.Join(err, ends) != nil {
+		t.Fatal(err, ends)
+	}
+	return path
 }
 
 // leftArchives are files of archives of a ledger that did not end.
@@ -79,14 +105,7 @@ func leftArchives(t *testing.T, signer *journal.Signer, file string, j *ledgerEx
 	paths := map[string]string{}
 	for _, of := range [][2]int{{1, 1}, {1, 4}, {3, 4}, {3, 6}} {
 		name := fmt.Sprintf("%d to %d", of[0], of[1])
-		paths[name] = filepath.Join(t.TempDir(), name)
-		w, begins := journal.NewArchiveWriter(paths[name], heads[of[0]-1], signer)
-		err = errors.Join(err, begins)
-		for _, e := range entries[of[0]-1 : of[1]] {
-			err = errors.Join(err, w.Add(e))
-		}
-		_, ends := w.Close()
-		err = errors.Join(err, ends)
+		paths[name] = writeArchive(t, signer, heads[of[0]-1], entries[of[0]-1:of[1]]...)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -129,11 +148,11 @@ func TestVerifyWithArchives(t *testing.T) {
 		{[]string{}, exitOK, "d: 3 entries up to 5, head " + j.heads[0].Hash + "; those up to 2 are archived"},
 		{[]string{"--archive=" + file, "--public-key=" + key}, exitOK, "d: 5 entries up to 5"},
 		{[]string{"--archive=" + left["1 to 1"], "--archive=" + file, "--public-key=" + key}, exitOK,
-			left["1 to 1"] + " is not needed: its archive did not end"},
+			left["1 to 1"] + " is not needed: all its entries are in the ledger"},
 		{[]string{"--archive=" + left["1 to 4"], "--archive=" + file, "--public-key=" + key}, exitOK, left["1 to 4"] + " is not needed"},
 		{[]string{"--archive=" + left["3 to 4"], "--archive=" + file, "--public-key=" + key}, exitOK, left["3 to 4"] + " is not needed"},
 		{[]string{"--archive=" + left["3 to 6"], "--archive=" + file, "--public-key=" + key}, exitAbove,
-			"ends with an entry 6 that is not there: the ledger is older than the file"},
+			"has an entry 6 that is not there: the ledger is older than the file"},
 		{[]string{"--archive=" + left["1 to 4"], "--public-key=" + key}, exitAbove,
 			"the files end with entry 4, and entries up to 2 are archived"},
 		{[]string{"--archive=" + file}, exitUsage, "--archive needs --public-key"},
@@ -162,5 +181,117 @@ func TestVerifyWithArchives(t *testing.T) {
 	given[0].after.Seq = 1
 	if found := j.verify("d", given, nil, nil); found.Broken == "" {
 		t.Error("a file that follows another one is taken as the first")
+	}
+}
+
+// TestVerifyAttackedWithArchives: a file that gateways signed tells of a ledger that somebody wrote anew, with hashes that fit, whether or
+// not its archive ended.
+func TestVerifyAttackedWithArchives(t *testing.T) {
+	private, err := journal.NewKeyText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := journal.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(seq int64, analyst string) budget.Entry {
+		return budget.Entry{Seq: seq, At: time.UnixMicro(seq).UTC(), Kind: budget.EntryImport, Dataset: "d", Analyst: analyst,
+			AccountText: []byte(`{"imports_votes_of":"digits","version":1,"source":"a file"}`)}
+	}
+	// chained gives hashes to entries; those of "old" are older than the chain.
+	chained := func(entries ...budget.Entry) []budget.Entry {
+		before := [32]byte{}
+		for i := range entries {
+			if entries[i].Analyst != "old" {
+				entries[i].Hash = journal.HashAfter(entries[i], before)
+				before = entries[i].Hash
+			}
+		}
+		return entries
+	}
+	four := chained(entry(1, "a"), entry(2, "b"), entry(3, "c"), entry(4, "d"))
+	aged := chained(entry(1, "old"), entry(2, "old"), entry(3, "c"))
+	other := chained(entry(1, "old"), entry(2, "old"), entry(3, "c"))
+	other[1].AccountText = []byte(`{"imports_votes_of":"letters","version":1,"source":"a file"}`)
+	head := func(of []budget.Entry, i int) budget.Head {
+		return budget.Head{Dataset: "d", Seq: of[i].Seq, Hash: of[i].Hash}
+	}
+	for _, c := range []struct {
+		what     string
+		ledger   []budget.Entry
+		after    budget.Head
+		file     []budget.Entry
+		says, of string // "": nothing is wrong
+	}{
+		{"nothing was changed", four, budget.Head{}, four[:3], "", ""},
+		{"it goes on from a file", four, head(four, 1), four[2:], "", ""},
+		{"it ends where the ledger does", four, budget.Head{}, four, "", ""},
+		{"an edited entry", chained(entry(1, "a"), entry(2, "eve"), entry(3, "c"), entry(4, "d")), budget.Head{}, four[:3],
+			"another entry 2", ""},
+		{"an edited entry before a file", chained(entry(1, "a"), entry(2, "eve"), entry(3, "c"), entry(4, "d")), head(four, 1), four[2:3],
+			"another entry 2", ""},
+		{"a removed entry", chained(entry(1, "a"), entry(3, "c"), entry(4, "d")), budget.Head{}, four[:3], "entry 2 that is not there", ""},
+		{"the first entry removed", chained(entry(2, "b"), entry(3, "c"), entry(4, "d")), budget.Head{}, four[:3],
+			"entry 1 that is not there", ""},
+		{"an entry put in", chained(entry(1, "a"), entry(2, "b"), entry(3, "eve"), entry(4, "c"), entry(5, "d")), budget.Head{}, four[:3],
+			"another entry 3", ""},
+		{"an older ledger", four[:2], budget.Head{}, four[:3], "entry 3 that is not there", ""},
+		{"an older ledger, and a file without entries", four[:2], head(four, 2), nil, "entry 3 that is not there", ""},
+		{"no ledger", nil, budget.Head{}, four[:3], "entry 1 that is not there", ""},
+		{"another dataset", four, budget.Head{Dataset: "e"}, nil, "", "e"},
+		{"older than the chain", aged, budget.Head{}, aged, "", ""},
+		{"older than the chain, edited", other, budget.Head{}, aged[:2], "another entry 2", ""},
+		{"older than the chain, removed", aged[1:], budget.Head{}, aged[:2], "entry 1 that is not there", ""},
+		{"older than the chain, and not there at all", four[:1], budget.Head{}, aged[:2], "another entry 1", ""},
+	} {
+		j := &ledgerExport{}
+		for _, e := range c.ledger {
+			j.show(e)
+		}
+		if c.after.Dataset == "" {
+			c.after.Dataset = "d"
+		}
+		given := archivedFile{path: writeArchive(t, signer, c.after, c.file...), key: signer.Public(), after: c.after}
+		found := j.verify("d", []archivedFile{given}, nil, nil)
+		switch {
+		case c.of != "":
+			if names := j.datasets(nil, map[string][]archivedFile{c.of: {given}}); !slices.Contains(names, c.of) {
+				t.Errorf("%s: only %v is looked at", c.what, names)
+			}
+		case c.says == "" && found.Broken != "", !strings.Contains(found.Broken, c.says):
+			t.Errorf("%s: %q", c.what, found.Broken)
+		}
+	}
+
+	// The command, with a ledger from which a whole dataset is gone, and with files that somebody edited.
+	dir := t.TempDir()
+	public, err := journal.PublicKeyText(signer.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, export, edited := filepath.Join(dir, "key"), filepath.Join(dir, "export"), filepath.Join(dir, "edited")
+	file := writeArchive(t, signer, budget.Head{Dataset: "d"}, four[:3]...)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	j := &ledgerExport{}
+	e := entry(1, "a")
+	e.Dataset = "e"
+	j.show(chained(e)[0])
+	err = errors.Join(j.write(&text), os.WriteFile(key, public, 0o600), os.WriteFile(export, []byte(text.String()), 0o600),
+		os.WriteFile(edited, bytes.Replace(content, []byte(`"analyst":"c"`), []byte(`"analyst":"x"`), 1), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{file: "BROKEN: " + file + " has an entry 1 that is not there", edited: "is damaged"} {
+		var out bytes.Buffer
+		args := []string{"audit", "verify", export, "--archive=" + path, "--public-key=" + key}
+		if status := Run(t.Context(), args, Streams{strings.NewReader(""), &out, &out}, nil); status != exitAbove ||
+			!strings.Contains(out.String(), says) || !strings.Contains(out.String(), "e: 1 entries up to 1") {
+			t.Errorf("%s: exit code %d: %s", path, status, out.String())
+		}
 	}
 }

@@ -41,7 +41,7 @@ type verifiedChain struct {
 	Seq       int64  `json:"seq"`       // of the newest entry
 	Hash      string `json:"hash"`
 	Archived  int64  `json:"archived,omitempty"` // entries up to this one are in files that were not given
-	// Left are files of archives that did not end: all their entries are in the ledger, or in other files.
+	// Left are files, mostly of archives that did not end, all of whose entries are in the ledger or in other files.
 	Left   []string `json:"left,omitempty"`
 	Broken string   `json:"broken,omitempty"`
 }
@@ -72,7 +72,7 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	}
 	var found []verifiedChain
 	broken := 0
-	for _, dataset := range j.datasets(receipts) {
+	for _, dataset := range j.datasets(receipts, files) {
 		chain := j.verify(dataset, files[dataset], receipts, stewards)
 		if found = append(found, chain); chain.Broken != "" {
 			broken++
@@ -116,7 +116,7 @@ func showChains(a *app, found []verifiedChain, stewards journal.StewardKeys) {
 			fmt.Fprintf(a.Out, "; of versions of the policy and limits %d %s", chain.Approved, how)
 		}
 		for _, path := range chain.Left {
-			fmt.Fprintf(a.Out, "\n  %s is not needed: its archive did not end, and its entries are in the ledger or in another file", path)
+			fmt.Fprintf(a.Out, "\n  %s is not needed: all its entries are in the ledger or in other files", path)
 		}
 		if chain.Broken != "" {
 			fmt.Fprintf(a.Out, "\n  BROKEN: %s", chain.Broken)
@@ -249,8 +249,11 @@ func readReceipts(name string, key ed25519.PublicKey) (all []journal.Receipt, er
 }
 
 // datasets lists whose chains there are, or should be.
-func (j *ledgerExport) datasets(receipts []journal.Receipt) []string {
+func (j *ledgerExport) datasets(receipts []journal.Receipt, files map[string][]archivedFile) []string {
 	names := map[string]bool{}
+	for name := range files {
+		names[name] = true
+	}
 	for _, e := range j.entries {
 		names[e.Dataset] = true
 	}
@@ -278,7 +281,7 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 		if err := chain.Add(e); err != nil {
 			return err
 		}
-		if hashes[e.Seq] = e.Hash; e.Kind == budget.EntrySettle {
+		if hashes[e.Seq] = identityOf(e); e.Kind == budget.EntrySettle {
 			answers[e.Reservation], opaque[receipt] = hex.EncodeToString(e.Digest), string(e.Reservation)
 		}
 		if !judged {
@@ -319,9 +322,8 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 		found.Archived = base.Seq
 	}
 	for _, file := range left {
-		if found.Left = append(found.Left, file.path); err == nil && hashes[file.end.Seq] != file.end.Hash {
-			err = fmt.Errorf("%s ends with an entry %d that is not there: the ledger is older than the file, or another one", file.path,
-				file.end.Seq)
+		if found.Left = append(found.Left, file.path); err == nil {
+			err = file.isIn(hashes)
 		}
 	}
 	if err == nil {
@@ -407,8 +409,8 @@ func (j *ledgerExport) archivedTo(dataset string) (base budget.Head) {
 	return base
 }
 
-// leadTo are those files whose entries lead to a head, one after another. The others are left of archives that did not end.
-// Where none lead there, all are said to, and reading them says what is missing.
+// leadTo reads all files, and are those whose entries lead to a head, one after another. The others are left, mostly of
+// archives that did not end. Where none lead there, all are said to, and reading them says what is missing.
 func leadTo(head budget.Head, files []archivedFile) (led, left []archivedFile, err error) {
 	left = slices.Clone(files)
 	for i := range left {
@@ -428,6 +430,35 @@ func leadTo(head budget.Head, files []archivedFile) (led, left []archivedFile, e
 	}
 	slices.Reverse(led)
 	return led, left, nil
+}
+
+// isIn makes sure that all entries of a file are among those of a ledger and of other files, whose identities are given by number.
+func (f archivedFile) isIn(known map[int64][32]byte) error {
+	same := func(seq int64, identity [32]byte) error {
+		switch there, ok := known[seq]; {
+		case !ok:
+			return fmt.Errorf("%s has an entry %d that is not there: the ledger is older than the file, or another one", f.path, seq)
+		case there != identity:
+			return fmt.Errorf("%s has another entry %d than the ledger, or than another file", f.path, seq)
+		}
+		return nil
+	}
+	if f.after.Seq > 0 {
+		if err := same(f.after.Seq, f.after.Hash); err != nil {
+			return err
+		}
+	}
+	_, err := pgledger.CheckArchive(f.path, f.key, func(e budget.Entry, _ *journal.Digest) error { return same(e.Seq, identityOf(e)) })
+	return err
+}
+
+// identityOf is the same for entries that are equal in all that is hashed; of an entry that is older than the chain, which says nothing
+// of the entries before it, too.
+func identityOf(e budget.Entry) [32]byte {
+	if e.Hash == [32]byte{} {
+		return journal.HashAfter(e, e.Hash)
+	}
+	return e.Hash
 }
 
 // read hands on the entries of a file that follows a head.
