@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"noisegate.example/budget"
@@ -160,9 +162,12 @@ func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	receipts, err := receiptsIn(c.Receipts)
+	receipts, unread, err := receiptsIn(c.Receipts)
 	if err != nil {
 		return err
+	}
+	for _, err := range unread {
+		fmt.Fprintln(a.Out, err)
 	}
 	ledger, err := pgledger.Open(ctx, loaded.Control.DSN.Reveal())
 	if err != nil {
@@ -181,10 +186,14 @@ func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
 	}
 	fmt.Fprintf(a.Out, "%d receipts: %d are in the ledger, %d %s, %d name no charge\n", len(receipts), n.there, n.booked, would, n.free)
 	if n.unreadable > 0 {
-		return fmt.Errorf("%d receipts are not in the ledger and could not be booked: "+
+		err = fmt.Errorf("%d receipts are not in the ledger and could not be booked: "+
 			"lower the caps by what their answers, and plans that paid for them, cost", n.unreadable)
 	}
-	return nil
+	if len(unread) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d times a file, or a receipt in one, could not be read: ask whoever sent it for it again, and "+
+			"run the command again", len(unread)))
+	}
+	return err
 }
 
 // reconcile books one receipt, unless the ledger has its charge, and that of the plan which paid for it.
@@ -195,6 +204,11 @@ func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *p
 		return nil
 	}
 	recharge, err := signer.Recharge(r)
+	if err != nil && strings.ContainsRune(string(r.Reservation), 0) { // which no database is asked for
+		n.unreadable++
+		fmt.Fprintf(a.Out, "a receipt of %q cannot be booked: %v\n", r.Reservation, err)
+		return nil
+	}
 	if err == nil {
 		err = recharge.Check()
 	}
@@ -222,7 +236,7 @@ func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *p
 		return nil
 	case err != nil:
 		n.unreadable++
-		fmt.Fprintf(a.Out, "%s: release %s is not in the ledger, and its receipt cannot be booked: %v\n", r.Dataset, r.Reservation, err)
+		fmt.Fprintf(a.Out, "%q: release %q is not in the ledger, and its receipt cannot be booked: %v\n", r.Dataset, r.Reservation, err)
 		return nil
 	}
 	n.booked++
@@ -241,33 +255,46 @@ func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *p
 	return nil
 }
 
-// receiptsIn reads the receipts in a directory's files.
-func receiptsIn(dir string) (all []journal.Receipt, err error) {
+// receiptsIn reads the receipts in a directory's files. What cannot be read is told, and keeps nothing else from being booked.
+func receiptsIn(dir string) (all []journal.Receipt, unread []error, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, usage(err)
+		return nil, nil, usage(err)
 	}
 	for _, f := range files {
-		if f.IsDir() {
-			continue
-		}
 		name := filepath.Join(dir, f.Name())
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, usage(err)
-		}
-		for values := json.NewDecoder(file); err == nil; {
-			var r journal.Receipt
-			if err = values.Decode(&r); err == nil {
-				all = append(all, r)
-			}
-		}
-		if e := file.Close(); errors.Is(err, io.EOF) {
-			err = e
-		}
-		if err != nil {
-			return nil, usage(fmt.Errorf("%s: a receipt cannot be read: %w", name, err))
+		some, errs := receiptsOf(name)
+		all = append(all, some...)
+		for _, err := range errs {
+			unread = append(unread, fmt.Errorf("%s: a receipt cannot be read: %w", name, err))
 		}
 	}
-	return all, nil
+	return all, unread, nil
+}
+
+// receiptsOf reads a file on behind a receipt that cannot be read, if it can be seen where that ends.
+func receiptsOf(name string) (all []journal.Receipt, unread []error) {
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() { // opening a pipe would wait for who writes to it
+		return nil, []error{cmp.Or(err, errors.New("it is no file"))}
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, []error{err}
+	}
+	defer file.Close()
+	for values := json.NewDecoder(file); ; {
+		before := values.InputOffset()
+		var r journal.Receipt
+		switch err := values.Decode(&r); {
+		case err == nil:
+			all = append(all, r)
+		case errors.Is(err, io.EOF):
+			return all, unread
+		default:
+			unread = append(unread, err)
+			if values.InputOffset() == before {
+				return all, unread
+			}
+		}
+	}
 }

@@ -134,6 +134,9 @@ func TestRunbooks(t *testing.T) {
 		},
 		"An older ledger was put back": func() {
 			o.receipts(t, o.ask(t, "SELECT count(*) FROM people WHERE age > 55", http.StatusOK))
+			o.write(t, "receipts/0.json", "what somebody took for a receipt\n")
+			o.write(t, "receipts/1.json", `{"dataset": "census", "id": "\u0000", "answer_sha256": "`+strings.Repeat("0", 64)+`",
+				"at": "2026-11-27T00:00:00Z", "key": "k", "signature": "AAAA"}`)
 			o.shell(t, `systemctl stop noisegate
 				dropdb --force noisegate_demo
 				pg_restore --create --exit-on-error --dbname=postgres control.dump
