@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -297,7 +299,16 @@ var benchLive = flag.Bool("bench-live", true, "whether BenchmarkPrepared asks th
 // BenchmarkPrepared compares questions over a prepared table with the same ones over the table itself, and with their text sent to
 // PostgreSQL, in turn and in one run. -rows and -users set the size.
 func BenchmarkPrepared(b *testing.B) {
-	s := newStack(b, clinic(*benchRows, *benchUsers))
+	of := clinic(*benchRows, *benchUsers)
+	load := of.load
+	of.load = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := load(ctx, conn); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "ALTER DATABASE clinic SET session_preload_libraries = 'auto_explain'") // off, until [plans]
+		return err
+	}
+	s := newStack(b, of)
 	begun := time.Now()
 	s.run(b, "prepare", "--config", s.config, "--dataset", "clinic")
 	made := time.Since(begun)
@@ -333,6 +344,11 @@ func BenchmarkPrepared(b *testing.B) {
 		{"people", "SELECT count(DISTINCT person) FROM public.visits"},
 	} {
 		b.Run(question.name, func(b *testing.B) {
+			s.plans(b, question.sql, func() error {
+				_, err := client.Query(b.Context(), api.QueryRequest{Dataset: "clinic", SQL: question.sql, Epsilon: price(10_000 * asked)}, "")
+				asked++
+				return errors.Join(err, drain(b.Context(), plain, question.sql))
+			})
 			var direct, live, copied []time.Duration
 			for b.Loop() {
 				for way, took := range []*[]time.Duration{&copied, &live} {
@@ -388,6 +404,60 @@ func BenchmarkPreparing(b *testing.B) {
 		}
 	}
 }
+
+// plans prints beside each other the plans that PostgreSQL ran of a question in plain SQL and of the copy, both of which ask asks, without
+// figures. They are in the server's log, which a private server has open and nobody else finds.
+func (s *stack) plans(b *testing.B, sql string, ask func() error) {
+	b.Helper()
+	conn := s.superuser(b, "clinic")
+	defer conn.Close(context.Background())
+	explain := func(least int) {
+		for _, sql := range []string{fmt.Sprintf("ALTER SYSTEM SET auto_explain.log_min_duration = %d", least), "SELECT pg_reload_conf()"} {
+			if _, err := conn.Exec(context.Background(), sql); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+	var pid string
+	if err := conn.QueryRow(b.Context(), "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)").Scan(&pid); err != nil {
+		b.Fatal(err)
+	}
+	explain(0)
+	defer explain(-1)
+	found := map[string]string{}
+	for deadline := time.Now().Add(time.Minute); len(found) < 2; { // until all sessions have the setting
+		if time.Now().After(deadline) {
+			b.Fatalf("no plan of one of them within a minute: %v", found)
+		}
+		if err := ask(); err != nil {
+			b.Fatal(err)
+		}
+		all, err := os.ReadFile("/proc/" + pid + "/fd/2")
+		if err != nil {
+			b.Logf("no plans: %v", err)
+			return
+		}
+		for _, entry := range planEntry.FindAllStringSubmatch(string(all), -1) {
+			switch text, plan := entry[1], planFigures.ReplaceAllString(entry[2], ""); {
+			case strings.Contains(text, `"noisegate_prepared"."visits_`):
+				found["copy"] = plan
+			case strings.Contains(text, sql):
+				found["plain SQL"] = plan
+			}
+		}
+	}
+	fmt.Printf("\n%s\n", sql) // b.Log keeps ten lines
+	l, r := strings.Split(found["plain SQL"], "\n"), strings.Split(found["copy"], "\n")
+	for i := range max(len(l), len(r)) {
+		line := func(of []string) string { return strings.Join(of[min(i, len(of)):min(i+1, len(of))], "") }
+		fmt.Printf("    %-60.60s  %.90s\n", line(l), line(r))
+	}
+}
+
+var (
+	planEntry   = regexp.MustCompile(`plan:\n\tQuery Text: ((?:[^\n]*\n\t)+?)([A-Z][^\n]*\(cost=[^\n]*\n(?:\t[^\n]*\n)*)`)
+	planFigures = regexp.MustCompile(` +\(cost=[^)]*\)|'\{[^}]*\}'|(?m:^\t)`) // and long lists
+)
 
 // BenchmarkAppend is what a run takes that appends 1 % of new rows, of people that there are and of new ones, beside one that makes the
 // copy anew.
