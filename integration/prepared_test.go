@@ -194,6 +194,7 @@ func TestPreparedTables(t *testing.T) {
 	if _, err := reader.Exec(t.Context(), "SELECT FROM noisegate_prepared."+units); err == nil {
 		t.Error("the gateway's role reads the numbers of people")
 	}
+	s.contradicted(t, client)
 	s.nothingButTheCopy(t, client)
 	if out := s.run(t, "prepare", "--drop", "--config", s.config, "--dataset", "clinic"); !strings.Contains(out, "visits: no copy is left\n") {
 		t.Errorf("prepare --drop says %q", out)
@@ -246,6 +247,32 @@ func (s *stack) asText(t *testing.T, who, settings, sql string) (asOf string, st
 		t.Error(err)
 	}
 	return response.Header.Get("Noisegate-As-Of"), response.StatusCode
+}
+
+// contradicted applies policies whose prepare contradicts itself or the table: they are refused, and the version that there is answers.
+func (s *stack) contradicted(t *testing.T, client *api.Client) {
+	t.Helper()
+	const prepare = "    prepare: {max_rows: 46}\n"
+	for i, c := range []struct{ prepare, want string }{
+		{"prepare: {refresh: full}", "prepare lacks max_rows"},
+		{"prepare: {max_rows: 46, refresh: daily}", "refresh of a prepared copy is full"},
+		{"prepare: {max_rows: 46, ranks: [[region], [region]]}", "ranks has a set of columns twice"},
+		{"prepare: {max_rows: 46, ranks: [[person]]}", "has no ranks by (person)"},
+		{"prepare: {max_rows: 46, ranks: [[region]], refresh: {append: id, settle: 10m}}", "that rows are appended to has no ranks"},
+		{"prepare: {max_rows: 46, refresh: {append: minutes, settle: 10m}}", "timestamp with time zone and NOT NULL"},
+		{"require_prepared: true", "require_prepared and no prepare"},
+	} {
+		file := filepath.Join(s.dir, "contradicted.policy.yaml")
+		write(t, file, strings.Replace(clinic(1, 1).policy, prepare, "    "+c.prepare+"\n", 1))
+		out, err := s.command("policy", "apply", "--config", s.config, file).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v, %q", c.prepare, err, out)
+		}
+		sql := fmt.Sprintf("SELECT count(*) FROM visits WHERE minutes > %d", 50+i)
+		if a, err := client.Query(t.Context(), api.QueryRequest{Dataset: "clinic", SQL: sql, Epsilon: "1"}, ""); err != nil || a.AsOf == nil {
+			t.Errorf("after %s: %+v, %v", c.prepare, a, err)
+		}
+	}
 }
 
 // nothingButTheCopy applies a policy with require_prepared, and takes the right to read the table from the gateway's role.

@@ -669,6 +669,10 @@ func TestPrepareRefuses(t *testing.T) {
 			if _, err := config.Prepare(t.Context(), on, table, false, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
+			plan := planned(t, before, "SELECT count(*), sum(minutes) FROM visits", 0)
+			if _, err := collect(t, d, statementsOf(t, plan)[0]); err != nil {
+				t.Errorf("the version before does not answer: %v", err)
+			}
 			p.Exec(t, c.undo)
 			versions, err := d.Versions(t.Context(), "d")
 			if err != nil || len(versions) == 0 || versions[0].Number != 1 {
