@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"noisegate.example/catalog"
 	"noisegate.example/cmd/noisegate/internal/config"
 	"noisegate.example/gateway"
 	"noisegate.example/gateway/auth"
@@ -22,7 +23,7 @@ type silentStore struct {
 	silent bool
 }
 
-func (s *silentStore) Versions(ctx context.Context) (map[string]int64, error) {
+func (s *silentStore) Versions(ctx context.Context) (map[string]catalog.Applied, error) {
 	if s.silent {
 		<-ctx.Done()
 	}

@@ -72,7 +72,8 @@ type Server struct {
 	wholeProof  time.Time
 	policies    *gateway.LivePolicies
 	stewards    map[string]*gateway.Stewards // of each dataset
-	signer      *journal.Signer              // of receipts; nil: answers carry none
+	unentered   unentered
+	signer      *journal.Signer // of receipts; nil: answers carry none
 	ensembles   *pate.Store
 	metrics     *metrics.Metrics
 	proved      time.Time   // at the start
@@ -475,6 +476,7 @@ func (g *Server) Serve(ctx context.Context, on Listeners) error {
 	group.Go(func() error {
 		return every(ctx, policyInterval, func() error {
 			_ = g.policies.Refresh(ctx) // the log says so; the next tick tries again
+			g.enterKeysAgain(ctx)
 			return g.sameSchema(ctx)
 		})
 	})
