@@ -32,6 +32,21 @@ func (h *Cache) Put(r *Revision) {
 	}
 }
 
+// Replace makes a revision (nil: none) the one in force where another one was, and does nothing where something else is by now.
+func (h *Cache) Replace(dataset string, was, r *Revision) {
+	cell, _ := h.datasets.LoadOrStore(dataset, &atomic.Pointer[held]{})
+	p := cell.(*atomic.Pointer[held])
+	is := p.Load()
+	if (is == nil) != (was == nil) || is != nil && is.revision != was {
+		return
+	}
+	var next *held
+	if r != nil {
+		next = &held{revision: r}
+	}
+	p.CompareAndSwap(is, next)
+}
+
 // Mark says whether the tables of a revision still are what its policy was checked against: while stale is not nil, every
 // query of the dataset gets it. A mark on a revision that is no longer in force does nothing.
 func (h *Cache) Mark(r *Revision, stale error) {
@@ -40,7 +55,7 @@ func (h *Cache) Mark(r *Revision, stale error) {
 		return
 	}
 	p := cell.(*atomic.Pointer[held])
-	if was := p.Load(); was.revision == r {
+	if was := p.Load(); was != nil && was.revision == r {
 		p.CompareAndSwap(was, &held{revision: r, stale: stale})
 	}
 }
@@ -62,7 +77,7 @@ func (h *Cache) Revision(dataset string) (*Revision, error) {
 	}
 	is := cell.(*atomic.Pointer[held]).Load()
 	if is == nil {
-		return nil, fault.UnknownDataset(dataset) // between LoadOrStore and CompareAndSwap of the first Put
+		return nil, fault.UnknownDataset(dataset)
 	}
 	return is.revision, is.stale
 }

@@ -45,6 +45,21 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// A revision is replaced, also by an earlier one, where it is still the one in force.
+func TestCacheReplace(t *testing.T) {
+	var h Cache
+	one, two := revision("a", 1), revision("a", 2)
+	for i, step := range []struct{ was, is, want *Revision }{
+		{nil, nil, nil}, {one, two, nil}, {nil, two, two}, {nil, one, two}, {one, one, two}, {two, one, one}, {two, nil, one}, {one, nil, nil},
+	} {
+		h.Replace("a", step.was, step.is)
+		h.Mark(two, nil)
+		if r, err := h.Revision("a"); r != step.want || (err == nil) != (r != nil) {
+			t.Errorf("%d: %+v is in force, %v", i, r, err)
+		}
+	}
+}
+
 // TestCacheRaces: readers see versions that only rise, whatever order writers come in.
 func TestCacheRaces(t *testing.T) {
 	var h Cache

@@ -328,16 +328,22 @@ func (s *Store) Load(ctx context.Context, dataset string) (*Revision, error) {
 	return row.revision()
 }
 
-// Versions are those of the policies in force, by dataset.
-func (s *Store) Versions(ctx context.Context) (map[string]int64, error) {
-	rows, err := s.pool.Query(ctx, `SELECT dataset, max(version) FROM noisegate.policy GROUP BY dataset`)
+// Versions are those of the policies in force, by dataset, with their digests.
+func (s *Store) Versions(ctx context.Context) (map[string]Applied, error) {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT ON (dataset) dataset, version, digest FROM noisegate.policy ORDER BY dataset, version DESC`)
 	if err != nil {
 		return nil, unavailable("cannot read the versions of policies", err)
 	}
-	versions := map[string]int64{}
+	versions := map[string]Applied{}
 	var dataset string
 	var version int64
-	if _, err := pgx.ForEachRow(rows, []any{&dataset, &version}, func() error { versions[dataset] = version; return nil }); err != nil {
+	var digest []byte
+	if _, err := pgx.ForEachRow(rows, []any{&dataset, &version, &digest}, func() error {
+		v := Applied{Version: version}
+		copy(v.Digest[:], digest)
+		versions[dataset] = v
+		return nil
+	}); err != nil {
 		return nil, unavailable("cannot read the versions of policies", err)
 	}
 	return versions, nil

@@ -29,8 +29,8 @@ type Schemas interface {
 type PolicyStore interface {
 	Apply(context.Context, catalog.Application) (revision *catalog.Revision, changed bool, err error)
 	Load(ctx context.Context, dataset string) (*catalog.Revision, error)
-	// Versions are those in force, by dataset.
-	Versions(context.Context) (map[string]int64, error)
+	// Versions are those in force, by dataset, with their digests.
+	Versions(context.Context) (map[string]catalog.Applied, error)
 	Review(context.Context, *catalog.Policy, *catalog.Schema) (*catalog.Review, error)
 	// Enter writes entries of the chain for versions that are older than such entries.
 	Enter(ctx context.Context, dataset string) error
@@ -207,7 +207,8 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 // was edited since then is said to be broken.
 const loadsAll = 20
 
-// Refresh takes over what other gateways applied and compares it with the live schemas. A dataset whose policy cannot be
+// Refresh takes over what is stored, and compares it with the live schemas. Stored is what other gateways applied, or an earlier version,
+// where a failover lost the one that is held. A dataset whose policy cannot be
 // checked keeps the one it has: each query checks the pins of its own tables again. What fails is logged, and the error names its dataset
 // and code; a schema that changed is no failure.
 func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
@@ -220,12 +221,13 @@ func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 	loadAll := l.refreshes.Add(1)%loadsAll == 0
 	for dataset, schemas := range l.schemas {
 		held, _ := l.cache.Revision(dataset) // also when it is marked stale
-		version, applied := versions[dataset]
+		stored, applied := versions[dataset]
 		if !applied {
+			l.cache.Replace(dataset, held, nil)
 			continue
 		}
 		revision, err := held, error(nil)
-		if held == nil || held.Snapshot.Version < version || loadAll {
+		if held == nil || !is(held, stored) || loadAll {
 			revision, err = l.load(ctx, dataset, held, schemas)
 		}
 		if err == nil {
@@ -247,19 +249,28 @@ func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 	return failed
 }
 
-// load reads the stored policy of a dataset, and holds it if it is later than the held one (nil: none). It gives the one
-// that is held then.
+// is reports whether a revision is a version that is stored.
+func is(r *catalog.Revision, stored catalog.Applied) bool {
+	return r.Snapshot.Version == stored.Version && r.Snapshot.Digest == stored.Digest
+}
+
+// load reads the stored policy of a dataset, and holds it in the place of the one that was held before (nil: none), if it is another
+// one. It gives the one that is stored.
 func (l *LivePolicies) load(ctx context.Context, dataset string, held *catalog.Revision, schemas Schemas) (*catalog.Revision, error) {
 	stored, err := l.store.Load(ctx, dataset)
 	if err != nil {
 		return nil, err
 	}
-	if held != nil && held.Snapshot.Version >= stored.Snapshot.Version {
+	if held != nil && is(held, catalog.Applied{Version: stored.Snapshot.Version, Digest: stored.Snapshot.Digest}) {
 		return held, nil
 	}
 	if stored, err = schemas.Counted(ctx, stored); err != nil {
 		return nil, err
 	}
-	l.cache.Put(stored)
+	if held != nil && stored.Snapshot.Version <= held.Snapshot.Version {
+		l.log.WarnContext(ctx, "the policy in force is not in the control database any more, and the one that is there takes its place",
+			"dataset", dataset, "was", held.Snapshot.Version, "is", stored.Snapshot.Version)
+	}
+	l.cache.Replace(dataset, held, stored)
 	return stored, nil
 }

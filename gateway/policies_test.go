@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 )
 
 // policyShelf is a [PolicyStore] of one policy, and its [Schemas], that counts what it is asked for.
@@ -14,17 +15,22 @@ type policyShelf struct {
 	PolicyStore
 	Schemas
 	version         int64
+	digest          byte
+	missing         bool
 	broken          error
 	loads, rechecks int
 }
 
-func (s *policyShelf) Versions(context.Context) (map[string]int64, error) {
-	return map[string]int64{"d": s.version}, s.broken
+func (s *policyShelf) Versions(context.Context) (map[string]catalog.Applied, error) {
+	if s.missing {
+		return nil, s.broken
+	}
+	return map[string]catalog.Applied{"d": {Version: s.version, Digest: [32]byte{s.digest}}}, s.broken
 }
 
 func (s *policyShelf) Load(context.Context, string) (*catalog.Revision, error) {
 	s.loads++
-	return &catalog.Revision{Snapshot: &catalog.Snapshot{Dataset: "d", Version: s.version}}, s.broken
+	return &catalog.Revision{Snapshot: &catalog.Snapshot{Dataset: "d", Version: s.version, Digest: [32]byte{s.digest}}}, s.broken
 }
 
 func (s *policyShelf) Counted(_ context.Context, r *catalog.Revision) (*catalog.Revision, error) {
@@ -47,7 +53,7 @@ func TestRefreshLoadsWhatIsNew(t *testing.T) {
 		if shelf.loads-before != loads || shelf.rechecks != rechecked+1 {
 			t.Errorf("version %d: %d loads and %d rechecks, want %d and 1", version, shelf.loads-before, shelf.rechecks-rechecked, loads)
 		}
-		if held, err := live.Current("d"); err != nil || held.Version != max(version, 2) && version > 1 {
+		if held, err := live.Current("d"); err != nil || held.Version != version {
 			t.Errorf("version %d: %+v is in force, %v", version, held, err)
 		}
 	}
@@ -55,8 +61,7 @@ func TestRefreshLoadsWhatIsNew(t *testing.T) {
 	refresh(1, 0)
 	refresh(2, 1)
 	refresh(2, 0)
-	refresh(1, 0) // versions never go back: the store says what is in force
-	for range loadsAll - 6 {
+	for range loadsAll - 5 {
 		refresh(2, 0)
 	}
 	refresh(2, 1)
@@ -68,5 +73,29 @@ func TestRefreshLoadsWhatIsNew(t *testing.T) {
 	}
 	if held, err := live.Current("d"); err != nil || held.Version != 2 {
 		t.Errorf("without the control database: %+v, %v", held, err)
+	}
+}
+
+// What is stored is in force: where a failover lost a version, a gateway that has it goes back, takes another one of its number, and has
+// none where there is none.
+func TestRefreshFollowsTheStore(t *testing.T) {
+	shelf := &policyShelf{version: 6, digest: 'a'}
+	live := NewLivePolicies(shelf, map[string]Schemas{"d": shelf}, slog.New(slog.DiscardHandler))
+	for _, stored := range []policyShelf{{version: 6, digest: 'a'}, {version: 5, digest: '5'}, {version: 6, digest: 'b'},
+		{version: 7, digest: '7'}, {missing: true}, {version: 1, digest: '1'}} {
+		shelf.version, shelf.digest, shelf.missing = stored.version, stored.digest, stored.missing
+		if err := live.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held, err := live.Current("d")
+		if stored.missing {
+			if fault.CodeOf(err) != fault.CodeUnknownDataset {
+				t.Errorf("none is stored: %+v, %v", held, err)
+			}
+			continue
+		}
+		if err != nil || held.Version != stored.version || held.Digest[0] != stored.digest {
+			t.Errorf("%d %c is stored: %+v is in force, %v", stored.version, stored.digest, held, err)
+		}
 	}
 }

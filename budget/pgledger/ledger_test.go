@@ -119,6 +119,7 @@ func TestPostgres(t *testing.T) {
 		"F12_RechargeForms":             testRechargeForms,
 		"F12_FollowedAndLost":           testFollowedAndLost,
 		"F12_LostPlansAreBooked":        testLostPlansAreBooked,
+		"F12_LimitsOfALostPolicy":       testLimitsOfALostPolicy,
 		"F12_ResumeAndPlans":            testResumeAndPlans,
 		"AskedAsItEnds":                 testAskedAsItEnds,
 		"Overlap":                       testOverlap,

@@ -24,7 +24,8 @@ func (s *transaction) load(ctx context.Context) (found bool, err error) {
 	b.Queue(sqlLock, s.dataset, s.seen.Seq).QueryRow(func(row pgx.Row) error {
 		var head []byte
 		var schema int
-		err := row.Scan(&s.head.Seq, &head, &s.machine.Now, &s.kept, &schema, &s.postmaster, &s.confirmed, &s.lacks)
+		err := row.Scan(&s.head.Seq, &head, &s.machine.Now, &s.kept, &schema, &s.postmaster, &s.confirmed, &s.lacks,
+			&s.machine.Newest)
 		if found = err == nil; found && schema != s.schema {
 			return fmt.Errorf("%w: it had migration %d last, and %d is known here", errSchema, schema, s.schema)
 		}

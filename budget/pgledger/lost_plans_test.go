@@ -9,6 +9,7 @@ import (
 	"noisegate.example/budget"
 	"noisegate.example/budget/journal"
 	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
 )
@@ -187,6 +188,16 @@ func testResumeAndPlans(t *testing.T, d *pgtest.ControlDatabase) {
 			d.Exec(t, absent("timeline - 1"),
 				"UPDATE noisegate.gateway SET ended_at = 'epoch', ended_by = 'sam', ended_on = timeline WHERE name = 'absent'")
 		}},
+		"one is forgotten, and the server changes again": {retires: true, last: func(t *testing.T, _, _ *pgledger.Ledger) {
+			d.Exec(t, absent("timeline - 2"),
+				"UPDATE noisegate.gateway SET ended_at = 'epoch', ended_by = 'sam', ended_on = timeline + 1 WHERE name = 'absent'")
+		}},
+		"one was forgotten in an earlier failover": {last: func(t *testing.T, _, _ *pgledger.Ledger) {
+			d.Exec(t, absent("timeline - 2"),
+				"UPDATE noisegate.gateway SET ended_at = 'epoch', ended_by = 'sam', ended_on = timeline + 1 WHERE name = 'absent'",
+				`INSERT INTO noisegate.lost (dataset, seq, hash, gateway, found_at, accepted_at, accepted_by)
+					VALUES ('d', 1, sha256('lost'), 'here', 'epoch', now(), 'sam')`)
+		}},
 		"one has not looked since": {retires: true, last: func(t *testing.T, _, _ *pgledger.Ledger) {
 			d.Exec(t, "UPDATE noisegate.gateway SET seen_at = 'epoch' WHERE name = 'there'")
 		}},
@@ -294,5 +305,43 @@ func testResumeAndPlans(t *testing.T, d *pgtest.ControlDatabase) {
 				t.Error("slots are given back, and nobody sees it")
 			}
 		})
+	}
+}
+
+// A gateway that still has a policy which a failover lost gives nobody that policy's limits: the ledger takes those of versions that are
+// stored.
+func testLimitsOfALostPolicy(t *testing.T, d *pgtest.ControlDatabase) {
+	l := open(t, d)
+	if _, err := l.RecordPolicy(t.Context(), budget.NewPolicy{Text: "text", Checked: []byte("{}"), PolicyVersion: budget.PolicyVersion{
+		Dataset: "d", TwoFor: []string{budget.ForCaps}, PolicyRow: budget.PolicyRow{Version: 1, AppliedBy: "sam"}}}); err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	stored := budget.Account{ID: budget.AccountID{Dataset: "d", Scope: budget.DatasetScope}, Origin: budget.FromPolicy, Version: 1,
+		Limit: budget.Limit{Form: budget.Pure, Epsilon: 100, Rho: budget.Never}}
+	if err := l.SetLimit(t.Context(), budget.ByPolicy, stored); err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	before, err := l.Head(t.Context(), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := stored
+	lost.Version, lost.Limit.Epsilon = 2, 1000
+	own := lost
+	own.ID = budget.AccountID{Dataset: "d", Scope: budget.AnalystScope, Name: "ana"}
+	if err := l.SetLimit(t.Context(), budget.ByPolicy, lost); fault.CodeOf(err) != fault.CodeDataUnavailable {
+		t.Errorf("a limit of a policy that is not there: %v", err)
+	}
+	for name, accounts := range map[string][]budget.Account{"one that is open": {lost}, "one that is not": {stored, own}} {
+		_, err := l.Reserve(t.Context(), charge("q", mechanisms.Loss{Epsilon: 50}, accounts...))
+		if fault.CodeOf(err) != fault.CodeDataUnavailable {
+			t.Errorf("a charge to an account by a policy that is not there, %s: %v", name, err)
+		}
+	}
+	if after, err := l.Head(t.Context(), "d"); err != nil || after != before {
+		t.Errorf("the ledger changed: %+v, %v", after, err)
+	}
+	if _, err := l.Reserve(t.Context(), charge("q", mechanisms.Loss{Epsilon: 50}, stored)); err != nil {
+		t.Errorf("by the policy that is there: %v", err)
 	}
 }

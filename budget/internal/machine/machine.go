@@ -3,6 +3,7 @@ package machine
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ type Machine struct {
 	Asked    map[Question]*Charge // the newest charge of each question
 	Keys     map[KeyName]*Key
 	InForce  InForce
+	Newest   int64  // version of the policy that is stored; 0: none
 	Written  []Line // what happened, to be sealed into the chain
 }
 
@@ -205,6 +207,9 @@ func (m *Machine) Reserve(c budget.Charge) (budget.Outcome, error) {
 	if err := c.OverCeiling(); err != nil {
 		return budget.Outcome{}, err
 	}
+	if err := m.stored(c.Accounts...); err != nil {
+		return budget.Outcome{}, err
+	}
 	accounts := m.find(c.Accounts)
 	if err := budget.Refusal(Balances(accounts), c, m.Now); err != nil {
 		return budget.Outcome{}, err
@@ -353,7 +358,23 @@ func (m *Machine) SetLimit(by string, account budget.Account) error {
 	if account.Origin == budget.FromSteward && m.alone(account) {
 		return fault.BudgetSecondSteward()
 	}
+	if err := m.stored(account); err != nil {
+		return err
+	}
 	m.set(by, account, nil)
+	return nil
+}
+
+// errUnstored is of a policy that a gateway still has, though a failover lost it.
+var errUnstored = errors.New("budget: a limit is of a later version of the policy than the newest that is stored")
+
+// stored refuses limits of a version of the policy that is not there: what holds is what the chain has.
+func (m *Machine) stored(accounts ...budget.Account) error {
+	for _, a := range accounts {
+		if a.Origin == budget.FromPolicy && m.Newest > 0 && a.Version > m.Newest {
+			return fault.DataUnavailable(errUnstored)
+		}
+	}
 	return nil
 }
 
