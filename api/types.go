@@ -154,8 +154,8 @@ type Column struct {
 	Sensitivity string `json:"sensitivity,omitempty"` // in the unit of the column
 	Scale       string `json:"scale,omitempty"`       // Laplace b or Gaussian σ², in the unit of the column
 	HalfWidth   Value  `json:"half_width"`            // at the requested confidence; null for keys and where there is none
-	// Digits is a hint for those who show numbers to people: how many decimal places leave two digits of the narrowest interval. What
-	// follows is drowned in noise. Absent where there is no interval.
+	// Digits is a hint for those who show numbers to people: how many decimal places leave two digits of the narrowest interval, and no
+	// more than the numbers have. What follows is drowned in noise. Absent where there is no interval.
 	Digits *int `json:"digits,omitempty"`
 	// RankError says of a value that was selected (a quantile, a mode) how many rows it is off at most, at the requested confidence.
 	RankError Decimal `json:"rank_error,omitempty"`

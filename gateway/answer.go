@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 
 	"noisegate.example/api"
@@ -48,16 +49,21 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 }
 
 // digitsOf is how many decimal places of a column's numbers are worth showing: those that leave two digits of the narrowest
-// interval; nil where there is none. It looks at what is released, and at nothing else.
+// interval, and no more than any number of the column has, since round(x, 1) asked for one; nil where there is no interval.
+// It looks at what is released, and at nothing else.
 func digitsOf(a *sqlrewrite.Answer, column int) *int {
-	narrowest := math.Inf(1)
+	narrowest, most := math.Inf(1), 0
 	if half := a.Columns[column].HalfWidth; half != nil {
 		narrowest, _ = half.Float64()
+	}
+	for _, row := range a.Rows {
+		most = max(most, placesOf(row[column].Text))
 	}
 	for _, row := range a.Intervals {
 		if row[column] == nil {
 			continue
 		}
+		most = max(most, placesOf(row[column].Lo), placesOf(row[column].Hi))
 		lo, err := strconv.ParseFloat(row[column].Lo, 64)
 		hi, other := strconv.ParseFloat(row[column].Hi, 64)
 		if width := (hi - lo) / 2; err == nil && other == nil && width > 0 {
@@ -68,10 +74,24 @@ func digitsOf(a *sqlrewrite.Answer, column int) *int {
 		return nil
 	}
 	places := 0
-	for ; narrowest < 10 && places < maxPlaces && !catalog.Type(a.Columns[column].Type).IsInteger(); places++ {
+	for ; narrowest < 10 && places < min(most, maxPlaces) && !catalog.Type(a.Columns[column].Type).IsInteger(); places++ {
 		narrowest *= 10
 	}
 	return &places
+}
+
+// placesOf is how many decimal places a number is written with.
+func placesOf(number string) int {
+	digits, exponent, scientific := strings.Cut(number, "e")
+	_, fraction, _ := strings.Cut(digits, ".")
+	if !scientific {
+		return len(fraction)
+	}
+	power, err := strconv.Atoi(exponent)
+	if err != nil {
+		return maxPlaces
+	}
+	return max(0, min(len(fraction)-power, maxPlaces))
 }
 
 // shareOf is what was bought beside an answer; nil for nothing.

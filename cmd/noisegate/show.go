@@ -72,6 +72,7 @@ type answerTable struct {
 type answerColumn struct {
 	halfWidth *big.Rat // the same for every row: shown as ±
 	interval  bool     // differs from row to row: shown as its two ends
+	places    *int     // that its numbers are shown with; nil: all that they have
 	low       bool     // rows of a unit may be left out: shown as a lower end
 }
 
@@ -80,7 +81,7 @@ func newAnswerTable(result api.Result, confidence float64) *answerTable {
 	var heads []string
 	for i, column := range result.Columns {
 		heads = append(heads, column.Name)
-		c := answerColumn{low: column.Bias == "low"}
+		c := answerColumn{low: column.Bias == "low", places: column.Digits}
 		if half, ok := new(big.Rat).SetString(column.HalfWidth.String()); ok {
 			c.halfWidth = half
 			heads = append(heads, "± "+percent(confidence))
@@ -111,11 +112,10 @@ func (t *answerTable) cells(row []api.Value, intervals []*api.Bounds) []string {
 		}
 		switch {
 		case c.halfWidth != nil:
-			cells = append(cells, mark+shorten(text, c.halfWidth), roundUp(c.halfWidth))
+			cells = append(cells, mark+shorten(text, c.places), roundUp(c.halfWidth))
 		case c.interval && i < len(intervals) && intervals[i] != nil:
 			lo, hi := intervals[i][0].String(), intervals[i][1].String()
-			width := widthOf(lo, hi)
-			cells = append(cells, mark+shorten(text, width), shorten(lo, width)+" to "+shorten(hi, width))
+			cells = append(cells, mark+shorten(text, c.places), shorten(lo, c.places)+" to "+shorten(hi, c.places))
 		case c.interval:
 			cells = append(cells, text, "")
 		default:
@@ -150,17 +150,6 @@ func roundUp(half *big.Rat) string {
 	unit := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
 	ceiling := exact.Ceil(new(big.Rat).Quo(half, unit))
 	return new(big.Rat).Mul(new(big.Rat).SetInt(ceiling), unit).FloatString(places)
-}
-
-// widthOf is half of hi-lo, or nil when they are not numbers.
-func widthOf(lo, hi string) *big.Rat {
-	l, ok1 := new(big.Rat).SetString(lo)
-	h, ok2 := new(big.Rat).SetString(hi)
-	if !ok1 || !ok2 {
-		return nil
-	}
-	width := new(big.Rat).Sub(h, l)
-	return width.Quo(width, big.NewRat(2, 1))
 }
 
 // showEstimate prints what a question would cost and how exact its answer would be.

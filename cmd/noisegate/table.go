@@ -89,25 +89,27 @@ func groupThousands(cell string) string {
 	return sign + whole
 }
 
-// shorten rounds a decimal to as many places as leave two significant digits of its uncertainty: what noise has drowned
-// is not worth reading. Anything that is not a number is left alone.
-func shorten(value string, uncertainty *big.Rat) string {
+// shorten rounds a decimal to as many places as its column has for all rows: what noise has drowned is not worth reading.
+// Anything that is not a number is left alone.
+func shorten(value string, places *int) string {
 	v, ok := new(big.Rat).SetString(value)
-	if !ok || !isNumber(value) || uncertainty == nil || !strings.Contains(value, ".") {
+	if !ok || !isNumber(value) || places == nil {
 		return value
 	}
-	return v.FloatString(placesFor(uncertainty))
+	return v.FloatString(min(max(*places, 0), maxPlaces))
 }
+
+// maxPlaces are the decimal places that are shown at most.
+const maxPlaces = 12
 
 // placesFor is the number of decimal places that show two significant digits of x.
 func placesFor(x *big.Rat) int {
-	const most = 12
 	if x.Sign() <= 0 {
-		return most
+		return maxPlaces
 	}
 	ten := big.NewRat(10, 1)
 	places := 0
-	for scaled := new(big.Rat).Set(x); places < most && scaled.Cmp(ten) < 0; places++ {
+	for scaled := new(big.Rat).Set(x); places < maxPlaces && scaled.Cmp(ten) < 0; places++ {
 		scaled.Mul(scaled, ten)
 	}
 	return places
