@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -348,7 +349,7 @@ func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error)
 	}
 	request, err := http.NewRequestWithContext(ctx, what.method, c.base+what.path, content)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, c.unreached(ctx, err)
 	}
 	request.Header = header
 	if c.token != "" {
@@ -356,7 +357,7 @@ func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, c.unreached(ctx, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
@@ -367,6 +368,20 @@ func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error)
 		return nil, nil, problemOf(response, body)
 	}
 	return body, response.Header, nil
+}
+
+// unreached says which gateway gave no answer, and what to look at.
+func (c *Client) unreached(ctx context.Context, err error) error {
+	var called *url.Error
+	if ctx.Err() != nil || !errors.As(err, &called) {
+		return err
+	}
+	base := c.base
+	if u, err := url.Parse(base); err == nil {
+		base = u.Redacted()
+	}
+	return fmt.Errorf("no gateway answers at %s: %w; is the address right (http://HOST:PORT; --url or NOISEGATE_URL of the program "+
+		"noisegate), and is the gateway running?", base, called.Err)
 }
 
 // problemOf reads the problem document of a refusal; an answer without one (from a proxy, say) becomes a plain error.

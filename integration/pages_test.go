@@ -49,12 +49,15 @@ func newDemo(t *testing.T) *demo {
 	return d
 }
 
-// shell runs commands as somebody who has a token, in the demo's folder, and gives what they print.
+// shell runs commands as somebody who has a token ("": as somebody who says which), in the demo's folder, and gives what they print.
 func (d *demo) shell(t *testing.T, who, commands string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-e", "-c", commands)
 	cmd.Dir = d.dir
-	cmd.Env = []string{"PATH=" + d.dir + ":/usr/bin:/bin", "NOISEGATE_URL=" + d.URL, "NOISEGATE_TOKEN=" + d.Tokens[who]}
+	cmd.Env = []string{"PATH=" + d.dir + ":/usr/bin:/bin"}
+	if who != "" {
+		cmd.Env = append(cmd.Env, "NOISEGATE_URL="+d.URL, "NOISEGATE_TOKEN="+d.Tokens[who])
+	}
 	printed, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", commands, err, printed)
@@ -74,12 +77,14 @@ func blocksOf(page, language string) (blocks []string) {
 func TestPagesOfTheDemo(t *testing.T) {
 	pgtest.Need(t, "sudo apt-get install -y curl", "curl")
 	d := newDemo(t)
+	exports := regexp.MustCompile(`(?m)^export .*$`)
+	percent := regexp.MustCompile(`(?m)^ Widowed +\| +\d\.\d \| \d\.\d to \d\.\d$`)
 	said := regexp.MustCompile(`(?m)^ +(note|hint|suggestion): .*$`)
 	for _, p := range []struct {
 		name, who string
 		says      []string
 	}{
-		{"first-hour", "analyst", []string{
+		{"first-hour", "", []string{
 			"more counts at epsilon 0.1", "nothing spent", "public: 16 values", " Lakes ", ">= ", " 240\n", " 150\n", " visitors "}},
 		{"reading-answers", "analyst", []string{"nothing spent", " everybody ", "more_men", "2025-01-05", "of 16 groups noise alone reaches"}},
 		{"choosing", "analyst", []string{"600", " 449\n", "discrete_gaussian", "policy: max_rows: "}},
@@ -92,9 +97,23 @@ func TestPagesOfTheDemo(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			page := read(t, "../docs/"+p.name+".md")
 			var printed strings.Builder
+			set := "" // by the page, for all its commands
+			if p.who == "" {
+				set = strings.Replace(exports.FindString(page), "http://127.0.0.1:8080", d.URL, 1) + "\n"
+				write(t, filepath.Join(d.dir, "ana.token"), d.Tokens["analyst"])
+			}
 			who := strings.Split(p.who, ",") // of each block; the last one of all others
 			for i, block := range blocksOf(page, "sh") {
-				printed.WriteString(d.shell(t, who[min(i, len(who)-1)], block))
+				printed.WriteString(d.shell(t, who[min(i, len(who)-1)], set+exports.ReplaceAllString(block, "")))
+			}
+			if p.who == "" && !percent.MatchString(printed.String()) {
+				t.Errorf("no percentage is rounded as the question asks:\n%s", &printed)
+			}
+			for _, sum := range regexp.MustCompile(`hour costs an ε of 0\.([0-9])`).FindAllStringSubmatch(page, -1) {
+				paid := regexp.MustCompile(`(?m)^ spent epsilon 0\.1[ ,]`).FindAllString(printed.String(), -1)
+				if strconv.Itoa(len(paid)) != sum[1] {
+					t.Errorf("the page says that it costs 0.%s, and %d times 0.1 was spent", sum[1], len(paid))
+				}
 			}
 			for _, want := range append(p.says, said.FindAllString(strings.Join(blocksOf(page, "text"), ""), -1)...) {
 				if !strings.Contains(printed.String(), want) {

@@ -31,7 +31,7 @@ func (f gatewayFlags) client(a *app) (*api.Client, error) {
 	}
 	token = strings.TrimSpace(token)
 	if token == "" {
-		return nil, usage(errors.New("no token: set NOISEGATE_TOKEN or give --token-file"))
+		return nil, usage(errors.New("no token: set NOISEGATE_TOKEN_FILE (or --token-file) to the file that has it, or NOISEGATE_TOKEN"))
 	}
 	return api.NewClient(f.URL, token), nil
 }
