@@ -112,6 +112,17 @@ func TestRunbooks(t *testing.T) {
 	o := newOperator(ctx, t)
 	before := map[string]func(){
 		"A backup, each night": func() { o.ask(t, "SELECT count(*) FROM people", http.StatusOK) },
+		"A steward's key leaked": func() { // eve's, which signed what is in force, and something else
+			o.shell(t, `for name in sam eve; do noisegate budget key $name.key --steward $name > $name.pub; done
+				cat sam.pub eve.pub > stewards.pub
+				cp noisegate.yaml one.yaml
+				sed -i 's/quantum: 0s/quantum: 0s, steward_keys_file: stewards.pub/' noisegate.yaml
+				systemctl restart noisegate
+				sed 's/max_epsilon_per_query: 1,/max_epsilon_per_query: 0.9,/' `+o.policy+` > other.yaml
+				noisegate policy sign other.yaml --key eve.key --as eve --for sam > approval.json
+				noisegate policy apply other.yaml --approval approval.json --key sam.key
+				noisegate budget set census analyst:ana --epsilon 100 --key eve.key --as eve --for sam > limit.json`)
+		},
 		"A gateway does not answer": func() {
 			o.shell(t, "kill -STOP $(cat serve.pid)\n"+ // it does not stand still at once
 				"for i in $(seq 600); do [ $(grep -L '^State:.T' /proc/$(cat serve.pid)/task/*/status | wc -l) = 0 ] && exit; sleep 0.1; done; exit 1")
@@ -150,6 +161,14 @@ func TestRunbooks(t *testing.T) {
 			o.ask(t, "SELECT count(*) FROM people WHERE age > 30", http.StatusUnprocessableEntity)
 			o.ask(t, "SELECT count(*) FROM people", http.StatusOK) // it was bought
 			o.shell(t, "noisegate budget thaw census analyst:ana")
+		},
+		"A steward's key leaked": func() {
+			set := "noisegate budget set census analyst:ana --epsilon 100 "
+			if out, err := o.try(set + "--signature limit.json"); err == nil || !strings.Contains(out, "none of the stewards' keys signed this") {
+				t.Errorf("what the old key signed: %v, %s", err, out)
+			}
+			o.shell(t, set+"--key eve.new.key --as eve --for sam > limit.json; "+set+"--signature limit.json")
+			o.shell(t, "mv one.yaml noisegate.yaml; systemctl restart noisegate")
 		},
 		"A token leaked": func() {
 			o.ask(t, "SELECT count(*) FROM people", http.StatusUnauthorized)
