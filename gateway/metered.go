@@ -62,7 +62,8 @@ func done[T any](answer T, spent mechanisms.Loss) Finish[T] {
 //     where nothing was read: that it was admitted tells
 //     what a shared account affords, and what is told is paid for. Nobody failed then.
 //   - After so many failures as the policy tolerates nothing is charged and no work begins: only stored answers are given.
-//   - An answer leaves only after the ledger holds it: whoever asks again gets the same bytes.
+//   - An answer leaves only after the ledger holds it: whoever asks again gets the same bytes. One that draws from a plan leaves only when
+//     its receipt can be made, too.
 //   - A client that hangs up changes nothing: work that was paid for is finished and stored, and its place is taken until then.
 //
 // A gateway that dies on the way, also between the work's end and the boundary, leaves the charge open, and then expired, which is spent.
@@ -110,6 +111,12 @@ func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
 	if err != nil {
 		// Whether it was stored is not known. The answer is not shown; asking again shows it if it was.
 		return Receipt{}, charged{err}
+	}
+	if charge.Draws != nil { // what its plan cost is asked for as long as this server is there: after a failover only the receipt may say it
+		_, err = within(ctx, func(ctx context.Context) (budget.Settlement, error) { return m.ledger.Settlement(ctx, charge.ID) })
+		if err != nil {
+			return Receipt{}, charged{err}
+		}
 	}
 	return Receipt{ID: charge.ID, Answer: encoded, Spent: finished.spent.Own, used: outcome.Reserved.Used}, nil
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -305,5 +306,28 @@ func TestRegistration(t *testing.T) {
 	r = newRig(t, pure, perAnalyst("analysts", 5))
 	if _, err := r.RegisterPlan(t.Context(), ana, planOf(laplaceLine("0.1", 10))); fault.CodeOf(err) != fault.CodeBudgetExhausted {
 		t.Errorf("without δ: %v", err)
+	}
+}
+
+// An answer that draws from a plan is held back while its receipt cannot be made, since after a failover nothing else may say what the plan
+// cost. It is given, with the same bytes and for the same slot, to who asks again.
+func TestDrawsLeaveWithReceipts(t *testing.T) {
+	r, ana := newRig(t), principal(t, "ana")
+	plan := r.register(t, ana, laplaceLine("0.01", 2))
+	gone := true
+	r.meter.ledger = leaky{Ledger: r.ledger, settlement: func(l budget.Ledger, ctx context.Context, id budget.ReservationID) (
+		budget.Settlement, error) {
+		if gone {
+			return budget.Settlement{}, fault.DataUnavailable(errors.New("another server took over"))
+		}
+		return l.Settlement(ctx, id)
+	}}
+	if a, err := r.Query(t.Context(), ana, under(plan, 1)); fault.CodeOf(err) != fault.CodeDataUnavailable || a != nil {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	gone = false
+	a, err := r.Query(t.Context(), ana, under(plan, 1))
+	if err != nil || !a.Replayed || r.drawn(t, ana, plan) != 1 || r.data.runs != 1 {
+		t.Errorf("%+v, %v; %d drawn, %d runs", a, err, r.drawn(t, ana, plan), r.data.runs)
 	}
 }

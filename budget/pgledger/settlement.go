@@ -27,7 +27,7 @@ type settlements struct {
 // rememberedSettlements is how many are remembered.
 const rememberedSettlements = 4096
 
-// remember forgets draws from plans: what these cost is asked of the ledger.
+// remember leaves draws from plans out: what these cost is asked of the ledger.
 func (s *settlements) remember(l *machine.Line) {
 	e := &l.Entry
 	if e.MechanismText != nil {
@@ -37,15 +37,21 @@ func (s *settlements) remember(l *machine.Line) {
 	for _, a := range l.About {
 		charged.Accounts = append(charged.Accounts, a.ID)
 	}
+	head := budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}
+	s.put(e.Reservation, budget.Settlement{Head: head, At: e.At.UTC(), Charged: charged})
+}
+
+func (s *settlements) put(id budget.ReservationID, settled budget.Settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
 		s.known, s.order = map[budget.ReservationID]budget.Settlement{}, make([]budget.ReservationID, rememberedSettlements)
 	}
+	if _, known := s.known[id]; known {
+		return
+	}
 	delete(s.known, s.order[s.next])
-	head := budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}
-	s.known[e.Reservation] = budget.Settlement{Head: head, At: e.At.UTC(), Charged: charged}
-	s.order[s.next] = e.Reservation
+	s.known[id], s.order[s.next] = settled, id
 	s.next = (s.next + 1) % rememberedSettlements
 }
 
@@ -82,6 +88,7 @@ func (p *Ledger) Settlement(ctx context.Context, id budget.ReservationID) (s bud
 		s.Charged.Plan = plan
 	}
 	s.At = s.At.UTC()
+	p.settlements.put(id, s)
 	return s, nil
 }
 
