@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"noisegate.example/api"
 )
 
 var (
@@ -364,6 +366,12 @@ func TestTimingOfCopies(t *testing.T) {
 		{name: "groups", sql: "SELECT place, count(*) FROM visits WHERE paid <> -%d GROUP BY place"},
 	} {
 		p.datasets, p.n = [2]string{"heavy", "light"}, timed.rounds
+		for _, name := range p.datasets {
+			if e, err := s.analyst(t, "ana").Estimate(t.Context(), api.QueryRequest{Dataset: name, SQL: fmt.Sprintf(p.sql, 1),
+				Epsilon: "1"}); err != nil || e.AsOf == nil {
+				t.Errorf("%s, %s: no copy answers: %v", name, p.name, err)
+			}
+		}
 		for shape := range s.tellApart(t, timed, p).shapes {
 			if !strings.HasPrefix(shape, "200") {
 				t.Errorf("%s: %s", p.name, shape)

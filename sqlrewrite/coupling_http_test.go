@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,8 +51,12 @@ const dataset = "test"
 func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact *big.Int) bool) *side {
 	t.Helper()
 	s := &side{number: number, readers: make(map[string]*pgexec.Database)}
+	reader, on := c.DSN, c.Snapshot
+	if c.Copied != nil {
+		reader, on = c.Copied.DSNs[number], c.Copied.Snapshots[number]
+	}
 	for _, unit := range c.Neighbours() {
-		dsn, err := url.Parse(c.DSN)
+		dsn, err := url.Parse(reader)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,8 +77,8 @@ func newSide(t *testing.T, number int, c *sqlrewrite.Couplings, hide func(exact 
 	t.Cleanup(calculator.Close)
 	ledger := budgettest.NewMemory(stopped{}.Now)
 	service, err := gateway.New(gateway.Config{
-		Ledger: ledger, InForce: ledger, Policies: policies{snapshot: priced(c.Snapshot)},
-		Datasets:   map[string]gateway.Dataset{dataset: {Data: s}},
+		Ledger: ledger, InForce: ledger, Policies: policies{snapshot: priced(on)},
+		Datasets:   map[string]gateway.Dataset{dataset: {Data: s, Copies: versions{c.Copied, number}}},
 		Calculator: hiding{calculator, s, hide}, Sampler: s.sampler, NewID: s.newID, Clock: stopped{}, Abandoned: time.Minute,
 	})
 	if err != nil {
@@ -189,6 +194,53 @@ type policies struct {
 
 func (p policies) Current(string) (*catalog.Snapshot, error) { return p.snapshot, nil }
 
+// versions are those of the copies of a side.
+type versions struct {
+	of   *sqlrewrite.CopiedSides
+	side int
+}
+
+func (v versions) Copies() []catalog.Version {
+	if v.of == nil {
+		return nil
+	}
+	return v.of.Versions[v.side]
+}
+
+func (versions) Look(context.Context, string) error { return nil }
+
+// prepare gives what makes a version of a table of a side. Both sides have one time: what differs is when they were made.
+func prepare(t *testing.T, of *sqlrewrite.CopiedSides) func(side int, name string, seed int64) catalog.Version {
+	t.Helper()
+	var looks [2]*pgexec.Database
+	for side, dsn := range of.DSNs {
+		var err error
+		if looks[side], err = pgexec.Open(t.Context(), pgexec.Config{DSN: dsn, Connections: 1, StatementTimeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(looks[side].Close)
+	}
+	return func(side int, name string, seed int64) catalog.Version {
+		table, _ := of.Snapshots[side].Table("", name)
+		config := pgexec.PrepareConfig{DSN: of.PrepareDSNs[side], Reader: "noisegate_reader", Seed: func() int64 { return seed }}
+		_, err := config.Prepare(t.Context(), of.Snapshots[side], table, false, nil)
+		all, failed := looks[side].Versions(t.Context(), dataset)
+		at := slices.IndexFunc(all, func(v catalog.Version) bool { return v.Table.Name == name })
+		if err = errors.Join(err, failed); err != nil || at < 0 {
+			t.Fatalf("%s: %v (%v)", name, err, all)
+		}
+		all[at].AsOf = stopped{}.Now().Add(time.Duration(all[at].Number) * time.Minute)
+		return all[at]
+	}
+}
+
+func copiedCouplings(t *testing.T, seed uint64) *sqlrewrite.Couplings {
+	t.Helper()
+	c := sqlrewrite.NewCopiedCouplings(t, seed)
+	c.Copied.Prepare = prepare(t, c.Copied)
+	return c
+}
+
 // priced is a snapshot with budgets that last.
 func priced(s *catalog.Snapshot) *catalog.Snapshot {
 	rich := *s
@@ -219,10 +271,9 @@ func differ(a, b *httptest.ResponseRecorder) string {
 type coupled struct{ asked, answered, moved, counted, fresh, reported, totals int }
 
 // couple asks queries on both sides until an answer differs.
-func couple(t *testing.T, seed uint64, queries int, hide func(exact *big.Int) bool, spoil func(*sqlrewrite.Coupled)) (n coupled,
+func couple(t *testing.T, c *sqlrewrite.Couplings, queries int, hide func(exact *big.Int) bool, spoil func(*sqlrewrite.Coupled)) (n coupled,
 	difference string) {
 	t.Helper()
-	c := sqlrewrite.NewCouplings(t, seed)
 	a, b := newSide(t, 0, c, hide), newSide(t, 1, c, hide)
 	for n.asked < queries {
 		q := c.Next(t)
@@ -274,7 +325,7 @@ func TestCoupling(t *testing.T) {
 		for i := range workers {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				n, difference := couple(t, uint64(21+i), sqlrewrite.CouplingQueries()/workers, nil, nil)
+				n, difference := couple(t, sqlrewrite.NewCouplings(t, uint64(21+i)), sqlrewrite.CouplingQueries()/workers, nil, nil)
 				if difference != "" {
 					t.Fatal(difference)
 				}
@@ -295,6 +346,23 @@ func TestCoupling(t *testing.T) {
 	if !testing.Short() && counted.Load() == 0 {
 		t.Error("no neighbours of which counts show the groups differ")
 	}
+}
+
+// As [TestCoupling] says, of two databases that are prepared each by itself, with numbers of units of their own: of what copies answer too.
+//
+// covers: A10 A11 A21 A41 A80
+func TestCouplingOfCopies(t *testing.T) {
+	t.Parallel()
+	c := copiedCouplings(t, 31)
+	n, difference := couple(t, c, max(sqlrewrite.CouplingQueries()/5, 16), nil, nil)
+	if difference != "" {
+		t.Fatal(difference)
+	}
+	if c.Copied.Asked < n.asked/10 || n.moved < n.asked/8 || n.fresh < n.asked/2 {
+		t.Errorf("of %d neighbours %d differ at all, %d answers were drawn, %d of copies: the test has no power", n.asked, n.moved, n.fresh,
+			c.Copied.Asked)
+	}
+	t.Logf("%+v, of copies %d", n, c.Copied.Asked)
 }
 
 // hiding is a post-processing query that leaves out released rows by their true values; none if hide is nil.
@@ -326,13 +394,19 @@ func TestCouplingTellsDefects(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	for name, defect := range map[string]struct {
-		hide  func(exact *big.Int) bool
-		spoil func(*sqlrewrite.Coupled)
+		hide   func(exact *big.Int) bool
+		spoil  func(*sqlrewrite.Coupled)
+		copied bool
 	}{
+		"of copies":                 {copied: true, spoil: func(q *sqlrewrite.Coupled) { q.Tapes[1] = q.Tapes[0] }},
 		"HAVING on true values":     {hide: func(n *big.Int) bool { return new(big.Int).Mod(n, big.NewInt(3)).Sign() == 0 }},
 		"noise that is not shifted": {spoil: func(q *sqlrewrite.Coupled) { q.Tapes[1] = q.Tapes[0] }},
 	} {
-		n, difference := couple(t, 1, 500, defect.hide, defect.spoil)
+		couplings := sqlrewrite.NewCouplings
+		if defect.copied {
+			couplings = copiedCouplings
+		}
+		n, difference := couple(t, couplings(t, 1), 500, defect.hide, defect.spoil)
 		if difference == "" {
 			t.Errorf("%s: not seen in %d queries", name, n.asked)
 		}

@@ -1,16 +1,19 @@
 package sqlrewrite
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/plan"
@@ -28,6 +31,102 @@ type Couplings struct {
 	Snapshot *catalog.Snapshot
 	writer   *writer
 	tried    int
+
+	Copied *CopiedSides // nil: the tables themselves are asked
+}
+
+// CopiedSides are two databases of which the second lacks a unit, each with prepared copies of its own.
+type CopiedSides struct {
+	DSNs, PrepareDSNs [2]string // for the roles of the reader, and of who prepares
+	Snapshots         [2]*catalog.Snapshot
+	Versions          [2][]catalog.Version // the newest of each table
+	Prepare           func(side int, name string, seed int64) catalog.Version
+	Asked             int // queries that copies answer
+
+	without string
+	serving []*catalog.Snapshot
+}
+
+// NewCopiedCouplings makes two protected databases; what makes versions of copies is still to be set.
+func NewCopiedCouplings(t *testing.T, seed uint64) *Couplings {
+	t.Helper()
+	c := &Couplings{Copied: &CopiedSides{}}
+	for side := range 2 {
+		db := pgtest.Protected(t, proofDDL+"GRANT USAGE ON SCHEMA public TO noisegate_prepare; "+
+			"GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_prepare")
+		c.Copied.DSNs[side], c.Copied.PrepareDSNs[side] = db.ReaderDSN, db.As("noisegate_prepare")
+		c.Copied.Snapshots[side] = snapshotOf(t, db.Database, copiedPolicy(4, 2)) // which copies answer with less noise
+		conn := db.Conn(t, db.DSN)
+		w := &world{schema: "public", owner: conn, conn: conn, plain: conn, snapshot: c.Copied.Snapshots[side], values: wild,
+			r: rand.New(rand.NewPCG(seed, 2))} // reproducible on purpose
+		if w.prepare(t); side == 0 {
+			c.world, c.DSN, c.Snapshot = w, db.ReaderDSN, w.snapshot
+			c.writer = &writer{r: w.r, counts: make(map[string]int)}
+		} else {
+			c.twin = conn
+		}
+	}
+	return c
+}
+
+// refill leaves a unit out of the second database, and prepares both.
+func (c *Couplings) refill(t *testing.T) {
+	t.Helper()
+	s := c.Copied
+	s.without = neighbourhood()[1+c.r.IntN(units+1)]
+	is := " IS NOT DISTINCT FROM " + s.without
+	mustExec(t, c.twin, "DELETE FROM public.items WHERE order_id IN (SELECT order_id FROM public.orders WHERE buyer"+is+")")
+	for table, unit := range map[string]string{"orders": "buyer", "events": "unit", "cards": "unit", "people": "id"} {
+		mustExec(t, c.twin, "DELETE FROM public."+table+" WHERE "+unit+is)
+	}
+	s.serving, s.Versions = nil, [2][]catalog.Version{}
+	for _, name := range []string{"cards", "events", "orders"} {
+		seed := c.r.Int64()
+		for side := range s.Versions {
+			s.Versions[side] = append(s.Versions[side], s.Prepare(side, name, seed))
+		}
+		on := Serving(s.Snapshots[0], s.Versions[0][len(s.serving)])
+		if on == nil {
+			t.Fatal("a version that was just made does not serve")
+		}
+		s.serving = append(s.serving, on)
+	}
+}
+
+// plan is what the gateway answers a query by.
+func (c *Couplings) plan(sql string, o Options) (*Plan, error) {
+	live, _, err := Read(sql, c.snapshot, o)
+	if err != nil || c.Copied == nil || live == nil || !live.NeedsData() {
+		return live, err
+	}
+	for _, on := range c.Copied.serving {
+		if p, err := live.On(on); err == nil && p.NeedsData() && p.Replaces(live) {
+			c.Copied.Asked++
+			return p, nil
+		}
+	}
+	return live, nil
+}
+
+// copied is how many queries copies answered so far.
+func (c *Couplings) copied() int {
+	if c.Copied == nil {
+		return 0
+	}
+	return c.Copied.Asked
+}
+
+// runOnSides runs a statement on two neighbouring databases.
+func (w *world) runOnSides(ctx context.Context, s Statement, without [2]string) ([]exactTable, error) {
+	if w.twin == nil {
+		return runOnAll(ctx, w.conn, s, without[:])
+	}
+	a, err := runOnAll(ctx, w.conn, s, without[:1])
+	if err != nil {
+		return nil, err
+	}
+	b, err := runOnAll(ctx, w.twin, s, without[:1])
+	return append(a, b...), err
 }
 
 // Coupled is a query on two neighbouring databases.
@@ -70,14 +169,25 @@ const maxCoupled = 1000
 // Next writes a query and records its tapes.
 func (c *Couplings) Next(t *testing.T) *Coupled {
 	t.Helper()
-	if c.tried%queriesPerDatabase == 0 {
-		c.fill(t, c.tried/queriesPerDatabase%2 == 0)
+	each := queriesPerDatabase
+	if c.Copied != nil {
+		each *= 4 // it takes long to prepare, and most queries are passed over
+	}
+	if c.tried%each == 0 {
+		if c.fill(t, c.tried/each%2 == 0); c.Copied != nil {
+			c.refill(t)
+		}
 	}
 	c.tried++
 	sql, from := c.writer.query()
 	q := &Coupled{SQL: sql, Delta: "1e-7", Without: [2]string{"nobody", neighbourhood()[1+c.r.IntN(units+1)]}, Tapes: [2]*Tape{{}, {}}}
 	o := randomOptions(c.r, from)
-	o.Report = randomReport(c.r)
+	if o.Report = randomReport(c.r); c.Copied != nil {
+		q.Without[1], o.Report = c.Copied.without, ""
+		if o.MaxRows > 0 {
+			o.MaxRows, o.MaxGroups, o.MaxTotal = copiedBounds(c.r)
+		}
+	}
 	q.MaxRows, q.MaxGroups, q.MaxTotal, q.Report = o.MaxRows, o.MaxGroups, o.MaxTotal, string(o.Report)
 	var err error
 	if o.Epsilon > 0 {
@@ -93,8 +203,11 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 	if o.Delta, err = mechanisms.ParseDelta(q.Delta); err != nil {
 		t.Fatal(err)
 	}
-	plan, _, err := Read(sql, c.snapshot, o)
+	asked := c.copied()
+	plan, err := c.plan(sql, o)
 	switch {
+	case c.Copied != nil && c.copied() == asked && c.r.IntN(4) > 0: // most are of copies
+		return c.Next(t)
 	case err != nil && !tolerated[string(fault.CodeOf(err))]:
 		t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
 	case fault.CodeOf(err) == fault.CodeRequestReport:
@@ -178,7 +291,7 @@ func (c *coupling) values(t *testing.T, w *world, q *Coupled) error {
 		if c.plan.made.Parts[at].Histogram(c.plan.made.Query) {
 			s = asCells(s)
 		}
-		tables, err := runOnAll(t.Context(), w.conn, s, q.Without[:])
+		tables, err := w.runOnSides(t.Context(), s, q.Without)
 		if err != nil {
 			return err
 		}

@@ -35,12 +35,7 @@ func newCopiedWorld(t *testing.T, seed uint64, values map[string][]string, bound
 	t.Helper()
 	db := pgtest.New(t)
 	db.Exec(t, proofDDL)
-	policy := strings.ReplaceAll(fmt.Sprintf(proofPolicy, bound, (bound+1)/2), "    row_security: per-row\n", "")
-	for name, ranks := range proofCopies {
-		head := "\n  " + name + ":\n"
-		policy = strings.Replace(policy, head, head+fmt.Sprintf("    prepare: {max_rows: %d, ranks: %s}\n", most, ranks), 1)
-	}
-	snapshot := snapshotOf(t, db, policy)
+	snapshot := snapshotOf(t, db, copiedPolicy(bound, most))
 	db.Exec(t, proofMove)
 	w := &world{schema: "store", conn: db.Conn(t, db.DSN), plain: db.Conn(t, db.DSN), snapshot: snapshot, values: values,
 		r: rand.New(rand.NewPCG(seed, 2))} // reproducible on purpose
@@ -56,6 +51,16 @@ func newCopiedWorld(t *testing.T, seed uint64, values map[string][]string, bound
 		w.copies = append(w.copies, w.copyOf(t, name, uint32(i+1)))
 	}
 	return w
+}
+
+// copiedPolicy has copies of most rows of a unit.
+func copiedPolicy(bound, most int) string {
+	policy := strings.ReplaceAll(fmt.Sprintf(proofPolicy, bound, (bound+1)/2), "    row_security: per-row\n", "")
+	for name, ranks := range proofCopies {
+		head := "\n  " + name + ":\n"
+		policy = strings.Replace(policy, head, head+fmt.Sprintf("    prepare: {max_rows: %d, ranks: %s}\n", most, ranks), 1)
+	}
+	return policy
 }
 
 // copyOf makes the copy of a table, empty.

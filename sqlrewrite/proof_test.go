@@ -228,6 +228,7 @@ type world struct {
 	values   map[string][]string
 	fills    int
 	copies   []*proofCopy // empty: the tables themselves are asked
+	twin     *pgx.Conn    // of a second database, which is filled as this one; nil: there is none
 }
 
 // newWorld makes a database; bound is max_rows and max_groups of its tables.
@@ -371,7 +372,10 @@ func (w *world) fill(t *testing.T, dense bool) {
 	insert("orders", "order_id, buyer", orders)
 	insert("items", "item, order_id", items)
 	insert("cards", "card, unit", cards)
-	mustExec(t, w.owner, strings.ReplaceAll(sql, " store.", " "+w.schema+"."))
+	sql = strings.ReplaceAll(sql, " store.", " "+w.schema+".")
+	if mustExec(t, w.owner, sql); w.twin != nil {
+		mustExec(t, w.twin, sql)
+	}
 }
 
 // neighbourhood is whom each neighbour of a database lacks; the first lacks nobody.
