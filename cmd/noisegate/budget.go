@@ -95,6 +95,9 @@ func (a *app) showAccounts(accounts []api.Account) {
 	}
 	t.write(a.Out)
 	for _, b := range accounts {
+		if b.Due {
+			fmt.Fprintf(a.Out, " %s: the limit is of an older policy; the one in force counts from the next charge on\n", b.Account)
+		}
 		if b.Advice != "" {
 			fmt.Fprintf(a.Out, " %s: %s\n", b.Account, b.Advice)
 		}

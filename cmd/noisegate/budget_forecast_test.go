@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,5 +48,16 @@ func TestForecastText(t *testing.T) {
 `
 	if out.String() != want {
 		t.Errorf("got\n%s", out.String())
+	}
+}
+
+// A limit of an older policy is said to be one.
+func TestDueText(t *testing.T) {
+	for _, due := range []bool{true, false} {
+		var out bytes.Buffer
+		(&app{Streams: Streams{Out: &out}}).showAccounts([]api.Account{{Account: "analyst:ana", Due: due}})
+		if got := strings.Contains(out.String(), "\n analyst:ana: the limit is of an older policy; "); got != due {
+			t.Errorf("due %t: %s", due, out.String())
+		}
 	}
 }
