@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 await rm('dist', { recursive: true, force: true })
 await mkdir('dist')
 const { metafile } = await build({
-  entryPoints: { console: 'src/main.tsx' }, outdir: 'dist', bundle: true, minify: true, format: 'esm', target: 'es2022', charset: 'utf8',
+  entryPoints: { console: 'src/main.tsx', edits: 'src/edits.ts' }, outdir: 'dist', bundle: true, minify: true, format: 'esm', target: 'es2022', charset: 'utf8',
   jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none', metafile: true, logLevel: 'warning',
 })
 await build({ entryPoints: { console: 'src/style.css' }, outdir: 'dist', bundle: true, minify: true, legalComments: 'none', logLevel: 'warning' })

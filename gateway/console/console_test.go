@@ -57,7 +57,7 @@ func TestBuiltFilesStandAlone(t *testing.T) {
 	address := regexp.MustCompile(`(?i)\b(?:https?|wss?)://[^\s"'` + "`" + `)]*`)
 	inline := regexp.MustCompile(`(?is)<script(?:\s[^>]*)?>\s*[^<\s]|<style|\son\w+\s*=|\sstyle\s*=`)
 	fromText := regexp.MustCompile(`\beval\(|new Function\(|document\.write|\.outerHTML\s*=[^=]|insertAdjacentHTML|@import`)
-	for _, name := range []string{"index.html", "console.js", "console.css", "icon.svg"} {
+	for _, name := range []string{"index.html", "console.js", "edits.js", "console.css", "icon.svg"} {
 		file, ok := Find(name)
 		if !ok {
 			t.Fatalf("there is no %s", name)
@@ -86,7 +86,7 @@ func TestPageFindsItsFiles(t *testing.T) {
 	if len(links) < 3 {
 		t.Fatalf("the page loads %v", links)
 	}
-	for _, link := range links {
+	for _, link := range append(links, []string{"", Root + "/edits.js"}) { // and what the form loads, see src/form.tsx
 		name, ok := strings.CutPrefix(link[1], Root+"/")
 		if _, found := Find(name); !ok || !found {
 			t.Errorf("the page loads %s", link[1])

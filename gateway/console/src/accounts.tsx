@@ -24,7 +24,7 @@ export function Accounts({ gateway, dataset, who, accounts, onChange }: {
         <th scope="col">state</th><th scope="col" class="unprinted">change</th></tr></thead>
       <tbody>{accounts.map(a => <tr key={a.account}>
         <td><bdi>{a.account}</bdi></td><td><Gauge percent={Number(a.usage.percent)} rule={a.usage.rule} /></td>
-        <td>{price(a.spent)}</td><td>{price(a.remaining)}</td><td>{limitText(a.limit)}</td>
+        <td>{price(a.spent)}</td><td>{price(a.remaining)}</td><td>{limitText(a.limit)}{a.due && <div class="muted">of an older policy: the one in force counts from the next charge on</div>}</td>
         <td>{a.frozen ? 'frozen' : a.limit.replay_only ? 'replays only' : 'open'}{a.refills > 0 && `, refilled ${a.refills} times`}</td>
         <td class="deeds unprinted">
           {(['limit', 'refill', 'freeze'] as Deed[]).map(deed => <button key={deed} aria-expanded={open?.account === a && open.deed === deed}

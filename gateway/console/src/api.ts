@@ -49,8 +49,17 @@ export interface Budget {
 export interface Account {
   dataset: string; account: string; limit: Limit; spent: Amounts; reserved: Amounts; remaining: Amounts
   lifetime: { epsilon: string | null; delta: string | null }; usage: { rule: string; percent: string }
-  frozen: boolean; refills: number; next_tranche?: string; advice: string
+  frozen: boolean; refills: number; next_tranche?: string; advice: string; due?: boolean
 }
+export interface PreparedTable {
+  table: string; max_rows?: number; ranks?: string[][]; append?: string; required?: boolean
+  versions: { version: number; as_of: string; fits: boolean; serves: boolean }[]
+}
+export interface PrepareJob {
+  job_id: string; by: string; state: string; begun: string
+  tables: { table: string; state: string; step?: string; version?: number; problem?: string }[]
+}
+export interface PreparedList { can_prepare: boolean; tables: PreparedTable[]; jobs: PrepareJob[] }
 export interface Refusals { since: string; refusals: { analyst: string; code: string; count: number; estimates: number }[] }
 export interface JournalEntry {
   seq: number; at: string; kind: string; subject: string; amounts: Amounts; shared?: Amounts; account_ids: number[]; release_id?: string
@@ -133,6 +142,9 @@ export class Gateway {
   freeze(dataset: string, account: string, frozen: boolean) {
     return this.send<Account>('POST', `${budgetAt(dataset, account)}/${frozen ? 'freeze' : 'thaw'}`)
   }
+  prepared(dataset: string) { return this.send<PreparedList>('GET', `${at(dataset)}/prepare`) }
+  prepare(dataset: string, table: string, full: boolean) { return this.send<PrepareJob>('POST', `${at(dataset)}/prepare`, { table, full }) }
+  cancelPrepare(dataset: string, job: string) { return this.send<PrepareJob>('DELETE', `${at(dataset)}/prepare/${encodeURIComponent(job)}`) }
   verify(dataset: string) { return this.send<Verification>('POST', `${at(dataset)}/verify`) }
   journal(dataset: string, cursor = '', requests = true) {
     return this.send<Journal>('GET', `/v1/audit?requests=${requests}&dataset=${encodeURIComponent(dataset)}` +

@@ -3,6 +3,9 @@
 import { useState } from 'preact/hooks'
 import type { Dataset } from './api'
 
+// halfWidth is how far Laplace noise is off at most, in 95 of 100 times, where one unit changes all sums together by so much.
+export const halfWidth = (sensitivity: number, epsilon: number) => Math.ceil(sensitivity * Math.LN2 * Math.log2(1 / 0.05) / epsilon)
+
 export function Bounds({ dataset }: { dataset: Dataset }) {
   const tables = dataset.tables.filter(t => !t.public)
   const [name, setName] = useState(tables[0]?.name ?? '')
@@ -16,7 +19,7 @@ export function Bounds({ dataset }: { dataset: Dataset }) {
   const maxRows = rows ?? table.max_rows ?? 1
   const maxGroups = groups ?? table.max_groups ?? 1
   const each = maxRows * Math.min(maxGroups, keys) // what one unit adds to all groups together, at most
-  const width = (sensitivity: number) => Math.ceil(sensitivity * Math.LN2 * Math.log2(1 / 0.05) / epsilon) // Laplace, 95 %
+  const width = (sensitivity: number) => halfWidth(sensitivity, epsilon)
   const numbers = table.columns.filter(c => c.bounds && isFinite(Number(c.bounds.lo)) && isFinite(Number(c.bounds.hi)))
   const slider = (title: string, value: number, max: number, set: (n: number) => void) => <label>{title}: {value.toLocaleString('en')}
     <input type="range" min={1} max={max} value={Math.min(value, max)} onInput={e => set(Number(e.currentTarget.value))} /></label>

@@ -1,9 +1,10 @@
 // The policy of a dataset: its text, what the gateway finds in it, what would change, and applying it.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Finding, Gateway, PolicyDocument, PolicyReview, Problem, Signature } from './api'
+import type { Dataset, Finding, Gateway, PolicyDocument, PolicyReview, Problem, Signature } from './api'
 import { command } from './command'
 import { downloadFile } from './csv'
+import { PolicyForm } from './form'
 import { useEstimate } from './paying'
 import { ProblemBox } from './problem'
 import { Signing } from './signing'
@@ -15,8 +16,8 @@ function blanksOf(text: string): number[] {
   return [...text.matchAll(/___/g)].map(m => m.index).filter(at => !text.slice(text.lastIndexOf('\n', at) + 1, at).includes('# '))
 }
 
-export function Policy({ gateway, who, dataset, inForce, onApplied }: {
-  gateway: Gateway; who: string; dataset: string; inForce: PolicyDocument; onApplied: () => void
+export function Policy({ gateway, who, dataset, described, inForce, onApplied }: {
+  gateway: Gateway; who: string; dataset: string; described?: Dataset; inForce: PolicyDocument; onApplied: () => void
 }) {
   const [text, setText] = useState(inForce.text)
   const [editing, setEditing] = useState(inForce.tag === null)
@@ -30,6 +31,7 @@ export function Policy({ gateway, who, dataset, inForce, onApplied }: {
   const changed = text !== inForce.text
   const first = inForce.tag === null
   const blanks = blanksOf(text)
+  const write = (text: string) => { setText(text); setAgreed(false) }
   const select = (from: number, to: number) => {
     if (!box.current) return
     box.current.focus()
@@ -66,8 +68,13 @@ export function Policy({ gateway, who, dataset, inForce, onApplied }: {
       <p class="more unprinted"><button onClick={() => setEditing(true)}>Edit</button></p>
     </>}
     {editing && <div class="unprinted">
-      <label for="policy">The policy as YAML; the gateway checks it as you type and changes nothing</label>
-      <textarea id="policy" ref={box} class="code" rows={18} value={text} spellcheck={false} onInput={e => { setText(e.currentTarget.value); setAgreed(false) }} />
+      <div class="beside">
+        <PolicyForm text={text} review={review} dataset={described} onChange={write} />
+        <div>
+          <label for="policy">The policy as YAML; the gateway checks it as you type and changes nothing</label>
+          <textarea id="policy" ref={box} class="code" rows={18} value={text} spellcheck={false} onInput={e => write(e.currentTarget.value)} />
+        </div>
+      </div>
       {blanks.length > 0 && <p><button onClick={nextBlank}>Next blank</button> <span class="muted">{blanks.length} {blanks.length === 1 ? 'blank is' : 'blanks are'} to be filled in, from what
         everybody knows and never by looking at the table.</span></p>}
       <p class="muted" role="status">{!known ? 'Checking …' : review ? found(review) : ''}</p>

@@ -9,6 +9,7 @@ import { BurnDown } from './burndown'
 import { FirstPolicy, FirstQuestion } from './first'
 import { amount, isFree, price, time } from './format'
 import { Policy } from './policy'
+import { Prepared } from './prepared'
 import { ProblemBox } from './problem'
 
 export function Steward({ gateway, who, roles, shown }: PageProps) {
@@ -67,10 +68,11 @@ function OneDataset({ gateway, who, dataset: { name: dataset, ...described }, on
     {accounts && <Accounts gateway={gateway} dataset={dataset} who={who} accounts={accounts} onChange={onChange} />}
     {accounts && <BurnDown gateway={gateway} dataset={dataset} accounts={accounts} />}
     <Bounds dataset={{ name: dataset, ...described }} />
+    <Prepared gateway={gateway} dataset={dataset} />
     <Ledger gateway={gateway} dataset={dataset} />
     <Questions gateway={gateway} dataset={dataset} />
     {refusals && <Refused refusals={refusals} />}
-    {policy !== null && <Policy gateway={gateway} who={who} dataset={dataset} inForce={policy} onApplied={onChange} />}
+    {policy !== null && <Policy gateway={gateway} who={who} dataset={dataset} described={{ name: dataset, ...described }} inForce={policy} onApplied={onChange} />}
   </div>
 }
 
