@@ -18,7 +18,8 @@ const (
 	planUnmerged = "SET LOCAL enable_mergejoin = off"
 	// planBlind chooses the plan before it sees the constants: how many rows fulfil a condition, by statistics that one unit's rows move, does
 	// not say which side of a join is hashed.
-	planBlind = "SET LOCAL plan_cache_mode = force_generic_plan"
+	planBlind  = "SET LOCAL plan_cache_mode = force_generic_plan"
+	planSerial = "SET LOCAL max_parallel_workers_per_gather = 0"
 )
 
 // Planning are the settings that a statement is planned with, as SQL for its transaction.
@@ -38,6 +39,9 @@ func (s Statement) Planning() []string {
 	}
 	if s.Blind {
 		all = append(all, planBlind)
+	}
+	if s.Serial {
+		all = append(all, planSerial)
 	}
 	return all
 }
