@@ -18,30 +18,38 @@ import (
 
 // An archive is cut off at each request and at each answer, COMMIT's too, with what a kill leaves of its file then. The ledger is whole,
 // every entry is in the journal or in a file, and the next run ends whole, with the same name or, from where there is a file, another one.
+// So is the very first archive of a ledger, before which there is nothing.
 func testArchiveCutOff(t *testing.T, d *pgtest.ControlDatabase) {
 	signer, l, archives := newSigner(t), open(t, d), d.Conn(t, d.DSN)
-	var files []string // of archives that are committed; one at least, so that a run has the same points each time
-	begin := func() {
+	var files []string // of committed archives; one at least but for the very first, so that a run has the same points each time
+	begin := func(veryFirst bool) {
 		t.Helper()
 		l.Close()
 		empty(t, d)
-		l, files = open(t, d), []string{filepath.Join(t.TempDir(), "first")}
+		if l, files = open(t, d), nil; veryFirst {
+			return
+		}
+		files = []string{filepath.Join(t.TempDir(), "first")}
 		spendFew(t, l, "first")
 		if _, err := archived(t, d, files[0], signer); err != nil {
 			t.Fatal(err)
 		}
 	}
 	first := int64(1) // point at which there is a file
-	for _, renamed := range []bool{false, true} {
-		committed, left := 0, 0
+	for _, run := range []string{"same name", "another name", "very first"} {
+		committed, left, veryFirst := 0, 0, run == "very first"
+		if veryFirst {
+			first = 1
+		}
 		for point, ended := first, false; !ended; point++ {
 			if point > 200 {
 				t.Fatal("the run does not end by itself")
 			}
-			if len(files) == 0 || len(files) > 8 { // all are read at each point
-				begin()
+			if veryFirst || len(files) == 0 || len(files) > 8 { // all are read at each point
+				begin(veryFirst)
 			}
-			spendFew(t, l, fmt.Sprintf("%t%d", renamed, point))
+			renamed := run == "another name" || veryFirst && point%2 == 0
+			spendFew(t, l, fmt.Sprintf("%s%d", run, point))
 			path := filepath.Join(t.TempDir(), "file")
 			ended = cutOff(t, d.OwnerDSN, path, signer, point)
 			var n int
@@ -76,7 +84,7 @@ func testArchiveCutOff(t *testing.T, d *pgtest.ControlDatabase) {
 			case done && renamed && errors.Is(err, pgledger.ErrNothingToArchive):
 			case err != nil:
 				t.Fatalf("after %d: %v", point, err)
-			case made.Entries != 5: // one is of the archive before
+			case made.Entries != 5: // one is of the archive before, or of an account that is opened
 				t.Fatalf("after %d: %+v", point, made)
 			case !done:
 				files = append(files, path)
@@ -87,9 +95,9 @@ func testArchiveCutOff(t *testing.T, d *pgtest.ControlDatabase) {
 			auditsWhole(t, l, signer, files...)
 		}
 		if committed != 2 || left < 20 { // COMMIT's answer is lost, or the run ended
-			t.Errorf("%d cuts were after the commit, %d left a file", committed, left)
+			t.Errorf("%s: %d cuts were after the commit, %d left a file", run, committed, left)
 		}
-		t.Logf("%d cuts left a file that was not committed, from %d on", left, first)
+		t.Logf("%s: %d cuts left a file that was not committed, from %d on", run, left, first)
 	}
 }
 
