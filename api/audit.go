@@ -32,6 +32,8 @@ type ChainHead struct {
 	Dataset string `json:"dataset"`
 	Seq     int64  `json:"seq"`  // of the newest entry; 0 while there is none
 	Hash    string `json:"hash"` // of the newest entry, in hexadecimal
+	// Ledger is what signatures of stewards name: the hash of the first entry of keys or of a policy; "none" while there is none.
+	Ledger string `json:"ledger,omitempty"`
 }
 
 // AuditEntry is one line of the ledger's journal, with all that its hash covers. Amounts are exact; epsilon is null when the loss has

@@ -3,6 +3,8 @@ package api_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,7 +17,9 @@ import (
 func TestNoGateway(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	other := httptest.NewTLSServer(http.NotFoundHandler())
+	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	other.Config.ErrorLog = log.New(io.Discard, "", 0)
+	other.StartTLS()
 	defer other.Close()
 	for base, shown := range map[string]string{
 		closed.URL: closed.URL,

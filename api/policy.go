@@ -25,6 +25,7 @@ type PolicyReview struct {
 	Noise    []TableNoise       `json:"noise"`
 	Kinds    []string           `json:"kinds"`             // kinds of units, with their tables
 	TwoFor   []string           `json:"two_for,omitempty"` // kinds of changes because of which a second steward's signature is needed
+	Ledger   string             `json:"ledger,omitempty"`  // that signatures of stewards name
 	Problems []PolicyProblem    `json:"problems"`          // why it cannot be applied; all else is empty then
 }
 

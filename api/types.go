@@ -375,6 +375,7 @@ type RefillSignature struct {
 	Signature string    `json:"signature"`          // base64
 	Proposer  string    `json:"proposer,omitempty"` // subject of the token that sends it
 	Approver  string    `json:"approver,omitempty"` // whose key it is, as the gateway's configuration has it
+	Ledger    string    `json:"ledger,omitempty"`   // that it is for, as a head of GET /v1/audit names it; needed
 }
 
 // Approval is a second steward's signature under a change of a policy, as the header Noisegate-Approval of
@@ -387,6 +388,7 @@ type Approval struct {
 	Signature         string    `json:"signature"` // base64
 	ProposerKey       string    `json:"proposer_key,omitempty"`
 	ProposerSignature string    `json:"proposer_signature,omitempty"` // needed where the token that sends it is not the proposer's
+	Ledger            string    `json:"ledger,omitempty"`             // that it is for, as a review of the policy names it; needed
 }
 
 // Promise is the most that can be lost, as (ε, δ). Epsilon is null when no finite ε is known.

@@ -38,9 +38,51 @@ func (p Pair) lines() [][2]string {
 	return [][2]string{{"proposer", quoted(p.Proposer)}, {"approver", quoted(p.Approver)}}
 }
 
+// NoLedger is what signatures name where a dataset has no entry of keys or of a policy yet.
+const NoLedger = "none"
+
+// LedgerName is what signatures name of a dataset's ledger, so that they hold on no other one that has the same names and numbers: the
+// hash of its first entry of keys or of a policy. Such entries stay when others are archived. It is "" for an entry that names none.
+func LedgerName(e Entry) string {
+	if e.Kind != EntryKeys && e.Kind != EntryPolicy || e.Hash == [32]byte{} {
+		return ""
+	}
+	return hex.EncodeToString(e.Hash[:])
+}
+
+// OtherLedger is what is wrong with a signature that names a ledger, on another one; "" for nothing.
+func OtherLedger(named, ledger string) string {
+	switch named {
+	case ledger:
+		return ""
+	case "":
+		return "it names no ledger: sign it with the program of this version"
+	default:
+		return "it was signed for another ledger, or before this one said whose signatures count"
+	}
+}
+
+// ledgerLine says which ledger a signature is for. Signatures of before named none: their texts have other titles.
+func ledgerLine(named string) [][2]string {
+	if named == "" {
+		return nil
+	}
+	return [][2]string{{"ledger", quoted(named)}}
+}
+
+// titled is the title of what is signed, with the version of its text.
+func titled(what, named string) string {
+	version := 1
+	if named != "" {
+		version = 2
+	}
+	return fmt.Sprintf("noisegate %s/%d", what, version)
+}
+
 // Approval is a second steward's signature under the next version of a policy.
 type Approval struct {
 	Pair
+	Ledger    string    // that it is for, by its [LedgerName] or [NoLedger]; "": it is older than such names
 	At        time.Time // when it was signed, whole seconds
 	Key       string    // which public key checks it: see journal.KeyID
 	Signature []byte    // Ed25519, by the approver, over [PolicyChange.Text]
@@ -59,7 +101,7 @@ type PolicyChange struct {
 
 // Text is what both stewards sign: lines that people can read, the same for the same change and for no other. The change has an approval.
 func (c PolicyChange) Text() []byte {
-	return signedText("noisegate policy/1", slices.Concat([][2]string{
+	return signedText(titled("policy", c.Approval.Ledger), slices.Concat(ledgerLine(c.Approval.Ledger), [][2]string{
 		{"dataset", quoted(c.Dataset)},
 		{"replaces version", fmt.Sprint(c.Replaces)},
 		{"sha256 of the new text", hex.EncodeToString(c.Document[:])},
@@ -121,7 +163,7 @@ func (c LimitChange) Text() []byte {
 	if c.Before != nil {
 		before = c.Before.text()
 	}
-	return signedText("noisegate limit/1", slices.Concat([][2]string{
+	return signedText(titled("limit", c.Mandate.Ledger), slices.Concat(ledgerLine(c.Mandate.Ledger), [][2]string{
 		{"dataset", quoted(c.Account.ID.Dataset)},
 		{"account", quoted(c.Account.ID.String())},
 		{"number of the change", fmt.Sprint(c.Mandate.Number)},

@@ -91,6 +91,8 @@ type InForce interface {
 	EverProtected(ctx context.Context, dataset string) (map[string][]uint32, error)
 	// TwoFor are the kinds of changes that take two stewards by the newest entry of a dataset's policy.
 	TwoFor(ctx context.Context, dataset string) ([]string, error)
+	// LedgerName is what signatures of stewards name of a dataset's ledger: see [LedgerName], and [NoLedger].
+	LedgerName(ctx context.Context, dataset string) (string, error)
 	// PolicyRows are all versions of a dataset's policy as they are stored now, oldest first.
 	PolicyRows(ctx context.Context, dataset string) ([]PolicyRow, error)
 	// RecordFreeReads writes an entry.

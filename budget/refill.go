@@ -23,6 +23,7 @@ type Refill struct {
 // Mandate is a steward's signature under a refill, or under a change of a limit. It holds once: for the next that is signed of the account,
 // within a day, and only if the lifetime afterwards is the one that was signed.
 type Mandate struct {
+	Ledger    string    // that it is for, by its [LedgerName] or [NoLedger]; "": it is older than such names
 	Number    int64     // which refill, or change that was signed, of the account it is, from 1
 	Lifetime  Promise   // what the account may lose afterwards
 	At        time.Time // when it was signed, whole seconds
@@ -40,10 +41,13 @@ const (
 // Text is what a steward signs: lines that people can read, the same for the same refill and for no other. The refill has a mandate.
 func (r Refill) Text() []byte {
 	title := "noisegate refill/1"
-	if r.Mandate.Pair != (Pair{}) {
+	switch {
+	case r.Mandate.Ledger != "":
+		title = "noisegate refill/3"
+	case r.Mandate.Pair != (Pair{}):
 		title = "noisegate refill/2"
 	}
-	return signedText(title, slices.Concat([][2]string{
+	return signedText(title, slices.Concat(ledgerLine(r.Mandate.Ledger), [][2]string{
 		{"dataset", quoted(r.Account.Dataset)},
 		{"account", quoted(r.Account.String())},
 		{"number of the refill", fmt.Sprint(r.Mandate.Number)},

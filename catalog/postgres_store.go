@@ -31,6 +31,8 @@ type Chain interface {
 	EverProtected(ctx context.Context, dataset string) (map[string][]uint32, error)
 	// TwoFor are the kinds of changes that take two stewards by the newest entry of a policy.
 	TwoFor(ctx context.Context, dataset string) ([]string, error)
+	// LedgerName is what signatures name of the dataset's ledger.
+	LedgerName(ctx context.Context, dataset string) (string, error)
 	// Stewards are those whose keys are known, each once.
 	Stewards(dataset string) []string
 	// Approve refuses an addition whose Approval does not hold (policy/signature).

@@ -61,6 +61,8 @@ type tables struct {
 
 func (*tables) TwoFor(context.Context, string) ([]string, error) { return nil, nil }
 
+func (*tables) LedgerName(context.Context, string) (string, error) { return "none", nil }
+
 func (c *tables) Stewards(string) []string { return c.stewards }
 
 func (*tables) Approve(a Addition) error {

@@ -17,6 +17,7 @@ type Review struct {
 	Renewed []TableName
 	All     bool
 	Two     []string // why it takes two stewards; none: one is enough
+	Ledger  string   // that their signatures name
 }
 
 // Renews says what becomes of stored answers.
@@ -97,19 +98,24 @@ func (s *Store) Review(ctx context.Context, p *Policy, live *Schema) (*Review, e
 		return nil, errors.Join(problems...)
 	}
 	var two []string
+	ledger := ""
 	if s.chain != nil {
-		if two, err = s.wanted(ctx, row, p, live); err != nil {
+		if two, err = s.wanted(ctx, row, p, live); err == nil {
+			ledger, err = s.chain.LedgerName(ctx, p.Dataset)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	if row == nil {
-		return &Review{Snapshot: snapshot, Changes: Diff(nil, p), Two: two}, nil
+		return &Review{Snapshot: snapshot, Changes: Diff(nil, p), Two: two, Ledger: ledger}, nil
 	}
 	same, err := row.approves(snapshot.Digest, live.For(p))
 	if same {
 		two = nil
 	}
-	review := &Review{Snapshot: snapshot, Version: version, Same: same, Changes: Diff(inForce, p), All: true, Two: two}
+	review := &Review{Snapshot: snapshot, Version: version, Same: same, Changes: Diff(inForce, p), All: true, Two: two,
+		Ledger: ledger}
 	if now, unreadable := row.revision(); unreadable == nil && now.Snapshot.DataVersion == snapshot.DataVersion {
 		review.All, review.Renewed = false, renewed(now.Snapshot, snapshot)
 	}

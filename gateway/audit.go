@@ -50,7 +50,11 @@ func (s *Service) Verify(ctx context.Context, who auth.Principal, dataset string
 	if err != nil {
 		return nil, err
 	}
-	return &api.Verification{ChainHead: api.ChainHead{Dataset: dataset, Seq: read.Head.Seq, Hash: hexText(read.Head.Hash)},
+	ledger, err := s.chain.LedgerName(ctx, dataset)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Verification{ChainHead: api.ChainHead{Dataset: dataset, Seq: read.Head.Seq, Hash: hexText(read.Head.Hash), Ledger: ledger},
 		Entries: read.Entries, Unchained: read.Unchained}, nil
 }
 
@@ -81,10 +85,14 @@ func (s *Service) Audit(ctx context.Context, who auth.Principal, of JournalPage)
 	shown := &api.AuditPage{Entries: []api.AuditEntry{}, Heads: []api.ChainHead{}}
 	for _, name := range datasets {
 		head, policies, err := s.stateNow(ctx, name)
+		ledger := ""
+		if err == nil {
+			ledger, err = s.chain.LedgerName(ctx, name)
+		}
 		if err != nil {
 			return nil, err
 		}
-		shown.Heads = append(shown.Heads, api.ChainHead{Dataset: name, Seq: head.Seq, Hash: hexText(head.Hash)})
+		shown.Heads = append(shown.Heads, api.ChainHead{Dataset: name, Seq: head.Seq, Hash: hexText(head.Hash), Ledger: ledger})
 		if cursor == "" {
 			shown.Policies = append(shown.Policies, policies...)
 		}
@@ -254,7 +262,7 @@ func mandateOf(signature *api.RefillSignature) (*budget.Mandate, error) {
 		return nil, nil
 	}
 	m := &budget.Mandate{Number: signature.Number, At: signature.SignedAt.UTC().Truncate(time.Second), Key: signature.Key,
-		Pair: budget.Pair{Proposer: signature.Proposer, Approver: signature.Approver}}
+		Ledger: signature.Ledger, Pair: budget.Pair{Proposer: signature.Proposer, Approver: signature.Approver}}
 	var epsilonErr, deltaErr, textErr error
 	if m.Lifetime.Bounded = signature.Lifetime.Epsilon != ""; m.Lifetime.Bounded {
 		m.Lifetime.Epsilon, epsilonErr = mechanisms.ParseEpsilon(string(signature.Lifetime.Epsilon))

@@ -48,7 +48,8 @@ func TestAuditShowsWhatIsHashed(t *testing.T) {
 	if want := "settle reserve settle reserve settle reserve limit limit "; kinds != want {
 		t.Errorf("got %s, want %s", kinds, want)
 	}
-	if newest := page.Entries[0]; page.Heads[0] != (api.ChainHead{Dataset: "d", Seq: newest.Seq, Hash: newest.Hash}) ||
+	newest := page.Entries[0]
+	if page.Heads[0] != (api.ChainHead{Dataset: "d", Seq: newest.Seq, Hash: newest.Hash, Ledger: budget.NoLedger}) ||
 		newest.Amounts.Epsilon != "0.3" {
 		t.Errorf("head %+v, newest entry %+v", page.Heads[0], newest)
 	}
@@ -148,7 +149,7 @@ func TestAuditOfAnotherGatewaysEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if newest := page.Entries[0]; page.Heads[0] != (api.ChainHead{Dataset: "d", Seq: newest.Seq, Hash: newest.Hash}) {
+	if newest := page.Entries[0]; page.Heads[0] != (api.ChainHead{Dataset: "d", Seq: newest.Seq, Hash: newest.Hash, Ledger: budget.NoLedger}) {
 		t.Errorf("head %+v, newest entry %+v", page.Heads[0], newest)
 	}
 }

@@ -74,6 +74,10 @@ func (c policyChain) TwoFor(ctx context.Context, dataset string) ([]string, erro
 	return c.ledger.TwoFor(ctx, dataset)
 }
 
+func (c policyChain) LedgerName(ctx context.Context, dataset string) (string, error) {
+	return c.ledger.LedgerName(ctx, dataset)
+}
+
 func (c policyChain) Stewards(dataset string) []string { return c.stewards(dataset).Stewards() }
 
 func (c policyChain) Approve(a catalog.Addition) error {

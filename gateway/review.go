@@ -53,6 +53,7 @@ func ReviewOf(review *catalog.Review) *api.PolicyReview {
 	out := emptyReview(review.Snapshot.Dataset)
 	out.Version, out.InForce, out.Renews = review.Version, review.Same, review.Renews()
 	out.Kinds, out.TwoFor = append(out.Kinds, review.Snapshot.Kinds()...), review.Two
+	out.Ledger = review.Ledger
 	for _, c := range review.Changes {
 		out.Changes = append(out.Changes, api.PolicyDifference{Effect: string(c.Effect), Text: c.Text})
 	}

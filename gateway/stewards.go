@@ -47,7 +47,7 @@ func (s *Service) TakesTwo(ctx context.Context, dataset, kind string) (bool, err
 // ApprovalOf reads a second steward's signature as it goes over the wire.
 func ApprovalOf(a api.Approval) (*budget.Approval, error) {
 	read := &budget.Approval{Pair: budget.Pair{Proposer: a.Proposer, Approver: a.Approver}, At: a.SignedAt.UTC().Truncate(time.Second),
-		Key: a.Key, ProposerKey: a.ProposerKey}
+		Key: a.Key, ProposerKey: a.ProposerKey, Ledger: a.Ledger}
 	var err1, err2 error
 	read.Signature, err1 = base64.StdEncoding.DecodeString(a.Signature)
 	read.ProposerSignature, err2 = base64.StdEncoding.DecodeString(a.ProposerSignature)

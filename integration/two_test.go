@@ -91,7 +91,7 @@ func TestTwoStewards(t *testing.T) {
 	run(sam, "noisegate budget set "+account+" --epsilon 300000 --signature limit.json", 3, "budget/signature")
 	run(sam, shown("noisegate budget set "+account+" --epsilon 200000 --signature limit.json"), 0, "epsilon 200000")
 	signs := shown("noisegate budget refill " + account + " --epsilon 1 --key eve.key --as eve --for sam > refill.json")
-	run(eve, signs, 0, "noisegate refill/2\n")
+	run(eve, signs, 0, "noisegate refill/3\nledger: \"")
 	run(sam, shown("noisegate budget refill "+account+" --epsilon 1 --signature refill.json"), 0, "epsilon 200001")
 	run(sam, "noisegate budget refill "+account+" --epsilon 1 --signature refill.json", 3, "budget/signature")
 
@@ -108,7 +108,7 @@ func TestTwoStewards(t *testing.T) {
 		}
 	}
 	run(sam, "noisegate audit tail -n 1", 0, "keys of stewards: sam=")
-	run(eve, signs, 0, "noisegate refill/2\n")
+	run(eve, signs, 0, "noisegate refill/3\nledger: \"")
 	run(sam, "noisegate budget refill "+account+" --epsilon 1 --signature refill.json", 3, "budget/signature")
 
 	// What is in the chain is checked without the gateway.

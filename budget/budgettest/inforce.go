@@ -14,6 +14,7 @@ import (
 func (m *Memory) about(dataset string, operation func(*machine.Machine) error) error {
 	return m.at(func(s *machine.Machine) error {
 		s.InForce, s.Newest = m.inForce[dataset], m.inForce[dataset].Version
+		s.InForce.Ledger = m.ledgerName(dataset)
 		err := operation(s)
 		m.inForce[dataset], s.Newest = s.InForce, 0 // which is of one dataset
 		return err
@@ -56,6 +57,22 @@ func (m *Memory) TwoFor(_ context.Context, dataset string) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.inForce[dataset].TwoFor), nil
+}
+
+// LedgerName implements [budget.InForce].
+func (m *Memory) LedgerName(_ context.Context, dataset string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ledgerName(dataset), nil
+}
+
+func (m *Memory) ledgerName(dataset string) string {
+	for _, e := range m.entries {
+		if name := budget.LedgerName(e); name != "" && e.Dataset == dataset {
+			return name
+		}
+	}
+	return budget.NoLedger
 }
 
 // PolicyRows implements [budget.InForce]. Rows do not name their entries.

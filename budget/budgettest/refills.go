@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"strings"
 	"time"
 
 	"noisegate.example/budget"
@@ -36,9 +37,11 @@ func testSignedRefill(f *fixture) {
 	const unit = mechanisms.EpsilonUnit
 	own, signer := analystAccount("ana", f.limit(budget.Pure, "1", "")), f.signer()
 	f.reserve(f.charge(pure(1000), own))
+	ledger := budget.NoLedger
 	sign := func(number int64, adds, lifetime mechanisms.PicoEpsilon, at time.Time) budget.Refill {
 		return signer.SignRefill(budget.Refill{Account: own.ID, Epsilon: adds, Reason: "the second wave", Mandate: &budget.Mandate{
-			Number: number, Lifetime: budget.Promise{Epsilon: lifetime, Bounded: true}, At: at}})
+			Number: number, Lifetime: budget.Promise{Epsilon: lifetime, Bounded: true}, At: at,
+			Ledger: ledger}})
 	}
 	refill := func(r budget.Refill, want fault.Code) {
 		f.Helper()
@@ -52,6 +55,10 @@ func testSignedRefill(f *fixture) {
 	refill(sign(1, unit/2, unit*2, now), fault.CodeBudgetSignature)
 	refill(sign(1, unit/2, unit*3/2, now.Add(-25*time.Hour)), fault.CodeBudgetSignature)
 	refill(sign(1, unit/2, unit*3/2, now.Add(time.Hour)), fault.CodeBudgetSignature)
+	for _, ledger = range []string{"", strings.Repeat("ab", 32)} {
+		refill(sign(1, unit/2, unit*3/2, now), fault.CodeBudgetSignature)
+	}
+	ledger = budget.NoLedger
 	refill(first, "")
 	refill(first, fault.CodeBudgetSignature)
 	refill(sign(2, unit/2, unit*2, now), "")

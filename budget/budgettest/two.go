@@ -2,6 +2,7 @@ package budgettest
 
 import (
 	"crypto/sha256"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -66,9 +67,13 @@ func testTwoStewards(f *fixture) {
 	}
 	want("a refill", f.ledger.Refill(f.Context(), "sam", budget.Refill{Account: own.ID, Epsilon: 1}), fault.CodeBudgetSignature)
 	now := f.entries()[0].At
+	ledger, err := inForce.LedgerName(f.Context(), dataset)
+	if err != nil || len(ledger) != 64 {
+		f.Fatalf("the ledger's name: %q, %v", ledger, err)
+	}
 	refill := func(number int64, lifetime mechanisms.PicoEpsilon, pair budget.Pair) budget.Refill {
 		return eve.SignRefill(budget.Refill{Account: own.ID, Epsilon: unit, Mandate: &budget.Mandate{Number: number, At: now, Pair: pair,
-			Lifetime: budget.Promise{Epsilon: lifetime, Bounded: true}}})
+			Ledger: ledger, Lifetime: budget.Promise{Epsilon: lifetime, Bounded: true}}})
 	}
 	pair := budget.Pair{Proposer: "sam", Approver: "eve"}
 	for _, wrong := range []budget.Pair{{}, {Proposer: "eve", Approver: "sam"}, {Proposer: "sam", Approver: "sam"}, {Proposer: "sam"},
@@ -78,13 +83,18 @@ func testTwoStewards(f *fixture) {
 	f.unchanged(before)
 
 	// Two.
+	here, others := ledger, []string{strings.Repeat("ab", 32), budget.NoLedger, ""}
+	for _, ledger = range others {
+		want("a refill for another ledger", f.ledger.Refill(f.Context(), "sam", refill(1, 3*unit, pair)), fault.CodeBudgetSignature)
+	}
+	ledger = here
 	first := refill(1, 3*unit, pair)
 	want("a refill", keys.Check(first), "")
 	want("a refill", f.ledger.Refill(f.Context(), "sam", first), "")
 	want("again", f.ledger.Refill(f.Context(), "sam", first), fault.CodeBudgetSignature)
 	change := func(number int64, was *budget.Limit, to budget.Account) budget.LimitChange {
 		return eve.SignLimit(budget.LimitChange{Account: to, Before: was, Mandate: budget.Mandate{Number: number, At: now, Pair: pair,
-			Lifetime: to.Limit.Promise()}})
+			Ledger: ledger, Lifetime: to.Limit.Promise()}})
 	}
 	limit := func() *budget.Limit {
 		l := f.balance(own.ID).Limit
@@ -98,6 +108,10 @@ func testTwoStewards(f *fixture) {
 	want("of another limit before", give(change(2, &old, limited("5"))), fault.CodeBudgetSignature)
 	want("of an account that is not there", give(change(2, nil, limited("5"))), fault.CodeBudgetSignature)
 	want("of another number", give(change(1, limit(), limited("5"))), fault.CodeBudgetSignature)
+	for _, ledger = range others {
+		want("a limit for another ledger", give(change(2, limit(), limited("5"))), fault.CodeBudgetSignature)
+	}
+	ledger = here
 	want("a limit", give(higher), "")
 	want("again", give(higher), fault.CodeBudgetSignature)
 	stale := change(3, limit(), limited("6"))
@@ -111,7 +125,7 @@ func testTwoStewards(f *fixture) {
 	// Policies.
 	approve := func(replaces int64, pair budget.Pair, at time.Time) *budget.Approval {
 		a := eve.SignPolicy(budget.PolicyChange{Dataset: dataset, Replaces: replaces, Document: sha256.Sum256([]byte("text")),
-			Approval: &budget.Approval{Pair: pair, At: at}})
+			Approval: &budget.Approval{Pair: pair, At: at, Ledger: ledger}})
 		return &a
 	}
 	want("what takes two", policy([]string{"cap", "unit"}, []string{"unit"}, nil), fault.CodePolicySignature)
@@ -120,6 +134,10 @@ func testTwoStewards(f *fixture) {
 	want("one steward", policy(nil, nil, approve(1, budget.Pair{Proposer: "sam", Approver: "sam"}, now)), fault.CodePolicySignature)
 	want("too old", policy(nil, nil, approve(1, pair, now.Add(-25*time.Hour))), fault.CodePolicySignature)
 	want("not yet", policy(nil, nil, approve(1, pair, now.Add(time.Hour))), fault.CodePolicySignature)
+	for _, ledger = range others {
+		want("a policy for another ledger", policy([]string{"cap", "unit"}, []string{"unit"}, approve(1, pair, now)), fault.CodePolicySignature)
+	}
+	ledger = here
 	late := analystAccount("dora", f.limit(budget.Pure, "10", ""))
 	late.Version = 1
 	f.reserve(f.charge(pure(1000), late))
@@ -209,6 +227,28 @@ func (f *fixture) checkTwoStewards(keys journal.StewardKeys) {
 	}
 	if signed != 6 {
 		f.Errorf("%d entries are signed by two", signed)
+	}
+	// Journals from before signatures named ledgers have none; once one does, all do, and all the same.
+	named := regexp.MustCompile(`,?"ledger":"[0-9a-f]{64}"`)
+	for what, c := range map[string]struct {
+		instead string
+		from    int
+		found   bool
+	}{
+		"older": {"", 0, false}, "older again": {"", 1, true}, "another ledger": {`,"ledger":"` + strings.Repeat("ab", 32) + `"`, 1, true},
+		"another ledger, all": {`,"ledger":"` + strings.Repeat("ab", 32) + `"`, 0, true}, "no ledger yet": {`,"ledger":"none"`, 0, true},
+	} {
+		seen := 0
+		_, at := follow(nil, func(_ int, e *budget.Entry) {
+			if named.Match(e.AccountText) {
+				if seen++; seen > c.from {
+					e.AccountText = named.ReplaceAll(e.AccountText, []byte(c.instead))
+				}
+			}
+		})
+		if (at != len(entries)) != c.found || seen == 0 {
+			f.Errorf("%s: it ends at %d of %d", what, at, len(entries))
+		}
 	}
 	// Entries that do not say under which policy they were made are older than this rule.
 	for under, found := range map[string]bool{`,"under_policy_version":2`: true, "": false} {

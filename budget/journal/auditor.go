@@ -28,6 +28,8 @@ type Auditor struct {
 	plans    map[budget.ReservationID]*auditedCharge // those of charges that registered one
 	policies []budget.PolicyRow
 	twoFor   []string // what takes two stewards by the newest of them
+	ledger   string   // that signatures name
+	named    bool     // one did: from then on each does
 }
 
 // auditedAccount is an account as its entries have it.
@@ -45,7 +47,7 @@ type auditedCharge struct {
 // NewAuditor begins before a dataset's first entry. Signatures of refills are checked with the stewards' keys; without
 // keys they are only counted.
 func NewAuditor(dataset string, stewards StewardKeys) *Auditor {
-	return &Auditor{dataset: dataset, stewards: stewards, accounts: map[int64]*auditedAccount{},
+	return &Auditor{dataset: dataset, stewards: stewards, ledger: budget.NoLedger, accounts: map[int64]*auditedAccount{},
 		charges: map[budget.ReservationID]*auditedCharge{}, plans: map[budget.ReservationID]*auditedCharge{}}
 }
 
@@ -90,8 +92,22 @@ func (b *Auditor) Add(e budget.Entry) error {
 	if what != "" {
 		return &BrokenError{Dataset: b.dataset, Seq: e.Seq, What: what}
 	}
+	if name := budget.LedgerName(e); name != "" && b.ledger == budget.NoLedger {
+		b.ledger = name
+	}
 	return nil
 }
+
+// elsewhere reports whether a signature is for another ledger than this one. Those that are older than names have none.
+func (b *Auditor) elsewhere(named string) bool {
+	if named == "" && !b.named {
+		return false
+	}
+	b.named = true
+	return named != b.ledger
+}
+
+const signedElsewhere = "it was signed for another ledger"
 
 // applied follows a version of the policy, and checks the second steward's signature.
 func (b *Auditor) applied(e budget.Entry) (what string) {
@@ -106,6 +122,9 @@ func (b *Auditor) applied(e budget.Entry) (what string) {
 			return "it changes what takes two stewards, and one alone applied it"
 		}
 		return ""
+	}
+	if b.elsewhere(v.Approval.Ledger) {
+		return signedElsewhere
 	}
 	change := budget.PolicyChange{Dataset: b.dataset, Replaces: v.Version - 1, Document: v.Document, Approval: v.Approval}
 	if v.Approval.Holds(e.At) != nil || b.stewards != nil && b.stewards.CheckPolicy(change, v.AppliedBy) != nil {
@@ -303,6 +322,9 @@ func (b *Auditor) limited(a *auditedAccount, opened bool, r machine.LimitRecord,
 		change.Before = nil
 	}
 	a.Refills++
+	if b.elsewhere(mandate.Ledger) {
+		return signedElsewhere
+	}
 	if mandate.Holds(a.Refills, *limit, e.At) != nil || mandate.ByTwo(e.Analyst) != nil ||
 		b.stewards != nil && b.stewards.CheckLimit(change) != nil {
 		return notSigned
@@ -354,6 +376,8 @@ func (b *Auditor) refilled(a *auditedAccount, r machine.LimitRecord, e budget.En
 	case refill.Mandate == nil:
 		b.Unsigned++
 		return ""
+	case b.elsewhere(refill.Mandate.Ledger):
+		return signedElsewhere
 	case refill.Mandate.Holds(a.Refills, *limit, e.At) != nil:
 		return "it is not the refill that was signed"
 	case b.stewards != nil && b.stewards.Check(refill) != nil:

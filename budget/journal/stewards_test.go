@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,11 @@ reason: "the survey's\nsecond wave"
 signed at: 2026-11-21T17:00:00Z
 `
 	if got := string(r.Text()); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	r.Mandate.Ledger = strings.Repeat("0a", 32)
+	named := strings.Replace(want, "refill/1\n", "refill/3\nledger: \""+r.Mandate.Ledger+"\"\n", 1)
+	if got := string(r.Text()); got != named {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,8 +58,9 @@ func (s *transaction) queueInForce(b *pgx.Batch) {
 		loaded = true
 		b.Queue(sqlInForce, s.dataset).QueryRow(func(row pgx.Row) error {
 			var keys *string
-			var twoFor []byte
-			err := row.Scan(&s.machine.InForce.Entered, &keys, &twoFor, &s.machine.InForce.Version)
+			var twoFor, first []byte
+			err := row.Scan(&s.machine.InForce.Entered, &keys, &twoFor, &s.machine.InForce.Version, &first)
+			s.machine.InForce.Ledger = ledgerName(first)
 			if keys != nil {
 				s.machine.InForce.Keys = []byte(*keys)
 			}
@@ -147,7 +150,7 @@ func (p *Ledger) TwoFor(ctx context.Context, dataset string) ([]string, error) {
 	}
 	all, err := collect(ctx, p.pool, func(row pgx.CollectableRow) (kinds []string, err error) {
 		var text []byte
-		if err := row.Scan(nil, nil, &text, nil); err != nil || text == nil {
+		if err := row.Scan(nil, nil, &text, nil, nil); err != nil || text == nil {
 			return nil, err
 		}
 		return kinds, json.Unmarshal(text, &kinds)
@@ -156,6 +159,27 @@ func (p *Ledger) TwoFor(ctx context.Context, dataset string) ([]string, error) {
 		return nil, err
 	}
 	return slices.Concat(all...), nil
+}
+
+// LedgerName implements [budget.InForce].
+func (p *Ledger) LedgerName(ctx context.Context, dataset string) (string, error) {
+	if err := p.intact(dataset); err != nil {
+		return "", err
+	}
+	names, err := collect(ctx, p.pool, func(row pgx.CollectableRow) (string, error) {
+		var first []byte
+		err := row.Scan(nil, nil, nil, nil, &first)
+		return ledgerName(first), err
+	}, sqlInForce, dataset)
+	return strings.Join(names, ""), err // one row
+}
+
+// ledgerName is what signatures name of a ledger, by the hash of the first entry that names one; nil: there is none.
+func ledgerName(first []byte) string {
+	if first == nil {
+		return budget.NoLedger
+	}
+	return hex.EncodeToString(first)
 }
 
 // PolicyRows implements [budget.InForce].

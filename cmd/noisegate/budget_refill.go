@@ -48,7 +48,11 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 		if err != nil {
 			return a.refused(c.JSON, "", err)
 		}
-		if refill.Signature, err = a.signRefill(signer, *before, refill, c.pair()); err != nil {
+		ledger, err := ledgerOf(ctx, client, c.Dataset)
+		if err != nil {
+			return a.refused(c.JSON, "", err)
+		}
+		if refill.Signature, err = a.signRefill(signer, ledger, *before, refill, c.pair()); err != nil {
 			return usage(err)
 		}
 		if c.For != "" || c.Print {
@@ -61,7 +65,8 @@ func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
 
 // signRefill signs a refill of an account as it is now, and shows what it signs: the lifetime afterwards is computed
 // here, and not by the gateway.
-func (a *app) signRefill(signer *journal.Signer, account api.Account, asked api.Refill, pair budget.Pair) (*api.RefillSignature, error) {
+func (a *app) signRefill(signer *journal.Signer, ledger string, account api.Account, asked api.Refill,
+	pair budget.Pair) (*api.RefillSignature, error) {
 	refill := budget.Refill{Account: accountIDOf(account), Reason: asked.Reason}
 	for _, err := range []error{
 		readDecimal(asked.Epsilon, &refill.Epsilon, mechanisms.ParseEpsilon), readDecimal(asked.Rho, &refill.Rho, mechanisms.ParseRho),
@@ -79,7 +84,7 @@ func (a *app) signRefill(signer *journal.Signer, account api.Account, asked api.
 	if err != nil {
 		return nil, err
 	}
-	refill.Mandate = &budget.Mandate{Number: account.Refills + 1, Lifetime: lifetime, At: a.now(), Pair: pair}
+	refill.Mandate = &budget.Mandate{Number: account.Refills + 1, Lifetime: lifetime, At: a.now(), Pair: pair, Ledger: ledger}
 	refill = signer.SignRefill(refill)
 	if _, err := a.Err.Write(refill.Text()); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func (c *budgetSetCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.Key != "" {
-		return c.sign(a, before, change.BudgetLimit)
+		return c.sign(ctx, a, client, before, change.BudgetLimit)
 	}
 	account, err := client.ChangeAccount(ctx, c.Dataset, c.Account, change)
 	if err == nil && before != nil && !c.JSON {
@@ -66,7 +66,7 @@ func (c *budgetSetCommand) run(ctx context.Context, a *app) error {
 }
 
 // sign signs the change as the second steward, and prints the signature.
-func (c *budgetSetCommand) sign(a *app, before *api.Account, limit api.BudgetLimit) error {
+func (c *budgetSetCommand) sign(ctx context.Context, a *app, client *api.Client, before *api.Account, limit api.BudgetLimit) error {
 	if c.For == "" {
 		return usage(errors.New("--key signs as the second steward for --for NAME"))
 	}
@@ -74,8 +74,12 @@ func (c *budgetSetCommand) sign(a *app, before *api.Account, limit api.BudgetLim
 	if err != nil {
 		return err
 	}
+	ledger, err := ledgerOf(ctx, client, c.Dataset)
+	if err != nil {
+		return a.refused(c.JSON, "", err)
+	}
 	id := accountIDOf(api.Account{Dataset: c.Dataset, Account: c.Account})
-	signature, err := a.signLimit(signer, before, id, limit, c.pair())
+	signature, err := a.signLimit(signer, ledger, before, id, limit, c.pair())
 	if err != nil {
 		return usage(err)
 	}

@@ -68,22 +68,39 @@ func readSigner(file string) (*journal.Signer, error) {
 // signatureOf is a signature as it goes over the wire.
 func signatureOf(m budget.Mandate) *api.RefillSignature {
 	signed := &api.RefillSignature{Number: m.Number, Lifetime: api.Promise{Delta: api.Decimal(m.Lifetime.Delta.String())}, SignedAt: m.At,
-		Key: m.Key, Signature: base64.StdEncoding.EncodeToString(m.Signature), Proposer: m.Pair.Proposer, Approver: m.Pair.Approver}
+		Key: m.Key, Signature: base64.StdEncoding.EncodeToString(m.Signature), Proposer: m.Pair.Proposer, Approver: m.Pair.Approver,
+		Ledger: m.Ledger}
 	if m.Lifetime.Bounded {
 		signed.Lifetime.Epsilon = api.Decimal(m.Lifetime.Epsilon.String())
 	}
 	return signed
 }
 
+// ledgerOf is what signatures name of a dataset's ledger.
+func ledgerOf(ctx context.Context, client *api.Client, dataset string) (string, error) {
+	page, err := client.Audit(ctx, dataset, "")
+	if err != nil {
+		return "", err
+	}
+	for _, head := range page.Heads {
+		if head.Dataset == dataset && head.Ledger != "" {
+			return head.Ledger, nil
+		}
+	}
+	return "", errUnnamed
+}
+
+var errUnnamed = errors.New("the gateway does not say which ledger it has: it is older than this program")
+
 // signLimit signs a change of an account's limit (nil: nobody has the account yet) as the second steward, and shows what it signs.
-func (a *app) signLimit(signer *journal.Signer, before *api.Account, id budget.AccountID, limit api.BudgetLimit,
+func (a *app) signLimit(signer *journal.Signer, ledger string, before *api.Account, id budget.AccountID, limit api.BudgetLimit,
 	pair budget.Pair) (*api.RefillSignature, error) {
 	after, err := limitOf(limit)
 	if err != nil {
 		return nil, err
 	}
 	change := budget.LimitChange{Account: budget.Account{ID: id, Limit: after},
-		Mandate: budget.Mandate{Number: 1, Lifetime: after.Promise(), At: a.now(), Pair: pair}}
+		Mandate: budget.Mandate{Number: 1, Lifetime: after.Promise(), At: a.now(), Pair: pair, Ledger: ledger}}
 	if before != nil {
 		change.Mandate.Number = before.Refills + 1
 	}
@@ -121,8 +138,11 @@ func (c *policySignCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if review.Ledger == "" {
+		return errUnnamed
+	}
 	change := changeOf(policy, review.Version)
-	change.Approval = &budget.Approval{Pair: budget.Pair{Proposer: c.For, Approver: c.As}, At: a.now()}
+	change.Approval = &budget.Approval{Pair: budget.Pair{Proposer: c.For, Approver: c.As}, At: a.now(), Ledger: review.Ledger}
 	approval := signer.SignPolicy(change)
 	change.Approval = &approval
 	if _, err := a.Err.Write(change.Text()); err != nil {
@@ -135,5 +155,5 @@ func (c *policySignCommand) run(ctx context.Context, a *app) error {
 func wireApproval(a budget.Approval) api.Approval {
 	encode := base64.StdEncoding.EncodeToString
 	return api.Approval{Proposer: a.Proposer, Approver: a.Approver, SignedAt: a.At, Key: a.Key, Signature: encode(a.Signature),
-		ProposerKey: a.ProposerKey, ProposerSignature: encode(a.ProposerSignature)}
+		ProposerKey: a.ProposerKey, ProposerSignature: encode(a.ProposerSignature), Ledger: a.Ledger}
 }

@@ -15,8 +15,14 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// Keys are stewards' own, by their names.
-type Keys map[string]*journal.Signer
+// Keys are stewards' own, by their names, and the ledger that they sign for.
+type Keys struct {
+	of     map[string]*journal.Signer
+	Ledger string // see [budget.LedgerName]
+}
+
+// NoLedger is [budget.NoLedger].
+const NoLedger = budget.NoLedger
 
 // Pair is who signs as the second steward, and for whom.
 type Pair struct{ For, By string }
@@ -31,16 +37,16 @@ func accountOf(name string) budget.AccountID {
 // NewKeys makes them, and what a gateway knows of them.
 func NewKeys(t testing.TB, names ...string) (Keys, *gateway.Stewards) {
 	t.Helper()
-	keys, public := Keys{}, journal.StewardKeys{}
+	keys, public := Keys{of: map[string]*journal.Signer{}}, journal.StewardKeys{}
 	for _, name := range names {
 		text, err := journal.NewKeyText()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if keys[name], err = journal.NewSigner(text); err != nil {
+		if keys.of[name], err = journal.NewSigner(text); err != nil {
 			t.Fatal(err)
 		}
-		public = append(public, journal.StewardKey{Steward: name, Public: keys[name].Public()})
+		public = append(public, journal.StewardKey{Steward: name, Public: keys.of[name].Public()})
 	}
 	stewards := &gateway.Stewards{}
 	stewards.Set(public)
@@ -49,9 +55,9 @@ func NewKeys(t testing.TB, names ...string) (Keys, *gateway.Stewards) {
 
 // Approve signs a policy's text for its proposer.
 func (k Keys) Approve(pair Pair, replaces int64, text string, at time.Time) *api.Approval {
-	a := k[pair.By].SignPolicy(budget.PolicyChange{Dataset: Dataset, Replaces: replaces, Document: sha256.Sum256([]byte(text)),
-		Approval: &budget.Approval{Pair: pair.names(), At: at}})
-	return &api.Approval{Proposer: a.Proposer, Approver: a.Approver, SignedAt: a.At, Key: a.Key,
+	a := k.of[pair.By].SignPolicy(budget.PolicyChange{Dataset: Dataset, Replaces: replaces, Document: sha256.Sum256([]byte(text)),
+		Approval: &budget.Approval{Pair: pair.names(), At: at, Ledger: k.Ledger}})
+	return &api.Approval{Proposer: a.Proposer, Approver: a.Approver, SignedAt: a.At, Key: a.Key, Ledger: a.Ledger,
 		Signature: base64.StdEncoding.EncodeToString(a.Signature)}
 }
 
@@ -63,7 +69,7 @@ func (k Keys) Limit(t testing.TB, pair Pair, name string, before *api.Account, l
 		t.Fatal(err)
 	}
 	change := budget.LimitChange{Account: budget.Account{ID: accountOf(name), Limit: after},
-		Mandate: budget.Mandate{Number: 1, Lifetime: after.Promise(), At: time.Now(), Pair: pair.names()}}
+		Mandate: budget.Mandate{Number: 1, Lifetime: after.Promise(), At: time.Now(), Pair: pair.names(), Ledger: k.Ledger}}
 	if before != nil {
 		change.Mandate.Number = before.Refills + 1
 	}
@@ -74,7 +80,7 @@ func (k Keys) Limit(t testing.TB, pair Pair, name string, before *api.Account, l
 		}
 		change.Before = &was
 	}
-	return signature(k[pair.By].SignLimit(change).Mandate)
+	return signature(k.of[pair.By].SignLimit(change).Mandate)
 }
 
 // Refill signs a refill; for nobody, as one steward does.
@@ -93,16 +99,17 @@ func (k Keys) Refill(t testing.TB, pair Pair, before *api.Account, adds api.Deci
 	if err != nil {
 		t.Fatal(err)
 	}
-	refill.Mandate = &budget.Mandate{Number: before.Refills + 1, Lifetime: lifetime, At: time.Now()}
+	refill.Mandate = &budget.Mandate{Number: before.Refills + 1, Lifetime: lifetime, At: time.Now(), Ledger: k.Ledger}
 	if pair.For != "" {
 		refill.Mandate.Pair = pair.names()
 	}
-	return signature(*k[pair.By].SignRefill(refill).Mandate)
+	return signature(*k.of[pair.By].SignRefill(refill).Mandate)
 }
 
 func signature(m budget.Mandate) *api.RefillSignature {
 	s := &api.RefillSignature{Number: m.Number, Lifetime: api.Promise{Delta: api.Decimal(m.Lifetime.Delta.String())}, SignedAt: m.At,
-		Key: m.Key, Signature: base64.StdEncoding.EncodeToString(m.Signature), Proposer: m.Pair.Proposer, Approver: m.Pair.Approver}
+		Key: m.Key, Signature: base64.StdEncoding.EncodeToString(m.Signature), Proposer: m.Pair.Proposer, Approver: m.Pair.Approver,
+		Ledger: m.Ledger}
 	if m.Lifetime.Bounded {
 		s.Lifetime.Epsilon = api.Decimal(m.Lifetime.Epsilon.String())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"noisegate.example/api"
+	"noisegate.example/gateway"
 	"noisegate.example/gateway/gatewaytest"
 	"noisegate.example/internal/fault"
 )
@@ -17,11 +18,79 @@ const twoForAll = "stewards: {two_for: [public, unit, bounds, domain, cap]}\n"
 func twoStewards(t *testing.T) (*front, gatewaytest.Keys) {
 	t.Helper()
 	keys, stewards := gatewaytest.NewKeys(t, "sam", "eve", "tom")
+	return wantsTwo(t, keys, stewards)
+}
+
+// wantsTwo is such a gateway, whose stewards have these keys.
+func wantsTwo(t *testing.T, keys gatewaytest.Keys, stewards *gateway.Stewards) (*front, gatewaytest.Keys) {
+	t.Helper()
 	f := newFront(t, gatewaytest.Options{Stewards: stewards}, 4)
 	if _, err := f.client("sam:steward").SetPolicy(t.Context(), gatewaytest.Dataset, []byte(gatewaytest.Policy+twoForAll), 1); err != nil {
 		t.Fatal(err)
 	}
+	page, err := f.client("sam:steward").Audit(t.Context(), gatewaytest.Dataset, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys.Ledger = page.Heads[0].Ledger
 	return f, keys
+}
+
+// What is signed on staging holds there, and not on production, where all else is the same: stewards, keys, policy, version, account and
+// limit.
+//
+// covers: A76
+func TestSignaturesAreForOneLedger(t *testing.T) {
+	keys, stewards := gatewaytest.NewKeys(t, "sam", "eve")
+	staging, keys := wantsTwo(t, keys, stewards)
+	production, others := wantsTwo(t, keys, stewards)
+	if keys.Ledger == others.Ledger || len(keys.Ledger) != 64 || len(others.Ledger) != 64 {
+		t.Fatalf("the ledgers' names: %q and %q", keys.Ledger, others.Ledger)
+	}
+	const sam = "sam:steward"
+	pair := gatewaytest.Pair{For: "sam", By: "eve"}
+	document := strings.Replace(gatewaytest.Policy+twoForAll, "epsilon: 100,", "epsilon: 200,", 1)
+	approval := keys.Approve(pair, 2, document, time.Now())
+	for _, on := range []*front{staging, production} { // which opens the account
+		question := api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: "SELECT count(*) FROM people", Epsilon: "0.1"}
+		if _, err := on.client("ana:analyst").Query(t.Context(), question, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := staging.client(sam).Account(t.Context(), gatewaytest.Dataset, "dataset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := whole.Limit
+	limit.Epsilon = "150"
+	signed, refill := keys.Limit(t, pair, "dataset", whole, limit), keys.Refill(t, pair, whole, "1")
+	for _, on := range []struct {
+		what string
+		*front
+		budget, policy fault.Code
+	}{{"production", production, fault.CodeBudgetSignature, fault.CodePolicySignature}, {"staging", staging, "", ""}} {
+		client := on.client(sam)
+		_, err := client.Refill(t.Context(), gatewaytest.Dataset, "dataset", api.Refill{Epsilon: "1", Signature: refill})
+		if codeOfError(err) != on.budget {
+			t.Errorf("a refill on %s: %v", on.what, err)
+		}
+		if on.budget == "" { // the refill has used the number
+			whole, err := client.Account(t.Context(), gatewaytest.Dataset, "dataset")
+			if err != nil {
+				t.Fatal(err)
+			}
+			signed = keys.Limit(t, pair, "dataset", whole, limit)
+		}
+		_, err = client.ChangeAccount(t.Context(), gatewaytest.Dataset, "dataset", api.LimitChange{BudgetLimit: limit, Signature: signed})
+		if codeOfError(err) != on.budget {
+			t.Errorf("a limit on %s: %v", on.what, err)
+		}
+		_, err = client.UpdatePolicy(t.Context(), gatewaytest.Dataset, api.PolicyUpdate{Document: []byte(document), Replaces: 2,
+			Approval: approval})
+		if codeOfError(err) != on.policy {
+			t.Errorf("a policy on %s: %v", on.what, err)
+		}
+	}
 }
 
 // What takes two stewards by the policy in force is refused to one, whatever the policy that comes next says of it; a second one's
@@ -61,6 +130,8 @@ func TestTwoStewardsForAPolicy(t *testing.T) {
 		}
 	}
 	const sam, eve = "sam:steward", "eve:steward"
+	elsewhere, nowhere, unnamed := keys, keys, keys
+	elsewhere.Ledger, nowhere.Ledger, unnamed.Ledger = strings.Repeat("ab", 32), gatewaytest.NoLedger, ""
 	by := func(proposer, approver string) gatewaytest.Pair { return gatewaytest.Pair{For: proposer, By: approver} }
 	for kind, edit := range map[string][2]string{
 		"unit":   {"{row: id}", "{row: id, of: visitors}"},
@@ -80,6 +151,9 @@ func TestTwoStewardsForAPolicy(t *testing.T) {
 		"another text":      keys.Approve(by("sam", "eve"), version, text, now),
 		"the day before":    keys.Approve(by("sam", "eve"), version, more, now.Add(-25*time.Hour)),
 		"tomorrow":          keys.Approve(by("sam", "eve"), version, more, now.Add(time.Hour)),
+		"another ledger":    elsewhere.Approve(by("sam", "eve"), version, more, now),
+		"an empty ledger":   nowhere.Approve(by("sam", "eve"), version, more, now),
+		"no ledger":         unnamed.Approve(by("sam", "eve"), version, more, now),
 		"another's key": {Proposer: "sam", Approver: "tom", SignedAt: now, Key: "x",
 			Signature: keys.Approve(by("sam", "eve"), version, more, now).Signature},
 		"nothing":              {},
@@ -170,6 +244,17 @@ func TestTwoStewardsForCaps(t *testing.T) {
 	change("eve:steward", "dataset", higher, signed, fault.CodeBudgetSignature)
 	change(sam, "dataset", higher, keys.Limit(t, gatewaytest.Pair{For: "sam", By: "sam"}, "dataset", whole, higher), fault.CodeBudgetSignature)
 	change(sam, "dataset", higher, keys.Refill(t, by, whole, "50"), fault.CodeBudgetSignature)
+	for _, ledger := range []string{strings.Repeat("ab", 32), gatewaytest.NoLedger, ""} {
+		other := keys
+		other.Ledger = ledger
+		moved := *signed
+		moved.Ledger = ledger
+		change(sam, "dataset", higher, other.Limit(t, by, "dataset", whole, higher), fault.CodeBudgetSignature)
+		change(sam, "dataset", higher, &moved, fault.CodeBudgetSignature)
+		_, err := f.client(sam).Refill(t.Context(), gatewaytest.Dataset, "dataset", api.Refill{Epsilon: "1",
+			Signature: other.Refill(t, by, whole, "1")})
+		refused("a refill for another ledger", err, fault.CodeBudgetSignature)
+	}
 	change(sam, "dataset", higher, signed, "")
 	change(sam, "dataset", higher, signed, fault.CodeBudgetSignature)
 	change(sam, "analyst:new", limit("1"), keys.Limit(t, by, "analyst:new", nil, limit("1")), "")

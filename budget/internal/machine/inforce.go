@@ -17,6 +17,7 @@ type InForce struct {
 	Keys    []byte             // the text of the newest entry of keys; nil: there is none
 	TwoFor  []string           // of the newest entry of a policy: the kinds of changes that take two stewards
 	Version int64              // of the newest entry of a policy; 0: there is none
+	Ledger  string             // that signatures name; "": it is not known
 
 	Added []AddedPolicy // to be written
 }
@@ -52,13 +53,15 @@ type approvalRecord struct {
 	Signature         []byte `json:"signature"`
 	ProposerKey       string `json:"proposer_key,omitempty"`
 	ProposerSignature []byte `json:"proposer_signature,omitempty"`
+	Ledger            string `json:"ledger,omitempty"` // missing in old entries
 }
 
 func approvalRecordOf(a *budget.Approval) *approvalRecord {
 	if a == nil {
 		return nil
 	}
-	return &approvalRecord{a.Proposer, a.Approver, a.At.Unix(), a.Key, a.Signature, a.ProposerKey, a.ProposerSignature}
+	return &approvalRecord{a.Proposer, a.Approver, a.At.Unix(), a.Key, a.Signature, a.ProposerKey, a.ProposerSignature,
+		a.Ledger}
 }
 
 func (r *approvalRecord) approval() *budget.Approval {
@@ -66,7 +69,7 @@ func (r *approvalRecord) approval() *budget.Approval {
 		return nil
 	}
 	return &budget.Approval{Pair: budget.Pair{Proposer: r.Proposer, Approver: r.Approver}, At: time.Unix(r.At, 0).UTC(), Key: r.Key,
-		Signature: r.Signature, ProposerKey: r.ProposerKey, ProposerSignature: r.ProposerSignature}
+		Signature: r.Signature, ProposerKey: r.ProposerKey, ProposerSignature: r.ProposerSignature, Ledger: r.Ledger}
 }
 
 func policyText(v budget.PolicyVersion, older bool) []byte {
@@ -113,6 +116,9 @@ func (m *Machine) RecordPolicy(p budget.NewPolicy) (time.Time, error) {
 	if p.Approval != nil {
 		if err := p.Approval.Holds(m.Now); err != nil {
 			return time.Time{}, err
+		}
+		if what := budget.OtherLedger(p.Approval.Ledger, m.InForce.Ledger); what != "" {
+			return time.Time{}, fault.PolicySignature(what)
 		}
 	} else if what := WantsTwo(m.InForce.TwoFor, p.PolicyVersion); len(what) > 0 {
 		return time.Time{}, fault.PolicySecondSteward(what)

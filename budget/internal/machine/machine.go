@@ -425,11 +425,19 @@ func (m *Machine) ChangeLimit(by string, c budget.LimitChange) error {
 	if (before == nil) != (c.Before == nil) || before != nil && *before != *c.Before {
 		return fault.BudgetSignature("the account's limit is not what it was when the change was signed")
 	}
-	if err := c.Mandate.Holds(refills+1, c.Account.Limit, m.Now); err != nil {
+	if err := m.holds(c.Mandate, refills+1, c.Account.Limit); err != nil {
 		return err
 	}
 	m.set(by, c.Account, &c.Mandate)
 	return nil
+}
+
+// holds makes sure that a mandate is for an account as it is, of now and for this ledger.
+func (m *Machine) holds(mandate budget.Mandate, nth int64, after budget.Limit) error {
+	if what := budget.OtherLedger(mandate.Ledger, m.InForce.Ledger); what != "" {
+		return fault.BudgetSignature(what)
+	}
+	return mandate.Holds(nth, after, m.Now)
 }
 
 // LowerLimit is SetLimit unless it raises.
@@ -463,7 +471,7 @@ func (m *Machine) Refill(by string, r budget.Refill) error {
 		if m.due(a) {
 			return errDue()
 		}
-		if err := r.Mandate.Holds(a.Refills+1, limit, m.Now); err != nil {
+		if err := m.holds(*r.Mandate, a.Refills+1, limit); err != nil {
 			return err
 		}
 	}
@@ -508,6 +516,9 @@ func (m *Machine) define(by string, a *Account, kind budget.EntryKind, refill bu
 // write adds an entry. [Seal] completes it: accounts may have no number yet.
 func (m *Machine) write(e budget.Entry, dataset, by string, about []*Account) {
 	e.At, e.Dataset, e.Analyst = m.Now, dataset, by
+	if (e.Kind == budget.EntryKeys || e.Kind == budget.EntryPolicy) && m.InForce.Ledger == budget.NoLedger {
+		m.InForce.Ledger = "" // it gets its name with this entry's hash
+	}
 	m.Written = append(m.Written, Line{e, about})
 }
 

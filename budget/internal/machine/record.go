@@ -49,6 +49,7 @@ type MandateRecord struct {
 	Signature       []byte                  `json:"signature"`
 	Proposer        string                  `json:"proposer,omitempty"`
 	Approver        string                  `json:"approver,omitempty"`
+	Ledger          string                  `json:"ledger,omitempty"` // missing in old entries
 }
 
 // Defines reports whether entries of a kind say what one account is from there on.
@@ -69,7 +70,7 @@ func RecordOf(a *Account, refill budget.Refill) LimitRecord {
 	}
 	if m := refill.Mandate; m != nil {
 		r.Mandate = &MandateRecord{LifetimeDelta: m.Lifetime.Delta, At: m.At.Unix(), Key: m.Key, Signature: m.Signature,
-			Proposer: m.Pair.Proposer, Approver: m.Pair.Approver}
+			Proposer: m.Pair.Proposer, Approver: m.Pair.Approver, Ledger: m.Ledger}
 		if m.Lifetime.Bounded {
 			r.Mandate.LifetimeEpsilon = &m.Lifetime.Epsilon
 		}
@@ -90,7 +91,7 @@ func (r LimitRecord) MandateOf() *budget.Mandate {
 		return nil
 	}
 	mandate := &budget.Mandate{Number: r.Refills, Lifetime: budget.Promise{Delta: m.LifetimeDelta}, At: time.Unix(m.At, 0).UTC(), Key: m.Key,
-		Signature: m.Signature, Pair: budget.Pair{Proposer: m.Proposer, Approver: m.Approver}}
+		Signature: m.Signature, Pair: budget.Pair{Proposer: m.Proposer, Approver: m.Approver}, Ledger: m.Ledger}
 	if m.LifetimeEpsilon != nil {
 		mandate.Lifetime.Epsilon, mandate.Lifetime.Bounded = *m.LifetimeEpsilon, true
 	}

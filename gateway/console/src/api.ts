@@ -73,7 +73,7 @@ export interface PolicyDocument { text: string; tag: string | null }
 export interface Finding { line: number; column: number; text: string; hint?: string }
 export interface PolicyReview {
   version: number; in_force: boolean; changes: { effect: string; text: string }[]; renews: string
-  warnings: Finding[]; noise: { table: string; text: string }[]; problems: Finding[]; two_for?: string[]
+  warnings: Finding[]; noise: { table: string; text: string }[]; problems: Finding[]; two_for?: string[]; ledger?: string
 }
 export interface Verification { dataset: string; seq: number; hash: string; entries: number; unchained: number; broken?: string }
 export interface Ensemble {

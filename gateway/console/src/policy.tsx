@@ -92,7 +92,7 @@ export function Policy({ gateway, who, dataset, described, inForce, onApplied }:
       </>}
       {changed && !first && <Difference from={inForce.text} to={text} />}
       {problem && <ProblemBox problem={problem} />}
-      {(review?.two_for?.length || problem?.code === 'policy/signature') && <Approval key={text} who={who} dataset={dataset} text={text} tag={inForce.tag}
+      {(review?.two_for?.length || problem?.code === 'policy/signature') && <Approval key={text} who={who} dataset={dataset} ledger={review?.ledger} text={text} tag={inForce.tag}
         kinds={review?.two_for ?? []} onSigned={setApproval} />}
       <p class="row">
         <label><input type="checkbox" checked={agreed} onChange={e => setAgreed(e.currentTarget.checked)} /> I have read what it changes</label>
@@ -105,15 +105,15 @@ export function Policy({ gateway, who, dataset, described, inForce, onApplied }:
 }
 
 // Approval is a second steward's signature under exactly this text: another text takes another one.
-function Approval({ who, dataset, text, tag, kinds, onSigned }: {
-  who: string; dataset: string; text: string; tag: string | null; kinds: string[]; onSigned: (s: Signature | null) => void
+function Approval({ who, dataset, ledger, text, tag, kinds, onSigned }: {
+  who: string; dataset: string; ledger?: string; text: string; tag: string | null; kinds: string[]; onSigned: (s: Signature | null) => void
 }) {
   const [digest, setDigest] = useState('')
   useEffect(() => {
     onSigned(null)
     crypto.subtle?.digest('SHA-256', new TextEncoder().encode(text)).then(sum => setDigest([...new Uint8Array(sum)].map(b => b.toString(16).padStart(2, '0')).join('')))
   }, [])
-  const lines = ['noisegate policy/1', `dataset: ${JSON.stringify(dataset)}`, `replaces version: ${tag?.replaceAll('"', '') ?? 0}`,
+  const lines = ['noisegate policy/2', ledger && `ledger: ${JSON.stringify(ledger)}`, `dataset: ${JSON.stringify(dataset)}`, `replaces version: ${tag?.replaceAll('"', '') ?? 0}`,
     digest && `sha256 of the new text: ${digest}`, `proposer: ${JSON.stringify(who)}`].filter(Boolean).join('\n')
   return <>
     <p>A second steward has to sign this change{kinds.length > 0 && <>, for: <bdi>{kinds.join(', ')}</bdi></>}.

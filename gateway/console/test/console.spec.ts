@@ -536,7 +536,7 @@ test('what takes two stewards is signed by the other one, and applied with it', 
     const text = policy.getByLabel(/^The policy as YAML/)
     await text.fill((await text.inputValue()).replace('[0, 4356]', '[0, 5000]'))
     await expect(policy.getByText('A second steward has to sign this change, for: bounds.')).toBeVisible()
-    await expect(policy.getByRole('region', { name: 'What is signed' })).toContainText(/replaces version: 1\nsha256 of the new text: [0-9a-f]{64}\nproposer: "sam"/)
+    await expect(policy.getByRole('region', { name: 'What is signed' })).toContainText(/noisegate policy\/2\nledger: \"[0-9a-f]{64}\"\ndataset: .*\nreplaces version: 1\nsha256 of the new text: [0-9a-f]{64}\nproposer: "sam"/)
     await everywhere(page, 'Approval')
     const apply = policy.getByRole('button', { name: 'Apply' })
     await policy.getByLabel('I have read what it changes').check()
