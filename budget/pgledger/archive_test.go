@@ -70,6 +70,13 @@ func testArchive(t *testing.T, d *pgtest.ControlDatabase) {
 	if err := l.Settle(t.Context(), "plan", plan.Loss, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.RecordKeys(t.Context(), budget.SigningKeys{Dataset: plan.Dataset, Stewards: []string{"sam=1"}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := l.LedgerName(t.Context(), plan.Dataset)
+	if err != nil || name == budget.NoLedger {
+		t.Fatalf("the ledger's name: %q, %v", name, err)
+	}
 	spendSome(t, l, "a", 0)
 	if err := l.VerifyAll(t.Context()); err != nil {
 		t.Fatal(err)
@@ -96,6 +103,9 @@ func testArchive(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 	if after, err := l.Settlement(t.Context(), "a00"); err != nil || after != before {
 		t.Errorf("the receipt of an archived charge: %+v, before %+v, %v", after, before, err)
+	}
+	if after, err := open(t, d).LedgerName(t.Context(), plan.Dataset); err != nil || after != name {
+		t.Errorf("the ledger's name: %q, before %q, %v", after, name, err)
 	}
 	again := charge("again", mechanisms.Loss{Epsilon: 10}, account(budget.DatasetScope, "", 1_000_000))
 	again.Fingerprint = charge("a00", mechanisms.Loss{}).Fingerprint
