@@ -83,7 +83,9 @@ func newAnswerTable(result api.Result, confidence float64) *answerTable {
 		heads = append(heads, column.Name)
 		c := answerColumn{low: column.Bias == "low", places: column.Digits}
 		if half, ok := new(big.Rat).SetString(column.HalfWidth.String()); ok {
-			c.halfWidth = half
+			if c.halfWidth = half; c.places == nil && !strings.Contains(column.Type, "int") { // of an answer from before columns said it
+				c.places = new(placesFor(half))
+			}
 			heads = append(heads, "± "+percent(confidence))
 		} else if hasIntervals(result, i) {
 			c.interval = true
