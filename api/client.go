@@ -88,6 +88,11 @@ func (c *Client) CancelQuery(ctx context.Context, idempotencyKey string) (*Cance
 		header: http.Header{"Idempotency-Key": {idempotencyKey}}})
 }
 
+// CancelJob is CancelQuery for a question that nobody waits for, by its job.
+func (c *Client) CancelJob(ctx context.Context, job string) (*Cancellation, error) {
+	return send[Cancellation](ctx, c, call{method: http.MethodDelete, path: "/v1/query/" + url.PathEscape(job)})
+}
+
 // Estimate prices a query. It costs nothing and touches no row.
 func (c *Client) Estimate(ctx context.Context, q QueryRequest) (*EstimateResponse, error) {
 	return send[EstimateResponse](ctx, c, call{method: http.MethodPost, path: "/v1/query/estimate", body: q})

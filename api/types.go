@@ -184,7 +184,8 @@ type Amounts struct {
 
 // Cancellation answers who cancelled a running question.
 type Cancellation struct {
-	IdempotencyKey string `json:"idempotency_key"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"` // by which it was cancelled, or
+	JobID          string `json:"job_id,omitempty"`
 	Status         string `json:"status"` // stopping
 	Text           string `json:"text"`   // what becomes of the charge
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"sync"
+	"time"
 
 	"noisegate.example/api"
 	"noisegate.example/gateway/auth"
@@ -70,6 +71,25 @@ func (s *Service) Cancel(_ context.Context, who auth.Principal, key string) (*ap
 	if !s.running.cancel(asked{who.Subject, key}) {
 		return nil, fault.RequestNotFound("question with this Idempotency-Key that this gateway is answering for you")
 	}
-	return &api.Cancellation{IdempotencyKey: key, Status: "stopping",
-		Text: "the question stops at the next boundary; if it was charged, the charge stands, and asking again is a new charge"}, nil
+	return &api.Cancellation{IdempotencyKey: key, Status: stopping, Text: whatBecomes}, nil
 }
+
+// CancelJob is Cancel for a question that nobody waits for, by its job.
+func (s *Service) CancelJob(ctx context.Context, who auth.Principal, id string) (*api.Cancellation, error) {
+	job, err := s.Job(who, id)
+	if err != nil {
+		return nil, err
+	}
+	for !s.running.cancel(asked{who.Subject, job.name}) { // it begins just now, or its answer leaves
+		if _, ended, _ := job.Wait(ctx, time.Millisecond); ended || ctx.Err() != nil {
+			return nil, fault.RequestNotFound("job of this name that still runs: it has ended")
+		}
+	}
+	return &api.Cancellation{JobID: id, Status: stopping, Text: whatBecomes}, nil
+}
+
+// What is said of a question that was cancelled.
+const (
+	stopping    = "stopping"
+	whatBecomes = "the question stops at the next boundary; if it was charged, the charge stands, and asking again is a new charge"
+)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -40,6 +41,7 @@ type jobs struct {
 // Job is a question whose client does not wait for it.
 type Job struct {
 	ID   string // nobody guesses it
+	name string // by which the question is cancelled while it runs
 	done chan struct{}
 
 	// From the end on:
@@ -48,17 +50,19 @@ type Job struct {
 	err    error
 }
 
-// Begin asks a question for a client that may not wait for it. Its errors are request/too-many, and data/unavailable while the gateway
-// ends.
-func (s *Service) Begin(ctx context.Context, who auth.Principal, ask func(context.Context) (*Answer, error)) (*Job, error) {
-	job := &Job{ID: rand.Text(), done: make(chan struct{})}
+// Begin asks a question, with an Idempotency-Key or without one (""), for a client that may not wait for it: under a name, by which it can
+// be cancelled. Its errors are request/too-many, and data/unavailable while the gateway ends.
+func (s *Service) Begin(ctx context.Context, who auth.Principal, key string, ask func(ctx context.Context, name string) (*Answer, error)) (
+	*Job, error) {
+	id := rand.Text()
+	job := &Job{ID: id, name: cmp.Or(key, id), done: make(chan struct{})}
 	if err := s.jobs.begin(who.Subject, job, s.clock.Now()); err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // it goes on when the request has its answer
 	go func() {
 		defer s.jobs.running.Done()
-		answer, err := shielded(ctx, ask)
+		answer, err := shielded(ctx, func(ctx context.Context) (*Answer, error) { return ask(ctx, job.name) })
 		s.jobs.end(job, answer, err, s.clock.Now())
 	}()
 	return job, nil

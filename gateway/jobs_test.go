@@ -14,7 +14,7 @@ import (
 func (r *rig) finished(t *testing.T, subject string, bytes int) *Job {
 	t.Helper()
 	who := principal(t, subject, "analysts")
-	job, err := r.Begin(t.Context(), who, func(context.Context) (*Answer, error) {
+	job, err := r.Begin(t.Context(), who, "", func(context.Context, string) (*Answer, error) {
 		return &Answer{Result: make(json.RawMessage, bytes)}, nil
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func TestJobsAreBounded(t *testing.T) {
 	ana := principal(t, "ana", "analysts")
 	var running []*Job
 	for range mostJobs {
-		job, err := r.Begin(t.Context(), ana, func(context.Context) (*Answer, error) {
+		job, err := r.Begin(t.Context(), ana, "", func(context.Context, string) (*Answer, error) {
 			<-release
 			return &Answer{}, nil
 		})
@@ -83,7 +83,7 @@ func TestJobsAreBounded(t *testing.T) {
 		}
 		running = append(running, job)
 	}
-	if _, err := r.Begin(t.Context(), ana, nil); fault.CodeOf(err) != fault.CodeRequestTooMany {
+	if _, err := r.Begin(t.Context(), ana, "", nil); fault.CodeOf(err) != fault.CodeRequestTooMany {
 		t.Errorf("one more: %v", err)
 	}
 	r.finished(t, "bob", 1)
@@ -108,7 +108,7 @@ func TestJobsAreBounded(t *testing.T) {
 			t.Errorf("a job that ran when the gateway ended: %v, %t, %v", answer, ended, err)
 		}
 	}
-	if _, err := r.Begin(t.Context(), ana, nil); fault.CodeOf(err) != fault.CodeDataUnavailable {
+	if _, err := r.Begin(t.Context(), ana, "", nil); fault.CodeOf(err) != fault.CodeDataUnavailable {
 		t.Errorf("begun while the gateway ends: %v", err)
 	}
 }
@@ -116,11 +116,11 @@ func TestJobsAreBounded(t *testing.T) {
 // What a question is refused with is what its job gives; a panic's text is not.
 func TestJobsFail(t *testing.T) {
 	r := newRig(t)
-	for what, ask := range map[string]func(context.Context) (*Answer, error){
-		"a refusal": func(context.Context) (*Answer, error) { return nil, fault.PlanUnknown() },
-		"a panic":   func(context.Context) (*Answer, error) { panic("4711 is a person") },
+	for what, ask := range map[string]func(context.Context, string) (*Answer, error){
+		"a refusal": func(context.Context, string) (*Answer, error) { return nil, fault.PlanUnknown() },
+		"a panic":   func(context.Context, string) (*Answer, error) { panic("4711 is a person") },
 	} {
-		job, err := r.Begin(t.Context(), principal(t, "ana", "analysts"), ask)
+		job, err := r.Begin(t.Context(), principal(t, "ana", "analysts"), "", ask)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,6 +35,10 @@ func (s *server) cancelQuery(x *exchange, key string) (*api.Cancellation, error)
 	return s.service.Cancel(x.r.Context(), x.who, key)
 }
 
+func (s *server) cancelJob(x *exchange, job string) (*api.Cancellation, error) {
+	return s.service.CancelJob(x.r.Context(), x.who, job)
+}
+
 func (s *server) estimate(x *exchange, request *api.QueryRequest) (*api.EstimateResponse, error) {
 	return s.questions.Estimate(x.r.Context(), x.who, *request)
 }

@@ -27,7 +27,8 @@ func (s *server) queryLater(x *exchange, r gateway.Request, in format) error {
 	if err != nil {
 		return err
 	}
-	job, err := s.service.Begin(x.r.Context(), x.who, func(ctx context.Context) (*gateway.Answer, error) {
+	job, err := s.service.Begin(x.r.Context(), x.who, r.IdempotencyKey, func(ctx context.Context, name string) (*gateway.Answer, error) {
+		r.Name = name
 		return s.questions.Query(ctx, x.who, r)
 	})
 	if err != nil {

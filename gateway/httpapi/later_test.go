@@ -64,6 +64,48 @@ func TestAnswersThatAreNotWaitedFor(t *testing.T) {
 	}
 }
 
+// TestCancelledJobs: who asked, and nobody else, stops a question that is not waited for, with a key or without one. Its charge stands.
+func TestCancelledJobs(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{Quantum: 50 * time.Millisecond}, 4)
+	for i, key := range []string{"", "a-key"} {
+		holder := f.Protected.Conn(t, f.Protected.DSN)
+		if _, err := holder.Exec(t.Context(), "BEGIN; LOCK TABLE people IN ACCESS EXCLUSIVE MODE"); err != nil {
+			t.Fatal(err)
+		}
+		post := call{method: http.MethodPost, path: "/v1/query", token: "ana:analyst", kind: "application/json", body: laterBody}
+		if key != "" {
+			post.header = http.Header{"Idempotency-Key": {key}}
+		}
+		begun, text := f.do(t, post)
+		where := begun.Header.Get("Location")
+		if begun.StatusCode != http.StatusAccepted {
+			t.Fatalf("%d, %s", begun.StatusCode, text)
+		}
+		for token, want := range map[string]int{"bob:analyst": http.StatusNotFound, "ana:steward": http.StatusForbidden} {
+			if answer, text := f.do(t, call{method: http.MethodDelete, path: where, token: token}); answer.StatusCode != want {
+				t.Errorf("%s: %d, %s", token, answer.StatusCode, text)
+			}
+		}
+		stop := call{method: http.MethodDelete, path: where, token: "ana:analyst"}
+		if answer, text := f.do(t, stop); answer.StatusCode != http.StatusAccepted || !strings.Contains(text, `"status":"stopping"`) {
+			t.Errorf("who asked: %d, %s", answer.StatusCode, text)
+		}
+		ended, text := f.do(t, call{method: http.MethodGet, path: where + "?wait=60", token: "ana:analyst"})
+		if ended.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(text, "budget/cancelled") {
+			t.Errorf("what it gives: %d, %s", ended.StatusCode, text)
+		}
+		if answer, text := f.do(t, stop); answer.StatusCode != http.StatusNotFound {
+			t.Errorf("once it has ended: %d, %s", answer.StatusCode, text)
+		}
+		if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.Charges(t); n > i+1 {
+			t.Errorf("%d charges", n)
+		}
+	}
+}
+
 // TestRefusalsThatAreNotWaitedFor: a refusal comes where the answer would; what is wrong with the request itself is said at once. The text
 // alone takes the setting as well.
 func TestRefusalsThatAreNotWaitedFor(t *testing.T) {

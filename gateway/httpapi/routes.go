@@ -32,6 +32,7 @@ func routes() []route {
 		{method: http.MethodDelete, pattern: "/v1/query", roles: buyers,
 			handle: operation(idempotencyKey, (*server).cancelQuery, accepted)},
 		{method: http.MethodGet, pattern: "/v1/query/{job}", roles: analyst, query: []string{"wait"}, handle: (*server).getJob},
+		{method: http.MethodDelete, pattern: "/v1/query/{job}", roles: analyst, handle: operation(part("job"), (*server).cancelJob, accepted)},
 		{method: http.MethodPost, pattern: "/v1/query/estimate", roles: analyst, query: queryParameters(),
 			handle: operation(queryRequest, (*server).estimate, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/fit", roles: analyst,
