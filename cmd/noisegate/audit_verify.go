@@ -322,8 +322,11 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 		found.Archived = base.Seq
 	}
 	for _, file := range left {
-		if found.Left = append(found.Left, file.path); err == nil {
+		if err == nil {
 			err = file.isIn(hashes)
+		}
+		if err == nil { // else nobody knows that it is not needed
+			found.Left = append(found.Left, file.path)
 		}
 	}
 	if err == nil {
