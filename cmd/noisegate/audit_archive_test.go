@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -293,6 +294,69 @@ func TestVerifyAttackedWithArchives(t *testing.T) {
 		if status := Run(t.Context(), args, Streams{strings.NewReader(""), &out, &out}, nil); status != exitAbove ||
 			!strings.Contains(out.String(), says) || !strings.Contains(out.String(), "e: 1 entries up to 1") {
 			t.Errorf("%s: exit code %d: %s", path, status, out.String())
+		}
+	}
+}
+
+// TestFilesThatLead: files of archives that did not end are left, whatever the ends and the entries that they share with the others.
+func TestFilesThatLead(t *testing.T) {
+	private, err := journal.NewKeyText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := journal.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads, entries := []budget.Head{{Dataset: "d"}}, []budget.Entry{}
+	for seq := int64(1); seq <= 4; seq++ {
+		e := budget.Entry{Seq: seq, At: time.UnixMicro(seq).UTC(), Kind: budget.EntryImport, Dataset: "d", Analyst: "sam",
+			AccountText: []byte(`{"imports_votes_of":"digits","version":1,"source":"a file"}`)}
+		e.Hash = journal.HashAfter(e, heads[seq-1].Hash)
+		entries, heads = append(entries, e), append(heads, budget.Head{Dataset: "d", Seq: seq, Hash: e.Hash})
+	}
+	type file struct{ after, end int }
+	paths := map[file]string{}
+	for end := range heads {
+		for after := range end + 1 {
+			paths[file{after, end}] = writeArchive(t, signer, heads[after], entries[after:end]...)
+		}
+	}
+	for _, c := range []struct {
+		to        int
+		led, left []file
+	}{
+		{0, nil, []file{{0, 1}, {1, 3}}},
+		{3, []file{{0, 3}}, nil},
+		{3, []file{{0, 2}, {2, 3}}, []file{{1, 3}}}, // the file before that one is not there
+		{4, []file{{0, 2}, {2, 4}}, []file{{0, 1}, {1, 3}, {3, 3}}},
+		{4, []file{{0, 1}, {1, 2}, {2, 4}}, []file{{3, 4}}},
+		{2, []file{{0, 2}}, []file{{0, 4}, {2, 2}}},
+		{4, []file{{0, 1}, {1, 2}, {3, 4}}, nil}, // none lead there
+	} {
+		var given []archivedFile
+		var want [2][]string
+		for i, of := range [][]file{c.led, c.left} {
+			for _, f := range of {
+				given = append(given, archivedFile{path: paths[f], key: signer.Public(), after: heads[f.after]})
+				want[i] = append(want[i], paths[f])
+			}
+		}
+		slices.SortStableFunc(given, func(a, b archivedFile) int { return cmp.Compare(a.after.Seq, b.after.Seq) })
+		led, left, err := leadTo(heads[c.to], given)
+		var got [2][]string
+		for i, of := range [][]archivedFile{led, left} {
+			for _, f := range of {
+				got[i] = append(got[i], f.path)
+			}
+			slices.Sort(got[i])
+			slices.Sort(want[i])
+		}
+		if err != nil || !slices.Equal(got[0], want[0]) || !slices.Equal(got[1], want[1]) {
+			t.Errorf("%+v: led and left %v, want %v, %v", c, got, want, err)
+		}
+		if !slices.IsSortedFunc(led, func(a, b archivedFile) int { return cmp.Compare(a.after.Seq, b.after.Seq) }) {
+			t.Errorf("%+v: not in the order of their entries: %+v", c, led)
 		}
 	}
 }

@@ -413,25 +413,37 @@ func (j *ledgerExport) archivedTo(dataset string) (base budget.Head) {
 }
 
 // leadTo reads all files, and are those whose entries lead to a head, one after another. The others are left, mostly of
-// archives that did not end. Where none lead there, all are said to, and reading them says what is missing.
+// archives that did not end. Where none lead there, all are said to, and reading them says what is missing. Files are in
+// the order of their entries.
 func leadTo(head budget.Head, files []archivedFile) (led, left []archivedFile, err error) {
-	left = slices.Clone(files)
-	for i := range left {
-		found, err := pgledger.CheckArchive(left[i].path, left[i].key, nil)
+	last := map[budget.Head]int{} // of the files that lead to an entry from the first one on
+	for i := range files {
+		found, err := pgledger.CheckArchive(files[i].path, files[i].key, nil)
 		if err != nil {
 			return nil, nil, err
 		}
-		left[i].end = found.Head()
+		f := &files[i]
+		f.end = found.Head()
+		_, follows := last[f.after]
+		if _, there := last[f.end]; !there && f.end.Seq > f.after.Seq && (follows || f.after.Seq == 0) {
+			last[f.end] = i
+		}
 	}
+	leads := make([]bool, len(files))
 	for head.Seq > 0 {
-		i := slices.IndexFunc(left, func(f archivedFile) bool { return f.end == head })
-		if i < 0 {
+		i, ok := last[head]
+		if !ok {
 			return files, nil, nil
 		}
-		led, head = append(led, left[i]), left[i].after
-		left = slices.Delete(left, i, i+1)
+		leads[i], head = true, files[i].after
 	}
-	slices.Reverse(led)
+	for i, f := range files {
+		if leads[i] {
+			led = append(led, f)
+		} else {
+			left = append(left, f)
+		}
+	}
 	return led, left, nil
 }
 
