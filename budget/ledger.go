@@ -163,6 +163,14 @@ type Charge struct {
 	// Draws are the slots of a plan that the question uses. Its Loss is zero: the plan was paid for; or that of a random
 	// delay, which no slot pays for.
 	Draws *Draw
+	// Policy is the version under which the charge is made; zero: none. It is refused where that is not what is stored: a failover lost it.
+	Policy Policy
+}
+
+// Policy names a version of a dataset's policy, as it is stored: after a failover another one may have its number.
+type Policy struct {
+	Version int64
+	Digest  [32]byte
 }
 
 // Reservation is an open charge.
@@ -319,6 +327,8 @@ type Ledger interface {
 	// SetLimit opens an account or changes its limit, and writes an entry. A limit below what is spent is allowed: it blocks.
 	// A limit FromPolicy does not replace one FromSteward.
 	SetLimit(ctx context.Context, by string, account Account) error
+	// Enforce is SetLimit by a version of the policy, and refuses (data/unavailable) one that is not what is stored.
+	Enforce(ctx context.Context, policy Policy, account Account) error
 	// ChangeLimit is SetLimit with a second steward's signature, which holds once, for the account as it was when it was signed; else
 	// budget/signature. While the policy in force has [ForCaps] among those that take two, the others open no account for a steward, and
 	// give none more than it has. That the signature holds is for the caller to check, with journal.StewardKeys.

@@ -22,6 +22,7 @@ type Accounts struct {
 	defaults defaults         // what a request costs that names no price
 	refuses  []restriction
 	standing []standing // by which the rest was found
+	policy   budget.Policy
 }
 
 // standing is what of an account decides what a question is, and whose answers it may be given: all but what is spent.
@@ -86,7 +87,15 @@ func (p Accounts) With(shared budget.Balance) Accounts {
 func (p Accounts) CheckFloor(what string, l mechanisms.Loss) error { return p.floor.check(what, l) }
 
 // bill is a charge to the accounts.
-func (p Accounts) bill(charge budget.Charge) bill { return bill{charge, p.failures, p.due} }
+func (p Accounts) bill(charge budget.Charge) bill {
+	charge.Policy = p.policy
+	return bill{charge, p.failures, p.due}
+}
+
+// policyOf names the policy of a snapshot for the ledger.
+func policyOf(s *catalog.Snapshot) budget.Policy {
+	return budget.Policy{Version: s.Version, Digest: s.Digest}
+}
 
 // tolerated is how many failures of an analyst within a day a policy puts up with.
 func tolerated(snapshot *catalog.Snapshot) int64 {
@@ -118,7 +127,7 @@ func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *
 	for _, b := range known {
 		open[b.ID] = b
 	}
-	p := Accounts{standing: standingsOf(known)}
+	p := Accounts{standing: standingsOf(known), policy: policyOf(snapshot)}
 	var lines []*catalog.Budget
 	for _, id := range ids {
 		line := lineFor(snapshot, who, id)
@@ -181,7 +190,8 @@ func (s *Service) DatasetAccounts(ctx context.Context, snapshot *catalog.Snapsho
 		return Accounts{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	now.ID = id
-	p := Accounts{balances: []budget.Balance{now}, failures: tolerated(snapshot), refuses: restrictions(id.Scope, line)}
+	p := Accounts{balances: []budget.Balance{now}, failures: tolerated(snapshot), refuses: restrictions(id.Scope, line),
+		policy: policyOf(snapshot)}
 	if len(known) == 1 && now.Account != balance.Account {
 		p.due = []budget.Account{now.Account}
 	}

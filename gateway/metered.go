@@ -143,7 +143,7 @@ type bill struct {
 // that are refused before a charge write nothing.
 func (m meter) enforce(ctx context.Context, b bill) error {
 	for _, account := range b.due {
-		if err := m.ledger.SetLimit(ctx, budget.ByPolicy, account); err != nil {
+		if err := m.ledger.Enforce(ctx, b.Policy, account); err != nil {
 			return err
 		}
 	}

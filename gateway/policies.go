@@ -196,6 +196,7 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 			return nil, err
 		}
 	}
+	held, _ := l.cache.Revision(change.Dataset)
 	revision, _, err := l.store.Apply(ctx, application)
 	if err != nil {
 		return nil, err
@@ -203,6 +204,7 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 	if revision, err = l.schemas[change.Dataset].Counted(ctx, revision); err != nil {
 		return nil, err
 	}
+	l.cache.Replace(change.Dataset, held, revision) // also a later one, which a failover lost
 	l.cache.Put(revision)
 	return revision.Snapshot, nil
 }
@@ -216,6 +218,10 @@ const loadsAll = 20
 // checked keeps the one it has: each query checks the pins of its own tables again. What fails is logged, and the error names its dataset
 // and code; a schema that changed is no failure.
 func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
+	before := map[string]*catalog.Revision{} // also what is marked stale; read first, since what is applied meanwhile is not in versions
+	for dataset := range l.schemas {
+		before[dataset], _ = l.cache.Revision(dataset)
+	}
 	versions, err := l.store.Versions(ctx)
 	if err != nil {
 		code := string(fault.CodeOf(err))
@@ -224,7 +230,7 @@ func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 	}
 	loadAll := l.refreshes.Add(1)%loadsAll == 0
 	for dataset, schemas := range l.schemas {
-		held, _ := l.cache.Revision(dataset) // also when it is marked stale
+		held := before[dataset]
 		stored, applied := versions[dataset]
 		if !applied {
 			l.cache.Replace(dataset, held, nil)
@@ -232,7 +238,9 @@ func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 		}
 		revision, err := held, error(nil)
 		if held == nil || !is(held, stored) || loadAll {
-			revision, err = l.load(ctx, dataset, held, schemas)
+			if revision, err = l.load(ctx, dataset, held, schemas); err != nil && held != nil && !is(held, stored) {
+				l.cache.Mark(held, err) // what is stored cannot be had, and this one is not in force any more
+			}
 		}
 		if err == nil {
 			err = schemas.Recheck(ctx, revision)

@@ -17,11 +17,16 @@ type policyShelf struct {
 	version         int64
 	digest          byte
 	missing         bool
+	unreadable      error
+	listed          func()
 	broken          error
 	loads, rechecks int
 }
 
 func (s *policyShelf) Versions(context.Context) (map[string]catalog.Applied, error) {
+	if s.listed != nil {
+		s.listed()
+	}
 	if s.missing {
 		return nil, s.broken
 	}
@@ -30,6 +35,9 @@ func (s *policyShelf) Versions(context.Context) (map[string]catalog.Applied, err
 
 func (s *policyShelf) Load(context.Context, string) (*catalog.Revision, error) {
 	s.loads++
+	if s.unreadable != nil {
+		return nil, s.unreadable
+	}
 	return &catalog.Revision{Snapshot: &catalog.Snapshot{Dataset: "d", Version: s.version, Digest: [32]byte{s.digest}}}, s.broken
 }
 
@@ -97,5 +105,37 @@ func TestRefreshFollowsTheStore(t *testing.T) {
 		if err != nil || held.Version != stored.version || held.Digest[0] != stored.digest {
 			t.Errorf("%d %c is stored: %+v is in force, %v", stored.version, stored.digest, held, err)
 		}
+	}
+}
+
+// A version that is not stored any more is not in force either where the one that is cannot be read; and one that is applied while a
+// refresh is under way stays.
+func TestRefreshWhatCannotBeLoaded(t *testing.T) {
+	shelf := &policyShelf{version: 6, digest: 'a'}
+	live := NewLivePolicies(shelf, map[string]Schemas{"d": shelf}, slog.New(slog.DiscardHandler))
+	if err := live.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shelf.version, shelf.digest, shelf.unreadable = 5, '5', fault.PolicyStale()
+	_ = live.Refresh(t.Context())
+	if s, err := live.Current("d"); fault.CodeOf(err) != fault.CodePolicyStale {
+		t.Errorf("5 is stored, and cannot be read: %+v is in force, %v", s, err)
+	}
+	shelf.unreadable = nil
+	_ = live.Refresh(t.Context())
+	if s, err := live.Current("d"); err != nil || s.Version != 5 {
+		t.Errorf("5 can be read again: %+v is in force, %v", s, err)
+	}
+
+	empty := &policyShelf{missing: true}
+	first := NewLivePolicies(empty, map[string]Schemas{"d": empty}, slog.New(slog.DiscardHandler))
+	empty.listed = func() {
+		first.cache.Put(&catalog.Revision{Snapshot: &catalog.Snapshot{Dataset: "d", Version: 1}}) // as Apply does
+	}
+	if err := first.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := first.Current("d"); err != nil || s.Version != 1 {
+		t.Errorf("applied while a refresh listed what there was: %+v, %v", s, err)
 	}
 }

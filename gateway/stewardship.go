@@ -343,7 +343,11 @@ func (s *Service) writeDue(ctx context.Context, id budget.AccountID) error {
 	if err != nil || !due || !known {
 		return err
 	}
-	return s.ledger.SetLimit(ctx, budget.ByPolicy, now.Account)
+	snapshot, err := s.policies.Current(id.Dataset)
+	if err != nil || snapshot.Version != now.Version { // it is being replaced
+		return err
+	}
+	return s.ledger.Enforce(ctx, policyOf(snapshot), now.Account)
 }
 
 // accountInForce is an account with the limit that is in force, or marked as one of which that is not known yet.

@@ -13,10 +13,10 @@ import (
 // about lets an operation happen that looks at what is in force of a dataset.
 func (m *Memory) about(dataset string, operation func(*machine.Machine) error) error {
 	return m.at(func(s *machine.Machine) error {
-		s.InForce, s.Newest = m.inForce[dataset], m.inForce[dataset].Version
+		s.InForce = m.inForce[dataset]
 		s.InForce.Ledger = m.ledgerName(dataset)
 		err := operation(s)
-		m.inForce[dataset], s.Newest = s.InForce, 0 // which is of one dataset
+		m.inForce[dataset], s.Newest = s.InForce, budget.Policy{} // which is of one dataset
 		return err
 	})
 }

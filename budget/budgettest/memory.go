@@ -226,6 +226,14 @@ func (m *Memory) DatasetBalances(_ context.Context, dataset string) ([]budget.Ba
 	return all, nil
 }
 
+// Enforce implements [budget.Ledger].
+func (m *Memory) Enforce(_ context.Context, policy budget.Policy, account budget.Account) error {
+	if err := account.Check(budget.ByPolicy); err != nil {
+		return err
+	}
+	return m.about(account.ID.Dataset, func(s *machine.Machine) error { return s.Enforce(policy, account) })
+}
+
 // SetLimit implements [budget.Ledger].
 func (m *Memory) SetLimit(_ context.Context, by string, account budget.Account) error {
 	if err := account.Check(by); err != nil {

@@ -17,7 +17,8 @@ type cache struct {
 	head     budget.Head
 	alone    int // batches in a row before which no other gateway wrote
 	accounts map[budget.AccountID]*machine.Account
-	seqs     []int64 // numbers that were drawn after head's, in transactions that are committed
+	seqs     []int64       // numbers that were drawn after head's, in transactions that are committed
+	newest   budget.Policy // a later one would be an entry
 	now      time.Time
 	clock    time.Time // of the server, at some time before readAt
 	readAt   time.Time // by this process's monotonic clock
@@ -42,7 +43,7 @@ func (m *cache) prepare(s *transaction) bool {
 	}
 	s.beganAt = m.now
 	s.machine.Now = later(m.now, m.clock.Add(time.Since(m.readAt)))
-	s.head, s.seqs = m.head, m.seqs
+	s.head, s.seqs, s.machine.Newest = m.head, m.seqs, m.newest
 	for _, op := range s.batch {
 		named := op.accounts
 		switch {
@@ -78,7 +79,7 @@ func (s *transaction) admitted() bool {
 // expect is the cache once a transaction decided from it is committed, but for what only the server's answer tells.
 func (m *cache) expect(s *transaction) {
 	maps.Copy(m.accounts, s.machine.Accounts)
-	m.head, m.seqs, m.now = s.head, s.seqs[len(s.machine.Written):], s.machine.Now
+	m.head, m.seqs, m.now, m.newest = s.head, s.seqs[len(s.machine.Written):], s.machine.Now, s.machine.Newest
 }
 
 // learn adds what the server answered to a transaction that is committed.
@@ -107,6 +108,7 @@ func (m *cache) after(s *transaction) *cache {
 		m.alone++
 	}
 	maps.Copy(m.accounts, s.machine.Accounts)
+	m.newest = s.machine.Newest
 	m.head, m.seqs, m.now, m.clock, m.readAt = s.head, append(s.seqs[len(s.machine.Written):], s.next...), s.machine.Now, s.clock, s.readAt
 	return m
 }

@@ -394,6 +394,14 @@ func (p *Ledger) SetLimit(ctx context.Context, by string, account budget.Account
 	return p.change(ctx, account.ID, func(s *machine.Machine) error { return s.SetLimit(by, account) })
 }
 
+// Enforce implements [budget.Ledger].
+func (p *Ledger) Enforce(ctx context.Context, policy budget.Policy, account budget.Account) error {
+	if err := account.Check(budget.ByPolicy); err != nil {
+		return err
+	}
+	return p.change(ctx, account.ID, func(s *machine.Machine) error { return s.Enforce(policy, account) })
+}
+
 // ChangeLimit implements [budget.Ledger].
 func (p *Ledger) ChangeLimit(ctx context.Context, by string, c budget.LimitChange) error {
 	if err := c.Check(by); err != nil {

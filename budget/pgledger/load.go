@@ -22,14 +22,15 @@ func (s *transaction) load(ctx context.Context) (found bool, err error) {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue(sqlLock, s.dataset, s.seen.Seq).QueryRow(func(row pgx.Row) error {
-		var head []byte
+		var head, digest []byte
 		var schema int
 		err := row.Scan(&s.head.Seq, &head, &s.machine.Now, &s.kept, &schema, &s.postmaster, &s.confirmed, &s.lacks,
-			&s.machine.Newest)
+			&s.machine.Newest.Version, &digest)
 		if found = err == nil; found && schema != s.schema {
 			return fmt.Errorf("%w: it had migration %d last, and %d is known here", errSchema, schema, s.schema)
 		}
 		copy(s.head.Hash[:], head)
+		copy(s.machine.Newest.Digest[:], digest)
 		s.beganAt = s.machine.Now
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil

@@ -198,6 +198,20 @@ func testResumeAndPlans(t *testing.T, d *pgtest.ControlDatabase) {
 				`INSERT INTO noisegate.lost (dataset, seq, hash, gateway, found_at, accepted_at, accepted_by)
 					VALUES ('d', 1, sha256('lost'), 'here', 'epoch', now(), 'sam')`)
 		}},
+		"one of another cluster is forgotten": {retires: true, last: func(t *testing.T, here, _ *pgledger.Ledger) {
+			d.Exec(t, `INSERT INTO noisegate.gateway (run, name, system, timeline, postmaster, heads)
+				SELECT 'run of absent', 'absent', system + 1, timeline, 'epoch', '[]' FROM noisegate.gateway WHERE name = 'here'`)
+			if n, err := here.Forget(t.Context(), "sam", "absent"); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}},
+		"one is forgotten, and a loss was accepted by a clock ahead": {retires: true, last: func(t *testing.T, here, _ *pgledger.Ledger) {
+			d.Exec(t, absent("timeline - 1"), `INSERT INTO noisegate.lost (dataset, seq, hash, gateway, found_at, accepted_at, accepted_by)
+				VALUES ('d', 1, sha256('lost'), 'here', 'epoch', now() + interval '2 minutes', 'sam')`)
+			if n, err := here.Forget(t.Context(), "sam", "absent"); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}},
 		"one has not looked since": {retires: true, last: func(t *testing.T, _, _ *pgledger.Ledger) {
 			d.Exec(t, "UPDATE noisegate.gateway SET seen_at = 'epoch' WHERE name = 'there'")
 		}},
@@ -308,40 +322,60 @@ func testResumeAndPlans(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 }
 
-// A gateway that still has a policy which a failover lost gives nobody that policy's limits: the ledger takes those of versions that are
-// stored.
+// A gateway that still has a policy which a failover lost gives nobody that policy's limits, and answers nothing under it, also where
+// another version has its number by now: the ledger compares with what is stored.
 func testLimitsOfALostPolicy(t *testing.T, d *pgtest.ControlDatabase) {
 	l := open(t, d)
+	digest := [32]byte{'a'}
 	if _, err := l.RecordPolicy(t.Context(), budget.NewPolicy{Text: "text", Checked: []byte("{}"), PolicyVersion: budget.PolicyVersion{
-		Dataset: "d", TwoFor: []string{budget.ForCaps}, PolicyRow: budget.PolicyRow{Version: 1, AppliedBy: "sam"}}}); err != nil {
+		Dataset: "d", TwoFor: []string{budget.ForCaps}, PolicyRow: budget.PolicyRow{Version: 1, Digest: digest, AppliedBy: "sam"}}}); err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
+	policy := budget.Policy{Version: 1, Digest: digest}
 	stored := budget.Account{ID: budget.AccountID{Dataset: "d", Scope: budget.DatasetScope}, Origin: budget.FromPolicy, Version: 1,
 		Limit: budget.Limit{Form: budget.Pure, Epsilon: 100, Rho: budget.Never}}
-	if err := l.SetLimit(t.Context(), budget.ByPolicy, stored); err != nil {
+	if err := l.Enforce(t.Context(), policy, stored); err != nil {
 		t.Fatal(err, errors.Unwrap(err))
+	}
+	reserved := func(id string, under budget.Policy, accounts ...budget.Account) error {
+		c := charge(id, mechanisms.Loss{Epsilon: 1}, accounts...)
+		c.Policy = under
+		_, err := l.Reserve(t.Context(), c)
+		return err
+	}
+	for i := range 2 * 8 { // from some on, the next is decided without a look at the ledger
+		if err := reserved(fmt.Sprint("before ", i), policy, stored); err != nil {
+			t.Fatal(err, errors.Unwrap(err))
+		}
 	}
 	before, err := l.Head(t.Context(), "d")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := stored
-	lost.Version, lost.Limit.Epsilon = 2, 1000
-	own := lost
+	same, later := stored, stored
+	same.Limit.Epsilon, later.Limit.Epsilon, later.Version = 1000, 1000, 2
+	own := later
 	own.ID = budget.AccountID{Dataset: "d", Scope: budget.AnalystScope, Name: "ana"}
-	if err := l.SetLimit(t.Context(), budget.ByPolicy, lost); fault.CodeOf(err) != fault.CodeDataUnavailable {
-		t.Errorf("a limit of a policy that is not there: %v", err)
-	}
-	for name, accounts := range map[string][]budget.Account{"one that is open": {lost}, "one that is not": {stored, own}} {
-		_, err := l.Reserve(t.Context(), charge("q", mechanisms.Loss{Epsilon: 50}, accounts...))
-		if fault.CodeOf(err) != fault.CodeDataUnavailable {
-			t.Errorf("a charge to an account by a policy that is not there, %s: %v", name, err)
+	steward := stored
+	steward.Origin, steward.Version = budget.FromSteward, 0
+	other, next := budget.Policy{Version: 1, Digest: [32]byte{'b'}}, budget.Policy{Version: 2, Digest: digest}
+	for name, try := range map[string]func() error{
+		"a limit of a later version":             func() error { return l.Enforce(t.Context(), next, later) },
+		"a limit of a later version, by itself":  func() error { return l.SetLimit(t.Context(), budget.ByPolicy, later) },
+		"a limit of another one with its number": func() error { return l.Enforce(t.Context(), other, same) },
+		"a charge under a later version":         func() error { return reserved("q", next, later) },
+		"a charge that opens an account":         func() error { return reserved("q", next, stored, own) },
+		"a charge under another one":             func() error { return reserved("q", other, same) },
+		"a charge to what stewards set":          func() error { return reserved("q", other, steward) },
+	} {
+		if err := try(); fault.CodeOf(err) != fault.CodeDataUnavailable {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if after, err := l.Head(t.Context(), "d"); err != nil || after != before {
 		t.Errorf("the ledger changed: %+v, %v", after, err)
 	}
-	if _, err := l.Reserve(t.Context(), charge("q", mechanisms.Loss{Epsilon: 50}, stored)); err != nil {
+	if err := reserved("q", policy, stored); err != nil {
 		t.Errorf("by the policy that is there: %v", err)
 	}
 }

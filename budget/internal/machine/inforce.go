@@ -126,7 +126,7 @@ func (m *Machine) RecordPolicy(p budget.NewPolicy) (time.Time, error) {
 	p.AppliedAt = m.Now
 	m.InForce.Added = append(m.InForce.Added, AddedPolicy{p, len(m.Written)})
 	m.InForce.Rows, m.InForce.Entered, m.InForce.TwoFor = append(m.InForce.Rows, p.PolicyRow), true, p.TwoFor
-	m.InForce.Version, m.Newest = p.Version, p.Version
+	m.InForce.Version, m.Newest = p.Version, budget.Policy{Version: p.Version, Digest: p.Digest}
 	m.write(budget.Entry{Kind: budget.EntryPolicy, AccountText: policyText(p.PolicyVersion, false)}, p.Dataset, p.AppliedBy, nil)
 	return m.Now, nil
 }

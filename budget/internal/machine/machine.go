@@ -24,8 +24,8 @@ type Machine struct {
 	Asked    map[Question]*Charge // the newest charge of each question
 	Keys     map[KeyName]*Key
 	InForce  InForce
-	Newest   int64  // version of the policy that is stored; 0: none
-	Written  []Line // what happened, to be sealed into the chain
+	Newest   budget.Policy // that is stored; zero: none
+	Written  []Line        // what happened, to be sealed into the chain
 }
 
 // New returns a machine without accounts.
@@ -207,7 +207,7 @@ func (m *Machine) Reserve(c budget.Charge) (budget.Outcome, error) {
 	if err := c.OverCeiling(); err != nil {
 		return budget.Outcome{}, err
 	}
-	if err := m.stored(c.Accounts...); err != nil {
+	if err := m.stored(c.Policy, c.Accounts...); err != nil {
 		return budget.Outcome{}, err
 	}
 	accounts := m.find(c.Accounts)
@@ -358,22 +358,36 @@ func (m *Machine) SetLimit(by string, account budget.Account) error {
 	if account.Origin == budget.FromSteward && m.alone(account) {
 		return fault.BudgetSecondSteward()
 	}
-	if err := m.stored(account); err != nil {
+	if err := m.stored(budget.Policy{}, account); err != nil {
 		return err
 	}
 	m.set(by, account, nil)
 	return nil
 }
 
-// errUnstored is of a policy that a gateway still has, though a failover lost it.
-var errUnstored = errors.New("budget: a limit is of a later version of the policy than the newest that is stored")
+// Enforce is SetLimit by a version of the policy.
+func (m *Machine) Enforce(policy budget.Policy, account budget.Account) error {
+	if err := m.stored(policy, account); err != nil {
+		return err
+	}
+	return m.SetLimit(budget.ByPolicy, account)
+}
 
-// stored refuses limits of a version of the policy that is not there: what holds is what the chain has.
-func (m *Machine) stored(accounts ...budget.Account) error {
+// errUnstored is of a policy that a gateway still has, though a failover lost it.
+var errUnstored = errors.New("budget: the policy is not the one that is stored, or its limits are of a later version than that")
+
+// stored refuses what is done under a version of the policy that is not there: what holds is what the chain has. A version before the
+// newest is one that a gateway is about to replace.
+func (m *Machine) stored(under budget.Policy, accounts ...budget.Account) error {
+	if m.Newest.Version == 0 {
+		return nil
+	}
+	lost := under.Version > m.Newest.Version || under.Version == m.Newest.Version && under.Digest != m.Newest.Digest
 	for _, a := range accounts {
-		if a.Origin == budget.FromPolicy && m.Newest > 0 && a.Version > m.Newest {
-			return fault.DataUnavailable(errUnstored)
-		}
+		lost = lost || a.Origin == budget.FromPolicy && a.Version > m.Newest.Version
+	}
+	if lost {
+		return fault.DataUnavailable(errUnstored)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 -- Locks a dataset's ledger until the transaction ends, and says where its journal ends, what time it had, if it goes on
 -- after an entry that is asked for, the hash of that, which migration the schema had last, when the server was started,
--- whether the ledger was confirmed on it, whether an entry is lost, and the newest version of the policy (0: none).
+-- whether the ledger was confirmed on it, whether an entry is lost, and the newest version of the
+-- policy and its digest (0: none).
 -- No row: nothing is there yet.
 --
 -- The migration is read first, which locks its table until the transaction ends: a migration locks it as well, and
@@ -17,5 +18,6 @@ WITH version AS MATERIALIZED (
 )
 SELECT locked.seq, locked.head, locked.at, locked.kept, version.number, pg_catalog.pg_postmaster_start_time(),
 	locked.postmaster = pg_catalog.pg_postmaster_start_time(), locked.lost,
-	coalesce((SELECT max(p.version) FROM noisegate.policy p WHERE p.dataset = $1), 0)
-FROM locked, version
+	coalesce(newest.version, 0), newest.digest
+FROM locked CROSS JOIN version
+LEFT JOIN LATERAL (SELECT p.version, p.digest FROM noisegate.policy p WHERE p.dataset = $1 ORDER BY p.version DESC LIMIT 1) AS newest ON true
