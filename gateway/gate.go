@@ -190,15 +190,6 @@ func (g *gate) admit(changed *waitingLine) {
 	}
 }
 
-// crowded reports whether an analyst has several places while somebody else has one: then PostgreSQL's processes are shared as well, of
-// which each question may take several.
-func (g *gate) crowded(subject string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.lines[subject]
-	return l != nil && l.running > 1 && l.running < g.Places-g.free
-}
-
 // queueUp puts an analyst who may have another place behind the others.
 func (g *gate) queueUp(l *waitingLine) {
 	if !l.inTurns && len(l.waiting) > 0 && l.running < g.PerAnalyst {

@@ -315,26 +315,3 @@ func TestGateState(t *testing.T) {
 		expect(GateState{TooMany: 1, TooLong: 1})
 	})
 }
-
-// The second place of an analyst is crowded while others have one.
-func TestGateCrowded(t *testing.T) {
-	g := testGate(t, Fairness{Places: 4, PerAnalyst: 2})
-	var release []func()
-	for i, step := range []struct {
-		who      string
-		ana, bob bool // crowded then
-	}{{"ana", false, false}, {"ana", false, false}, {"bob", true, false}, {"bob", true, true}} {
-		leave, err := g.Enter(t.Context(), step.who)
-		if err != nil {
-			t.Fatal(err)
-		}
-		release = append(release, leave)
-		if g.crowded("ana") != step.ana || g.crowded("bob") != step.bob || g.crowded("eve") {
-			t.Errorf("after %d entered: %t, %t, %t", i+1, g.crowded("ana"), g.crowded("bob"), g.crowded("eve"))
-		}
-	}
-	release[0]()
-	if g.crowded("ana") || !g.crowded("bob") {
-		t.Error("one place of two is left")
-	}
-}

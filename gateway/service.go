@@ -428,18 +428,13 @@ func (s *Service) run(ctx context.Context, q *prepared) (Finish[*api.Result], er
 	}, nil
 }
 
-// release draws noise that depends on no data, runs the statements of a plan and releases what they give. While others ask as well, one
-// question at a time of an analyst has several of PostgreSQL's processes.
-func (s *Service) release(ctx context.Context, q *prepared, plan *sqlrewrite.Plan) (*sqlrewrite.Released, error) {
+// release draws noise that depends on no data, runs the statements of a plan and releases what they give.
+func (s *Service) release(ctx context.Context, data Data, plan *sqlrewrite.Plan) (*sqlrewrite.Released, error) {
 	sampler := s.sampler()
 	draws := plan.Draw(sampler)
 	rows := sqlrewrite.Rows(func(func(sqlrewrite.ExactRow, error) bool) {})
 	if plan.NeedsData() {
-		statements := plan.Statements(draws)
-		for i := range statements {
-			statements[i].Serial = s.questions.crowded(q.charge.Analyst)
-		}
-		rows = q.data.Run(ctx, statements...)
+		rows = data.Run(ctx, plan.Statements(draws)...)
 	}
 	return plan.Release(sampler, draws, rows)
 }

@@ -72,7 +72,7 @@ func (s *Service) releaseShared(ctx context.Context, q *prepared) (*sqlrewrite.R
 	share := q.sharing
 	switch {
 	case share.reuse == nil:
-		released, err := s.release(ctx, q, q.plan)
+		released, err := s.release(ctx, q.data, q.plan)
 		if err != nil || !share.keeps {
 			return released, nil, err
 		}
@@ -81,7 +81,7 @@ func (s *Service) releaseShared(ctx context.Context, q *prepared) (*sqlrewrite.R
 		released, err := share.reuse.Weaker(s.sampler())
 		return released, nil, err
 	}
-	released, err := s.release(ctx, q, share.reuse.Fresh())
+	released, err := s.release(ctx, q.data, share.reuse.Fresh())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,8 +18,7 @@ const (
 	planUnmerged = "SET LOCAL enable_mergejoin = off"
 	// planBlind chooses the plan before it sees the constants: how many rows fulfil a condition, by statistics that one unit's rows move, does
 	// not say which side of a join is hashed.
-	planBlind  = "SET LOCAL plan_cache_mode = force_generic_plan"
-	planSerial = "SET LOCAL max_parallel_workers_per_gather = 0"
+	planBlind = "SET LOCAL plan_cache_mode = force_generic_plan"
 )
 
 // Planning are the settings that a statement is planned with, as SQL for its transaction.
@@ -39,9 +38,6 @@ func (s Statement) Planning() []string {
 	}
 	if s.Blind {
 		all = append(all, planBlind)
-	}
-	if s.Serial {
-		all = append(all, planSerial)
 	}
 	return all
 }

@@ -25,9 +25,9 @@ type Statement struct {
 	// Partitioned asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
 	Partitioned bool
 	// Hashes asks PostgreSQL to look up what a join compares for equality, InOrder to join in the order of the text, Blind to plan without
-	// a look at the constants, Serial to take no process beside the connection's.
-	Hashes, InOrder, Blind, Serial bool
-	Ranges                         *Ranges // nil: the statement needs none
+	// a look at the constants.
+	Hashes, InOrder, Blind bool
+	Ranges                 *Ranges // nil: the statement needs none
 	// Unseeded is which of Args, from 1, waits for the secret seed ([Statement.WithSeed]); 0: none does.
 	Unseeded int
 	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args under
