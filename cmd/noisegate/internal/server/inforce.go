@@ -75,15 +75,6 @@ func (g *Server) enterKeysAgain(ctx context.Context) {
 	}
 }
 
-// lostKeys has the keys of a dataset entered again, whose ledger goes on without entries that it had.
-func (g *Server) lostKeys(dataset string) {
-	g.unentered.mu.Lock()
-	defer g.unentered.mu.Unlock()
-	if _, later := g.unentered.byDataset[dataset]; !later && g.stewards[dataset] != nil {
-		g.unentered.byDataset[dataset] = g.stewards[dataset].Keys()
-	}
-}
-
 // reloadStewards reads the keys of a dataset's stewards again. Other ones count once the chain says so.
 func (g *Server) reloadStewards(ctx context.Context, dataset string) error {
 	keys, err := g.config.Stewards(dataset)

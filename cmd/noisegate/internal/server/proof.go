@@ -97,7 +97,6 @@ func (g *Server) reportBroken(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(g.reported)) {
 		if now[name] == nil {
 			g.log.InfoContext(ctx, "a ledger is taken up again", "dataset", name)
-			g.lostKeys(name)
 		}
 	}
 	g.reported = map[string]string{}
