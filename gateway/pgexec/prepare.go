@@ -471,14 +471,20 @@ func (r *run) fill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, time
 		return err
 	}
 	r.begins(StepRows)
+	var columns columnTexts
+	if err := columns.read(ctx, tx, build.Copy); err != nil {
+		return err
+	}
 	if r.citus {
 		if err := distribute(ctx, tx, build.Copy); err != nil {
 			return err
 		}
+	}
+	if r.citus || !columns.named {
 		if _, err := tx.Exec(ctx, build.Fill, append([]any{r.seed}, times...)...); err != nil {
 			return err
 		}
-	} else if err := refill(ctx, tx, build, times); err != nil {
+	} else if err := refill(ctx, tx, build, columns, times); err != nil {
 		return err
 	}
 	r.begins(StepConstraints)
@@ -492,14 +498,10 @@ func (r *run) fill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, time
 
 // refill makes an empty copy again, with the rows of its query: PostgreSQL reads and sorts on several processors for a table that a query
 // makes, and for an INSERT on one alone.
-func refill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, times []any) error {
+func refill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, columns columnTexts, times []any) error {
 	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
-	var names, values string
-	if err := tx.QueryRow(ctx, columnsText, relation).Scan(&names, &values); err != nil {
-		return err
-	}
 	const query = "noisegate_rows"
-	if _, err := tx.Conn().Prepare(ctx, query, "SELECT "+values+" FROM ("+build.Rows+") AS f ("+names+")"); err != nil {
+	if _, err := tx.Conn().Prepare(ctx, query, "SELECT "+columns.values+" FROM ("+build.Rows+") AS f ("+columns.names+")"); err != nil {
 		return err
 	}
 	passed := []string{"pg_catalog.current_setting('" + seedSetting + "')::bigint"}
@@ -517,12 +519,28 @@ func refill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, times []any
 	return tx.Conn().Deallocate(ctx, query)
 }
 
-// columnsText prints the columns of a table, and such values of their names, of a relation f, as their types and collations are.
+// columnTexts are texts of a copy's columns.
+type columnTexts struct {
+	names, values string // values of these names, of a relation f, as the columns' types and collations are
+	// named: the role may name these types and collations. It needs no USAGE on their schemas to read the table, nor to make and fill a
+	// copy, which takes types as they are: so where it has none, the copy is filled, on one processor, and no more rights are asked for.
+	named bool
+}
+
+func (c *columnTexts) read(ctx context.Context, tx pgx.Tx, of *catalog.Table) error {
+	relation := pgx.Identifier{of.Schema, of.Name}.Sanitize()
+	return tx.QueryRow(ctx, columnsText, relation).Scan(&c.names, &c.values, &c.named)
+}
+
+// columnsText prints them.
 const columnsText = `SELECT pg_catalog.string_agg(pg_catalog.quote_ident(attname), ', ' ORDER BY attnum),
 	pg_catalog.string_agg(pg_catalog.format('f.%I::%s', attname, pg_catalog.format_type(atttypid, atttypmod)) ||
 		CASE WHEN attcollation = 0 THEN '' ELSE ' COLLATE ' || attcollation::pg_catalog.regcollation::text END || ' AS ' ||
-		pg_catalog.quote_ident(attname), ', ' ORDER BY attnum)
-	FROM pg_catalog.pg_attribute WHERE attrelid = $1::text::pg_catalog.regclass AND attnum > 0`
+		pg_catalog.quote_ident(attname), ', ' ORDER BY attnum),
+	pg_catalog.bool_and(pg_catalog.has_schema_privilege(t.typnamespace, 'USAGE') AND
+		coalesce(pg_catalog.has_schema_privilege(l.collnamespace, 'USAGE'), true))
+	FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type t ON t.oid = atttypid LEFT JOIN pg_catalog.pg_collation l ON l.oid = attcollation
+	WHERE attrelid = $1::text::pg_catalog.regclass AND attnum > 0`
 
 // write writes the version into the list, in the place of that to which rows were appended, and the seed of one that rows can be appended
 // to.

@@ -848,6 +848,22 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 			INSERT INTO visits SELECT g % 3, g, 'ok', g, 'x', g, '{1}' FROM generate_series(1, 9) g`, ""},
 		"names": {`Odd "name" of a table`, `"Some one"`, `CREATE TABLE "Odd ""name"" of a table" ("Some one" int, "nr'" int PRIMARY KEY, "unit" int, "id" int, "rn" int, "c0" int);
 			INSERT INTO "Odd ""name"" of a table" SELECT g % 3, g, g, g, g, g FROM generate_series(1, 9) g`, ""},
+		"other schemas": {"visits", "person", `CREATE SCHEMA "My Schema"; GRANT USAGE ON SCHEMA "My Schema" TO PUBLIC; SET search_path = "My Schema", public;
+			CREATE COLLATION "Odd C" FROM "C"; CREATE TYPE "Mood T" AS ENUM ('sad', 'ok'); CREATE DOMAIN tale AS text COLLATE "Odd C" CHECK (length(VALUE) < 5);
+			CREATE TABLE public.visits (gone int, person int, nr int PRIMARY KEY, m "Mood T", t tale, b bpchar, ts timestamptz(0), "50%s $1 f.x" numeric(5, -2),
+				g int GENERATED ALWAYS AS (nr * 2) STORED, "SELECT" text COLLATE "Odd C");
+			ALTER TABLE visits DROP COLUMN gone;
+			INSERT INTO visits (person, nr, m, t, b, ts, "50%s $1 f.x", "SELECT")
+				SELECT g % 3, g, 'ok', 'x', 'b  ', now(), 12345, 'e' FROM generate_series(1, 9) g`, ""},
+		"a type of a schema that is hidden": {"visits", "person", `CREATE SCHEMA hidden; CREATE TYPE hidden.mood AS ENUM ('sad', 'ok');
+			CREATE TABLE visits (person int, nr int PRIMARY KEY, m hidden.mood, short varchar(3));
+			INSERT INTO visits SELECT g % 3, g, 'ok', 'abc' FROM generate_series(1, 9) g`, ""},
+		"domains of a schema that is hidden": {"visits", "person", `CREATE SCHEMA hidden; CREATE DOMAIN hidden.tale AS text CHECK (length(VALUE) < 5); CREATE DOMAIN hidden.small AS int;
+			CREATE TABLE visits (person int, nr int PRIMARY KEY, t hidden.tale, s hidden.small);
+			INSERT INTO visits SELECT g % 3, g, 'x', g FROM generate_series(1, 9) g`, ""},
+		"a collation of a schema that is hidden": {"visits", "person", `CREATE SCHEMA hidden; CREATE COLLATION hidden.c FROM "C";
+			CREATE TABLE visits (person int, nr int PRIMARY KEY, said text COLLATE hidden.c);
+			INSERT INTO visits SELECT g % 3, g, 'ok' FROM generate_series(1, 9) g`, ""},
 		"no key":                 {"visits", "person", `CREATE TABLE visits (person int, nr int)`, "with a primary key"},
 		"a key that may be NULL": {"visits", "person", `CREATE TABLE visits (person int, nr int UNIQUE)`, "with a primary key"},
 		"a key of times":         {"visits", "person", `CREATE TABLE visits (person int, at timestamptz PRIMARY KEY)`, "with a primary key"},
