@@ -214,9 +214,9 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 const loadsAll = 20
 
 // Refresh takes over what is stored, and compares it with the live schemas. Stored is what other gateways applied, or an earlier version,
-// where a failover lost the one that is held. A dataset whose policy cannot be
-// checked keeps the one it has: each query checks the pins of its own tables again. What fails is logged, and the error names its dataset
-// and code; a schema that changed is no failure.
+// where a failover lost the one that is held. A dataset whose schema cannot be read keeps its policy: each query checks the pins of its own
+// tables again. So does one whose later policy cannot be had just now. Where the policy that is stored is not understood, or the one that
+// is held is lost, there is none. What fails is logged, and the error names its dataset and code; a schema that changed is no failure.
 func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 	before := map[string]*catalog.Revision{} // also what is marked stale; read first, since what is applied meanwhile is not in versions
 	for dataset := range l.schemas {
@@ -238,7 +238,9 @@ func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 		}
 		revision, err := held, error(nil)
 		if held == nil || !is(held, stored) || loadAll {
-			if revision, err = l.load(ctx, dataset, held, schemas); err != nil && held != nil && !is(held, stored) {
+			revision, err = l.load(ctx, dataset, held, schemas)
+			later := held == nil || stored.Version > held.Snapshot.Version
+			if err != nil && held != nil && !is(held, stored) && !(later && fault.CodeOf(err) == fault.CodeDataUnavailable) {
 				l.cache.Mark(held, err) // what is stored cannot be had, and this one is not in force any more
 			}
 		}

@@ -127,6 +127,17 @@ func TestRefreshWhatCannotBeLoaded(t *testing.T) {
 		t.Errorf("5 can be read again: %+v is in force, %v", s, err)
 	}
 
+	shelf.version, shelf.digest, shelf.unreadable = 6, 'b', fault.DataUnavailable(nil)
+	_ = live.Refresh(t.Context())
+	if s, err := live.Current("d"); err != nil || s.Version != 5 {
+		t.Errorf("6 is stored, and cannot be read just now: %+v is in force, %v", s, err)
+	}
+	shelf.version, shelf.digest = 4, '4'
+	_ = live.Refresh(t.Context())
+	if s, err := live.Current("d"); fault.CodeOf(err) != fault.CodeDataUnavailable {
+		t.Errorf("5 is lost: %+v is in force, %v", s, err)
+	}
+
 	empty := &policyShelf{missing: true}
 	first := NewLivePolicies(empty, map[string]Schemas{"d": empty}, slog.New(slog.DiscardHandler))
 	empty.listed = func() {
