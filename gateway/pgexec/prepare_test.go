@@ -850,11 +850,11 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 			INSERT INTO "Odd ""name"" of a table" SELECT g % 3, g, g, g, g, g FROM generate_series(1, 9) g`, ""},
 		"other schemas": {"visits", "person", `CREATE SCHEMA "My Schema"; GRANT USAGE ON SCHEMA "My Schema" TO PUBLIC; SET search_path = "My Schema", public;
 			CREATE COLLATION "Odd C" FROM "C"; CREATE TYPE "Mood T" AS ENUM ('sad', 'ok'); CREATE DOMAIN tale AS text COLLATE "Odd C" CHECK (length(VALUE) < 5);
-			CREATE TABLE public.visits (gone int, person int, nr int PRIMARY KEY, m "Mood T", t tale, b bpchar, ts timestamptz(0), "50%s $1 f.x" numeric(5, -2),
+			CREATE TABLE public.visits (gone int, person int, nr int PRIMARY KEY, m "Mood T", t tale, b bpchar, ts timestamptz(0), "50%s $1 f.x" numeric(5, 2),
 				g int GENERATED ALWAYS AS (nr * 2) STORED, "SELECT" text COLLATE "Odd C");
 			ALTER TABLE visits DROP COLUMN gone;
 			INSERT INTO visits (person, nr, m, t, b, ts, "50%s $1 f.x", "SELECT")
-				SELECT g % 3, g, 'ok', 'x', 'b  ', now(), 12345, 'e' FROM generate_series(1, 9) g`, ""},
+				SELECT g % 3, g, 'ok', 'x', 'b  ', now(), 123, 'e' FROM generate_series(1, 9) g`, ""},
 		"a type of a schema that is hidden": {"visits", "person", `CREATE SCHEMA hidden; CREATE TYPE hidden.mood AS ENUM ('sad', 'ok');
 			CREATE TABLE visits (person int, nr int PRIMARY KEY, m hidden.mood, short varchar(3));
 			INSERT INTO visits SELECT g % 3, g, 'ok', 'abc' FROM generate_series(1, 9) g`, ""},
