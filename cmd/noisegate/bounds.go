@@ -244,7 +244,7 @@ func (a *app) showBounds(h histogram, answer *api.QueryResponse, price mechanism
 	fmt.Fprintln(a.Out, h.about)
 	t := &table{}
 	t.header("bound", "keeps whole", "95 % interval")
-	percent := func(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
+	percent := func(share float64, to rounding) string { return to.text(new(big.Rat).SetFloat64(100*share), 1) + " %" }
 	proposed, last := "", -1
 	for _, share := range wanted() {
 		i := slices.IndexFunc(list, func(k kept) bool { return k.high >= share })
@@ -253,7 +253,7 @@ func (a *app) showBounds(h histogram, answer *api.QueryResponse, price mechanism
 		}
 		bound := strconv.FormatFloat(list[i].bound, 'f', -1, 64)
 		if i != last {
-			t.row(bound, percent(list[i].share), percent(list[i].low)+" to "+percent(list[i].high))
+			t.row(bound, percent(list[i].share, nearest), percent(list[i].low, down)+" to "+percent(list[i].high, up))
 		}
 		if last = i; share <= 0.99 {
 			proposed = fmt.Sprintf(h.line, bound)

@@ -282,8 +282,9 @@ func inEpsilon(a api.Amounts) bool {
 type rounding int
 
 const (
-	up   rounding = iota // what was spent
-	down                 // what is left
+	nearest rounding = iota
+	up               // what was spent, and upper ends
+	down             // what is left, and lower ends
 )
 
 // shorten rounds an amount to six decimal places, or to more where it has fewer than four digits that way. What is written
@@ -302,11 +303,5 @@ func (r rounding) shorten(amount api.Decimal) string {
 	if len(fraction) <= places {
 		return string(amount)
 	}
-	scaled := new(big.Int).Mul(value.Num(), unit)
-	if r == up {
-		scaled.Add(scaled, new(big.Int).Sub(value.Denom(), big.NewInt(1)))
-	}
-	scaled.Div(scaled, value.Denom())
-	text := new(big.Rat).SetFrac(scaled, unit).FloatString(places)
-	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	return strings.TrimRight(strings.TrimRight(r.text(value, places), "0"), ".")
 }

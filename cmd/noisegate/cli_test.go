@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +123,43 @@ func TestExitCodes(t *testing.T) {
 	} {
 		if got := exitCode(code); got != want {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
+		}
+	}
+}
+
+// Intervals that people see hold the true ones, and are no wider than their digits make them. There is no -0.
+func TestIntervalsForPeople(t *testing.T) {
+	for _, c := range []struct {
+		value              string
+		places             int
+		lower, near, upper string
+	}{
+		{"0.05", 1, "0.0", "0.1", "0.1"}, {"-0.05", 1, "-0.1", "-0.1", "0.0"}, {"-0.4", 0, "-1", "0", "0"}, {"0.4", 0, "0", "0", "1"},
+		{"-0.04", 1, "-0.1", "0.0", "0.0"}, {"-1e-30", 12, "-0.000000000001", "0.000000000000", "0.000000000000"}, {"-0", 0, "0", "0", "0"},
+		{"43.04", 2, "43.04", "43.04", "43.04"}, {"999.96", 1, "999.9", "1000.0", "1000.0"}, {"1e3", 0, "1000", "1000", "1000"},
+		{"-10.5", 0, "-11", "-11", "-10"}, {"NULL", 1, "NULL", "NULL", "NULL"}, {"-∞", 1, "-∞", "-∞", "-∞"},
+	} {
+		got := [3]string{shorten(c.value, &c.places, down), shorten(c.value, &c.places, nearest), shorten(c.value, &c.places, up)}
+		if got != [3]string{c.lower, c.near, c.upper} {
+			t.Errorf("%s with %d places: %v, want %+v", c.value, c.places, got, c)
+		}
+	}
+	for x, want := range map[float64][3]string{
+		0.0801: {"0.0801", "0.0801", "0.0801"}, 0.08010001: {"0.0801", "0.0801", "0.08011"}, -0.08010001: {"-0.08011", "-0.0801", "-0.0801"},
+		999.96: {"999.9", "1000", "1000"}, 999.93: {"999.9", "999.9", "1000"}, 123456: {"1.234e+05", "1.235e+05", "1.235e+05"},
+		-1.00004: {"-1.001", "-1", "-1"}, 0: {"0", "0", "0"}, 1e-320: {"1e-320", "1e-320", "1e-320"}, math.Inf(1): {"+Inf", "+Inf", "+Inf"},
+	} {
+		if got := [3]string{down.figure(x), nearest.figure(x), up.figure(x)}; got != want {
+			t.Errorf("%g: %v, want %v", x, got, want)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		x := random.NormFloat64() * math.Pow10(random.IntN(40)-20)
+		lo, errLo := strconv.ParseFloat(down.figure(x), 64)
+		hi, errHi := strconv.ParseFloat(up.figure(x), 64)
+		if errLo != nil || errHi != nil || lo > x || x > hi || hi-lo > 1.0001e-3*math.Abs(x) {
+			t.Fatalf("%g is shown between %g and %g, %v, %v", x, lo, hi, errLo, errHi)
 		}
 	}
 }

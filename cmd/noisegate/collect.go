@@ -254,7 +254,7 @@ func (c *collectEstimateCommand) run(ctx context.Context, a *app) error {
 	t := &table{grouped: a.terminal}
 	t.header(what, "estimate", "± sd", "from", "to")
 	for _, e := range answer.Estimates {
-		t.row(cmp.Or(e.Of, "the number"), figure(e.Estimate), figure(e.SD), figure(e.Interval[0]), figure(e.Interval[1]))
+		t.row(cmp.Or(e.Of, "the number"), figure(e.Estimate), figure(e.SD), down.figure(e.Interval[0]), up.figure(e.Interval[1]))
 	}
 	t.write(a.Out)
 	fmt.Fprintf(a.Out, " round %d: %d reports by %s at epsilon %s; level %s\n", answer.Round, answer.Reports, answer.Mechanism, answer.Epsilon,
@@ -263,4 +263,4 @@ func (c *collectEstimateCommand) run(ctx context.Context, a *app) error {
 }
 
 // figure is a number with four digits.
-func figure(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+func figure(x float64) string { return nearest.figure(x) }

@@ -52,11 +52,11 @@ func (c *fitCommand) show(a *app, answer *api.FitResponse) {
 	t := &table{}
 	t.header("feature", "value", percent(level)+" interval", "scaled")
 	for _, k := range append([]api.FitCoefficient{answer.Intercept}, answer.Coefficients...) {
-		interval := ""
+		ends := ""
 		if k.Interval != nil {
-			interval = figure(k.Interval[0]) + " to " + figure(k.Interval[1])
+			ends = interval(*k.Interval)
 		}
-		t.row(k.Name, figure(k.Value), interval, figure(k.Scaled))
+		t.row(k.Name, figure(k.Value), ends, figure(k.Scaled))
 	}
 	t.write(a.Out)
 	a.showSale(answer.Sale)

@@ -63,7 +63,7 @@ func (c *scoreCommand) show(a *app, answer *api.ScoreResponse) {
 			t.row(s.Score, "not resolvable", "")
 			continue
 		}
-		t.row(s.Score, figure(*s.Value), figure(s.Interval[0])+" to "+figure(s.Interval[1]))
+		t.row(s.Score, figure(*s.Value), interval(*s.Interval))
 	}
 	t.write(a.Out)
 	a.showSale(answer.Sale)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"noisegate.example/api"
-	"noisegate.example/internal/exact"
 )
 
 // showAnswer prints an answer for people: each value with its uncertainty, what it cost and what is left.
@@ -114,10 +113,10 @@ func (t *answerTable) cells(row []api.Value, intervals []*api.Bounds) []string {
 		}
 		switch {
 		case c.halfWidth != nil:
-			cells = append(cells, mark+shorten(text, c.places), roundUp(c.halfWidth))
+			cells = append(cells, mark+shorten(text, c.places, nearest), roundUp(c.halfWidth))
 		case c.interval && i < len(intervals) && intervals[i] != nil:
 			lo, hi := intervals[i][0].String(), intervals[i][1].String()
-			cells = append(cells, mark+shorten(text, c.places), shorten(lo, c.places)+" to "+shorten(hi, c.places))
+			cells = append(cells, mark+shorten(text, c.places, nearest), shorten(lo, c.places, down)+" to "+shorten(hi, c.places, up))
 		case c.interval:
 			cells = append(cells, text, "")
 		default:
@@ -148,10 +147,7 @@ func roundUp(half *big.Rat) string {
 	if half.IsInt() {
 		return half.Num().String()
 	}
-	places := placesFor(half)
-	unit := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
-	ceiling := exact.Ceil(new(big.Rat).Quo(half, unit))
-	return new(big.Rat).Mul(new(big.Rat).SetInt(ceiling), unit).FloatString(places)
+	return up.text(half, placesFor(half))
 }
 
 // showEstimate prints what a question would cost and how exact its answer would be.

@@ -3,9 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"math/big"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"noisegate.example/internal/exact"
 )
 
 // table lays out rows in columns as psql does. Cells that are numbers stand right, others left.
@@ -91,13 +95,48 @@ func groupThousands(cell string) string {
 
 // shorten rounds a decimal to as many places as its column has for all rows: what noise has drowned is not worth reading.
 // Anything that is not a number is left alone.
-func shorten(value string, places *int) string {
+func shorten(value string, places *int, to rounding) string {
 	v, ok := new(big.Rat).SetString(value)
 	if !ok || !isNumber(value) || places == nil {
 		return value
 	}
-	return v.FloatString(min(max(*places, 0), maxPlaces))
+	return to.text(v, min(max(*places, 0), maxPlaces))
 }
+
+// text is a number with so many decimal places. There is no -0.
+func (r rounding) text(x *big.Rat, places int) string {
+	unit := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
+	scaled := new(big.Rat).Mul(x, unit)
+	switch r {
+	case up:
+		scaled.SetInt(exact.Ceil(scaled))
+	case down:
+		scaled.SetInt(exact.FloorQuo(scaled.Num(), scaled.Denom()))
+	case nearest: // as FloatString does
+	}
+	text := scaled.Quo(scaled, unit).FloatString(places)
+	if strings.Trim(text, "-0.") == "" {
+		return strings.TrimPrefix(text, "-")
+	}
+	return text
+}
+
+// figure is a number with four digits.
+func (r rounding) figure(x float64) string {
+	shown, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 3, 64), 64)
+	_, power, _ := strings.Cut(strconv.FormatFloat(x, 'e', -1, 64), "e")
+	exponent, _ := strconv.Atoi(power)
+	switch step := math.Pow10(exponent - 3); {
+	case r == down && shown > x:
+		shown -= step
+	case r == up && shown < x:
+		shown += step
+	}
+	return strconv.FormatFloat(shown, 'g', 4, 64)
+}
+
+// interval shows two ends, which are rounded away from each other.
+func interval(ends [2]float64) string { return down.figure(ends[0]) + " to " + up.figure(ends[1]) }
 
 // maxPlaces are the decimal places that are shown at most.
 const maxPlaces = 12

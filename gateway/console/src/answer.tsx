@@ -49,10 +49,9 @@ function Cards({ result }: { result: Result }) {
 
 function Interval({ column, bounds }: { column: Column; bounds: Bounds | undefined }) {
   if (!bounds) return null
-  return <span class="interval">{end(bounds[0], '−∞', column)} to {end(bounds[1], '∞', column)}</span>
+  return <span class="interval">{bounds[0] === null ? '−∞' : figure(bounds[0], column.digits, 'floor')} to{' '}
+    {bounds[1] === null ? '∞' : figure(bounds[1], column.digits, 'ceil')}</span>
 }
-
-const end = (v: Value, open: string, c: Column) => v === null ? open : figure(v, c.digits)
 
 // Bias marks what bounds may have moved: intervals do not include that.
 function Bias({ column }: { column: Column }) {

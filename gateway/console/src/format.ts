@@ -2,15 +2,16 @@
 
 import type { Amounts, Column, Value } from './api'
 
-const grouped = (digits: number) => new Intl.NumberFormat('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 const significant = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
 
-// figure is a released number without the digits that noise drowns; other values are their own text.
-export function figure(v: Value, digits?: number): string {
+// figure is a released number without the digits that noise drowns; other values are their own text. Ends of intervals are rounded away
+// from each other: 'floor' and 'ceil'. There is no -0.
+export function figure(v: Value, digits?: number, roundingMode: 'halfExpand' | 'floor' | 'ceil' = 'halfExpand'): string {
   if (v === null) return 'NULL'
   if (typeof v !== 'number') return String(v)
-  if (digits !== undefined) return grouped(Math.min(Math.max(digits, 0), 12)).format(v)
-  return new Intl.NumberFormat('en', { maximumFractionDigits: 6 }).format(v)
+  const places = digits === undefined ? undefined : Math.min(Math.max(digits, 0), 12)
+  return new Intl.NumberFormat('en', { minimumFractionDigits: places, maximumFractionDigits: places ?? 6, roundingMode }).format(v)
+    .replace(/^-(?=[0.]+$)/, '')
 }
 
 // error is the size of an error: three digits tell all.

@@ -274,12 +274,12 @@ test('hostile keys, names and refusals are text', async ({ page, demo, request }
 })
 
 // answered runs a question that gets the rows [key, number] with keys of a type.
-async function answered(page: Page, demo: Demo, type: string, rows: (string | number)[][]) {
+async function answered(page: Page, demo: Demo, type: string, rows: (string | number)[][], error = 30) {
   await page.route('**/v1/query', route => route.fulfill({ json: {
     release_id: 'x', dataset: 'census', replayed: false, spent: { epsilon: '0.1', rho: '0.005', delta: '0' },
     remaining: { epsilon: '2.9', rho: null, delta: null }, notes: [],
     columns: [{ name: 'k', type, kind: 'key', half_width: null }, { name: 'n', type: 'bigint', kind: 'aggregate', half_width: 30, digits: 0 }],
-    rows, intervals: rows.map(([, n]) => [null, [Number(n) - 30, Number(n) + 30]]),
+    rows, intervals: rows.map(([, n]) => [null, [Number(n) - error, Number(n) + error]]),
   } }))
   await logIn(page, demo, demo.token(`answered ${type}`))
   await page.getByRole('button', { name: /^Run for/ }).click()
@@ -308,6 +308,14 @@ test('keys beyond 2^53 are numbers, and no figure takes the table away', async (
   await expect(answer.locator('svg .point')).toHaveCount(2)
   await expect(answer.getByRole('cell', { name: '9007199254740993' })).toBeVisible()
   await expect(answer.getByRole('button', { name: 'Download CSV' })).toBeVisible()
+})
+
+test('intervals are shown no narrower than they are, and no number as -0', async ({ page, demo }) => {
+  await answered(page, demo, 'bigint', [[1, -0.25], [2, 1234], [3, 0.25]], 30.125)
+  const row = (key: string) => page.getByRole('region', { name: 'Answer', exact: true }).getByRole('row', { name: new RegExp(`^${key} `) })
+  await expect(row('1').getByRole('cell')).toHaveText(['1', '0', '-31 to 30'])
+  await expect(row('2').getByRole('cell')).toHaveText(['2', '1,234', '1,203 to 1,265'])
+  await expect(row('3').getByRole('cell')).toHaveText(['3', '0', '-30 to 31'])
 })
 
 test('a code in an open tab leaves the address, and a wrong one ends no session', async ({ page, demo }) => {
