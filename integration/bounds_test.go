@@ -3,6 +3,9 @@ package integration
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,18 +34,27 @@ budgets:
 	}}
 }
 
-// TestBoundsOfVisits: what `noisegate bounds` prints of visitors, whose truth is known, at a price of which noise shows in no digit: in a
-// bin of 2,000 units it is beyond 1 with a probability of e⁻²⁰ (scale 1/20), and there are 300 bins.
+// TestBoundsOfVisits: what the commands of docs/policy.md print of visitors, whose truth is known, at a price of which noise shows in no
+// digit: in a bin of 2,000 units it is beyond 1 with a probability of e⁻²⁰ (scale 1/20), and there are 300 bins.
 func TestBoundsOfVisits(t *testing.T) {
 	s := newStack(t, visitors())
-	cmd := s.command("bounds", "visits", "--url", s.url, "--epsilon=100", "--by=place", "--column=paid")
-	cmd.Env = append(cmd.Env, "NOISEGATE_TOKEN="+s.token(t, "ana", "analyst"))
-	var out, errs bytes.Buffer
-	if cmd.Stdout, cmd.Stderr = &out, &errs; cmd.Run() != nil {
-		t.Fatal(out.String(), errs.String())
+	page := read(t, "../docs/policy.md")
+	bounds := func(shown string) string { // a command of the page, at another price
+		if !strings.Contains(page, "\n$ noisegate "+shown+"\n") {
+			t.Errorf("docs/policy.md does not show %q", shown)
+		}
+		shown = strings.TrimSuffix(strings.Replace(shown, "--epsilon 2.5", "--epsilon 100", 1), " > visits.json")
+		cmd := s.command(append(strings.Fields(shown), "--url", s.url)...)
+		cmd.Env = append(cmd.Env, "NOISEGATE_TOKEN="+s.token(t, "ana", "analyst"))
+		var out, errs bytes.Buffer
+		if cmd.Stdout, cmd.Stderr = &out, &errs; cmd.Run() != nil {
+			t.Fatal(out.String(), errs.String())
+		}
+		return out.String()
 	}
+	const shown = "bounds visits --epsilon 2.5 --by place --column paid"
 	var got []string
-	for line := range strings.Lines(out.String()) {
+	for line := range strings.Lines(bounds(shown)) {
 		if strings.Contains(line, "spent epsilon 20 ") { // each a fifth
 			line = " spent\n"
 		}
@@ -91,6 +103,42 @@ largest paid of one person
 
 `
 	if diff := cmp.Diff(want, strings.Join(got, "")); diff != "" {
+		t.Error(diff)
+	}
+
+	var report struct {
+		Format, Dataset, Schema, Table, Epsilon string
+		By                                      []string
+		Histograms                              []struct {
+			Bounds, Column, Policy string
+			Kept                   []struct{ Bound, Share, Low, High float64 }
+			Spent                  struct{ Epsilon string }
+		}
+	}
+	if err := json.Unmarshal([]byte(bounds(shown+" --json > visits.json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	said := fmt.Sprintln(report.Format, report.Dataset, report.Schema, report.Table, report.By, report.Epsilon)
+	for _, h := range report.Histograms {
+		said += fmt.Sprintf("%s %s: %s, spent %s", h.Bounds, h.Column, h.Policy, h.Spent.Epsilon)
+		for _, k := range h.Kept {
+			if k.Low > k.Share || k.Share > k.High {
+				t.Errorf("%s: %v", h.Bounds, k)
+			}
+			if slices.Contains([]float64{2, 3, 10, 42}, k.Bound) {
+				said += fmt.Sprintf(", %v keeps %.2f", k.Bound, k.Share)
+			}
+		}
+		said += "\n"
+	}
+	want = `noisegate bounds/1 visits public visits [place] 100
+max_rows_total : max_rows_total: 42, spent 0, 2 keeps 0.00, 3 keeps 0.90, 42 keeps 0.99
+max_groups : max_groups: 2, spent 0, 2 keeps 0.99, 3 keeps 0.99, 42 keeps 1.00
+max_rows : max_rows: 28, spent 0, 2 keeps 0.00, 3 keeps 0.90, 42 keeps 1.00
+least paid: paid: {bounds: [5, ...]}, spent 0, 10 keeps 0.00, 2 keeps 1.00
+most paid: paid: {bounds: [..., 50]}, spent 0, 2 keeps 0.00, 10 keeps 0.90
+`
+	if diff := cmp.Diff(want, said); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -30,11 +30,38 @@ type boundsCommand struct {
 
 // histogram is one question about units: how many have a value up to each edge. Its answer has one noisy count a bin.
 type histogram struct {
-	about string    // what is counted
-	line  string    // of a policy, with %s for the bound
-	rows  string    // SELECT of one row a unit, with the value as v
-	edges []float64 // rising; beyond the last is one bin more
-	low   bool      // the bound is a lower one: what is kept lies above an edge
+	about  string    // what is counted
+	bounds string    // what an edge is as a bound: a setting of a policy, or least or most of column
+	column string    // of least and most
+	line   string    // of a policy, with %s for the bound
+	rows   string    // SELECT of one row a unit, with the value as v
+	edges  []float64 // rising; beyond the last is one bin more
+	low    bool      // the bound is a lower one: what is kept lies above an edge
+}
+
+// boundsFormat names what --json prints. The console reads it: gateway/console/src/report.ts.
+const boundsFormat = "noisegate bounds/1"
+
+// boundsReport is what was bought, with every bound.
+type boundsReport struct {
+	Format     string           `json:"format"`
+	Dataset    string           `json:"dataset"`
+	Schema     string           `json:"schema"`
+	Table      string           `json:"table"`
+	By         []string         `json:"by,omitempty"`
+	Epsilon    api.Decimal      `json:"epsilon"` // the price of all histograms together
+	Histograms []boundsReported `json:"histograms"`
+}
+
+type boundsReported struct {
+	About     string      `json:"about"`
+	Bounds    string      `json:"bounds"`
+	Column    string      `json:"column,omitempty"`
+	Policy    string      `json:"policy,omitempty"` // the line that is proposed
+	Kept      []kept      `json:"kept"`
+	ReleaseID string      `json:"release_id"`
+	Epsilon   api.Decimal `json:"epsilon"`
+	Spent     api.Amounts `json:"spent"` // by this run: zero when replayed
 }
 
 // The edges of histograms: of numbers of rows and groups, whose bins are at most half as wide as they are large, and of values, which
@@ -80,7 +107,11 @@ func (c *boundsCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return a.refused(c.JSON, "", err)
 	}
-	histograms, err := c.histograms(described)
+	t, err := c.table(described)
+	if err != nil {
+		return usage(err)
+	}
+	histograms, err := c.histograms(t)
 	if err != nil {
 		return usage(err)
 	}
@@ -97,7 +128,8 @@ func (c *boundsCommand) run(ctx context.Context, a *app) error {
 		}
 		requests = append(requests, request)
 	}
-	var answers []*api.QueryResponse
+	report := boundsReport{Format: boundsFormat, Dataset: c.Dataset, Schema: t.Schema, Table: t.Name, By: c.By,
+		Epsilon: api.Decimal((price * mechanisms.PicoEpsilon(len(histograms))).String())}
 	for i, h := range histograms {
 		request := requests[i]
 		if c.Estimate {
@@ -108,20 +140,26 @@ func (c *boundsCommand) run(ctx context.Context, a *app) error {
 		if err != nil {
 			return a.refused(c.JSON, request.SQL, err)
 		}
-		if answers = append(answers, answer); !c.JSON {
-			if err := a.showBounds(h, answer, price); err != nil {
-				return err
-			}
+		list, err := h.shares(answer, price)
+		if err != nil {
+			return err
 		}
+		if !c.JSON {
+			a.showBounds(h, list, answer)
+			continue
+		}
+		_, line := h.proposed(list)
+		report.Histograms = append(report.Histograms, boundsReported{About: h.about, Bounds: h.bounds, Column: h.column, Policy: line, Kept: list,
+			ReleaseID: answer.ReleaseID, Epsilon: request.Epsilon, Spent: answer.Spent})
 	}
 	if c.JSON && !c.Estimate {
-		return printJSON(a.Out, answers)
+		return printJSON(a.Out, report)
 	}
 	return nil
 }
 
-// histograms are the questions about a table.
-func (c *boundsCommand) histograms(d *api.Dataset) ([]histogram, error) {
+// table is the one that is asked about.
+func (c *boundsCommand) table(d *api.Dataset) (*api.Table, error) {
 	i := slices.IndexFunc(d.Tables, func(t api.Table) bool { return t.Name == c.Table || t.Schema+"."+t.Name == c.Table })
 	switch {
 	case i < 0:
@@ -132,15 +170,19 @@ func (c *boundsCommand) histograms(d *api.Dataset) ([]histogram, error) {
 		return nil, fmt.Errorf("rows of %s belong to a unit through %s: only tables that hold the unit's own column have histograms", c.Table,
 			d.Tables[i].Unit.To)
 	}
-	t := d.Tables[i]
+	return &d.Tables[i], nil
+}
+
+// histograms are the questions about a table.
+func (c *boundsCommand) histograms(t *api.Table) ([]histogram, error) {
 	unit, from := pgx.Identifier{t.Unit.Column}.Sanitize(), pgx.Identifier{t.Schema, t.Name}.Sanitize()
 	grouped := func(value, from string) string {
 		return fmt.Sprintf("SELECT %s, %s AS v FROM %s GROUP BY %s", unit, value, from, unit)
 	}
 	var list []histogram
 	if t.Unit.Kind != "row" {
-		list = append(list, histogram{about: "rows of one " + t.Unit.Column, line: "max_rows_total: %s", rows: grouped("count(*)", from),
-			edges: countEdges()})
+		list = append(list, histogram{about: "rows of one " + t.Unit.Column, bounds: "max_rows_total", line: "max_rows_total: %s",
+			rows: grouped("count(*)", from), edges: countEdges()})
 	}
 	if len(c.By) > 0 {
 		columns := []string{unit}
@@ -148,10 +190,12 @@ func (c *boundsCommand) histograms(d *api.Dataset) ([]histogram, error) {
 			columns = append(columns, pgx.Identifier{name}.Sanitize())
 		}
 		keys := strings.Join(columns, ", ")
-		list = append(list, histogram{about: "groups of one " + t.Unit.Column + " by " + strings.Join(c.By, ", "), line: "max_groups: %s",
+		list = append(list, histogram{about: "groups of one " + t.Unit.Column + " by " + strings.Join(c.By, ", "),
+			bounds: "max_groups", line: "max_groups: %s",
 			rows:  grouped("count(*)", fmt.Sprintf("(SELECT %s FROM %s GROUP BY %s) AS g", keys, from, keys)),
 			edges: countEdges()})
-		list = append(list, histogram{about: "rows of one " + t.Unit.Column + " in one of these groups, at most", line: "max_rows: %s",
+		list = append(list, histogram{about: "rows of one " + t.Unit.Column + " in one of these groups, at most",
+			bounds: "max_rows", line: "max_rows: %s",
 			rows:  grouped("max(n)", fmt.Sprintf("(SELECT %s, count(*) AS n FROM %s GROUP BY %s) AS g", keys, from, keys)),
 			edges: countEdges()})
 	}
@@ -162,9 +206,9 @@ func (c *boundsCommand) histograms(d *api.Dataset) ([]histogram, error) {
 		}
 		column, edges := pgx.Identifier{name}.Sanitize(), valueEdges(t.Columns[at].Type)
 		list = append(list,
-			histogram{about: "smallest " + name + " of one " + t.Unit.Column, line: name + ": {bounds: [%s, ...]}",
+			histogram{about: "smallest " + name + " of one " + t.Unit.Column, bounds: "least", column: name, line: name + ": {bounds: [%s, ...]}",
 				rows: grouped("min("+column+")", from), edges: edges, low: true},
-			histogram{about: "largest " + name + " of one " + t.Unit.Column, line: name + ": {bounds: [..., %s]}",
+			histogram{about: "largest " + name + " of one " + t.Unit.Column, bounds: "most", column: name, line: name + ": {bounds: [..., %s]}",
 				rows: grouped("max("+column+")", from), edges: edges})
 	}
 	if len(list) == 0 {
@@ -182,7 +226,7 @@ func (h histogram) question() string {
 		if h.low { // a lower bound keeps what equals it
 			operator = "<"
 		}
-		fmt.Fprintf(&b, " WHEN v %s %s THEN %d", operator, strconv.FormatFloat(edge, 'f', -1, 64), i)
+		fmt.Fprintf(&b, " WHEN v %s %s THEN %d", operator, boundText(edge), i)
 	}
 	fmt.Fprintf(&b, " ELSE %d END AS bin, count(*) AS units FROM (%s) AS u GROUP BY 1", len(h.edges), h.rows)
 	return b.String()
@@ -190,8 +234,10 @@ func (h histogram) question() string {
 
 // kept is what a bound keeps.
 type kept struct {
-	bound            float64
-	share, low, high float64 // of units that it keeps whole, with an interval of 95 %
+	Bound float64 `json:"bound"`
+	Share float64 `json:"share"` // of units that it keeps whole
+	Low   float64 `json:"low"`   // ... with an interval of 95 %
+	High  float64 `json:"high"`
 }
 
 // shares are what each edge would keep as a bound. The units that it would not keep are those in the bins beyond it: for bounds that
@@ -224,9 +270,9 @@ func (h histogram) shares(answer *api.QueryResponse, price mechanisms.PicoEpsilo
 		terms = append(terms, mechanisms.Term{Noise: noise, Weight: big.NewRat(1, 1)})
 		wide := mechanisms.SumHalfWidth(terms, boundsConfidence)
 		share := func(out float64) float64 { return max(0, min(1, 1-out/total)) }
-		list[i] = kept{bound: h.edges[i], share: share(beyond), low: share(beyond + wide), high: share(beyond - wide)}
+		list[i] = kept{Bound: h.edges[i], Share: share(beyond), Low: share(beyond + wide), High: share(beyond - wide)}
 		if h.low {
-			list[i].bound = h.edges[len(h.edges)-1-i]
+			list[i].Bound = h.edges[len(h.edges)-1-i]
 		}
 	}
 	return list, nil
@@ -235,34 +281,38 @@ func (h histogram) shares(answer *api.QueryResponse, price mechanisms.PicoEpsilo
 // wanted are the shares of units for which a bound is proposed.
 func wanted() []float64 { return []float64{0.5, 0.9, 0.99, 0.999} }
 
-// showBounds prints the narrowest bound whose interval reaches each share, and a line of a policy.
-func (a *app) showBounds(h histogram, answer *api.QueryResponse, price mechanisms.PicoEpsilon) error {
-	list, err := h.shares(answer, price)
-	if err != nil {
-		return err
+// proposed are the narrowest bounds whose intervals reach each share, as places in the list, and a line of a policy.
+func (h histogram) proposed(list []kept) (places []int, line string) {
+	for _, share := range wanted() {
+		i := slices.IndexFunc(list, func(k kept) bool { return k.High >= share })
+		if i < 0 {
+			break
+		}
+		if !slices.Contains(places, i) {
+			places = append(places, i)
+		}
+		if share <= 0.99 {
+			line = fmt.Sprintf(h.line, boundText(list[i].Bound))
+		}
 	}
+	return places, line
+}
+
+func boundText(bound float64) string { return strconv.FormatFloat(bound, 'f', -1, 64) }
+
+// showBounds prints the bounds that are proposed.
+func (a *app) showBounds(h histogram, list []kept, answer *api.QueryResponse) {
 	fmt.Fprintln(a.Out, h.about)
 	t := &table{}
 	t.header("bound", "keeps whole", "95 % interval")
 	percent := func(share float64, to rounding) string { return to.text(new(big.Rat).SetFloat64(100*share), 1) + " %" }
-	proposed, last := "", -1
-	for _, share := range wanted() {
-		i := slices.IndexFunc(list, func(k kept) bool { return k.high >= share })
-		if i < 0 {
-			break
-		}
-		bound := strconv.FormatFloat(list[i].bound, 'f', -1, 64)
-		if i != last {
-			t.row(bound, percent(list[i].share, nearest), percent(list[i].low, down)+" to "+percent(list[i].high, up))
-		}
-		if last = i; share <= 0.99 {
-			proposed = fmt.Sprintf(h.line, bound)
-		}
+	places, line := h.proposed(list)
+	for _, i := range places {
+		t.row(boundText(list[i].Bound), percent(list[i].Share, nearest), percent(list[i].Low, down)+" to "+percent(list[i].High, up))
 	}
 	t.write(a.Out)
-	if proposed != "" {
-		fmt.Fprintf(a.Out, " policy: %s\n", proposed)
+	if line != "" {
+		fmt.Fprintf(a.Out, " policy: %s\n", line)
 	}
 	fmt.Fprintf(a.Out, " %s\n\n", spendLine(answer))
-	return nil
 }

@@ -31,7 +31,7 @@ export interface Release extends ReleaseSummary, Result {}
 export interface TableColumn { name: string; type: string; bounds?: { lo: string; hi: string }; keys?: string }
 export interface Table {
   schema: string; name: string; public: boolean; unit?: { kind: string; column: string }
-  max_rows?: number; max_groups?: number; columns: TableColumn[]
+  max_rows?: number; max_groups?: number; max_rows_total?: number; columns: TableColumn[]
 }
 export interface DatasetList { datasets: Dataset[]; without_policy?: string[] }
 export interface PolicyDraft { dataset: string; unit?: string; candidates: string[]; text?: string; blanks: number }

@@ -657,6 +657,75 @@ test('a ledger is verified, burnt down, and its bounds are told in noise', async
   if (process.env.SCREENSHOTS) await page.pdf({ path: `${process.env.SCREENSHOTS}/officer.pdf` })
 })
 
+test('a steward sees what bounds keep, in a report that an analyst bought, beside their noise', async ({ page, demo }) => {
+  const text = execFileSync(program, ['bounds', 'visits', `--url=${demo.http}`, '--epsilon=2.5', '--by=region', '--column=amount', '--json'],
+    { encoding: 'utf8', env: { ...process.env, NOISEGATE_TOKEN: demo.token('buyer') } })
+  const bought = JSON.parse(text)
+  const kept = (bounds: string) => bought.histograms.find((h: any) => h.bounds === bounds).kept as { bound: number; share: number; low: number; high: number }[]
+  const said = (bounds: string, value: number) => {
+    const { share, low, high } = kept(bounds).filter(k => k.bound <= value).at(-1)!
+    const percent = (n: number) => (n / 10).toFixed(1)
+    return `keeps about ${percent(Math.round(1000 * share))} % (${percent(Math.floor(1000 * low))} to ${percent(Math.ceil(1000 * high))}) of units whole`
+  }
+  await logIn(page, demo, demo.tokens.steward)
+  const card = page.getByRole('region', { name: 'Bounds' })
+  const file = card.getByLabel('Report that an analyst bought')
+  const open = (text: string | object) => file.setInputFiles({ name: 'r.json', mimeType: 'application/json',
+    buffer: Buffer.from(typeof text === 'string' ? text : JSON.stringify(text)) })
+  await expect(card.getByRole('status')).toBeVisible()
+  const asked: string[] = []
+  page.on('request', r => { if (r.method() !== 'GET' || r.url().length > 200) asked.push(r.url()) }) // the page itself may still be loading
+  await open(text)
+  await expect(card.getByLabel('Table')).toHaveValue('visits')
+  await expect(card).toContainText('Bought for ε 2.5: what bounds of visits keep, with groups by region.')
+  expect(asked).toEqual([]) // the file is read here
+
+  const rows = card.getByRole('slider', { name: /^Rows of one unit in a group/ })
+  const groups = card.getByRole('slider', { name: /^Groups of one unit/ })
+  const total = card.getByRole('slider', { name: /^Rows of one unit in all groups together/ })
+  await expect(rows).toHaveAttribute('aria-valuetext', `5, ${said('max_rows', 5)}`)
+  await rows.focus()
+  await page.keyboard.press('ArrowRight')
+  await page.keyboard.press('ArrowRight')
+  await expect(rows).toHaveAttribute('aria-valuetext', `7, ${said('max_rows', 6)}`) // the report has 6 and 9
+  const noise = (rows: number) => `${Math.ceil(rows * 3 * Math.log(20) / 0.1).toLocaleString('en')}`
+  await expect(card).toContainText(`${said('max_rows', 6)}, at ±\u00a0${noise(7)} a count`)
+  await expect(card.getByRole('status')).toContainText(`±\u00a0${noise(7)} at`)
+  await groups.fill('2')
+  await expect(groups).toHaveAttribute('aria-valuetext', `2, ${said('max_groups', 2)}`)
+  await total.fill('4')
+  await expect(total).toHaveAttribute('aria-valuetext', `4, ${said('max_rows_total', 4)}`)
+  await expect(card.getByRole('status')).toContainText(`±\u00a0${Math.ceil(4 * Math.log(20) / 0.1)} at`)
+  await expect(card.getByRole('listitem')).toContainText(`the most ${said('most', 500)}`)
+  const marks = await card.locator('#marks-max_rows option').evaluateAll(list => list.map(o => Number((o as HTMLOptionElement).value)))
+  expect(marks).toEqual(kept('max_rows').map(k => k.bound).filter(b => b <= Math.max(...marks)))
+  expect(marks).toContain(42)
+  await everywhere(page, 'Bounds')
+
+  const hostile = '<img src=x onerror=alert(1)>'
+  await open({ ...bought, by: [hostile], histograms: [...bought.histograms, { bounds: 'most', column: hostile, kept: [] }] })
+  await expect(card).toContainText(`with groups by ${hostile}`)
+  const first = bought.histograms[0]
+  const with1 = (more: object) => ({ ...bought, histograms: [{ ...first, kept: [{ ...first.kept[0], ...more }] }] })
+  for (const [file, why] of [
+    ['{', 'it is not JSON'], ['[]', 'it is not an object'], ['{}', 'format is not noisegate bounds/1'], ['['.repeat(200_000), 'it is not JSON'],
+    [{ ...bought, table: hostile }, `it is of public.${hostile} of census, which is no private table here`],
+    [{ ...bought, dataset: 'other' }, 'visits of other'], [{ ...bought, epsilon: 2.5 }, 'epsilon is not a decimal'],
+    [{ ...bought, table: 'x'.repeat(201) }, 'table is not a text'], [{ ...bought, histograms: {} }, 'histograms is not a list'],
+    [{ ...bought, histograms: [first, first] }, 'histograms[1] is not the only one of its kind'],
+    [{ ...bought, histograms: [{ ...first, bounds: '__proto__' }] }, 'histograms[0].bounds is not one of max_rows'],
+    [{ ...bought, histograms: [{ ...first, kept: Array(1001).fill(first.kept[0]) }] }, 'histograms[0].kept is not a list of at most 1000'],
+    [with1({ bound: '1' }), 'histograms[0].kept[0].bound is not a number'], [with1({ share: 1.1 }), 'kept[0].share is not a number from 0 to 1'],
+    [with1({ low: 1, share: 0.5 }), 'kept[0].low is not a number'], [with1({ bound: 0 }), 'kept[0].bound is not a number from 1'],
+    [text + ' '.repeat(10 << 20), 'it has more than 1 MiB'],
+  ] as const) {
+    await open(file)
+    await expect(card.getByRole('alert')).toContainText(why)
+    await expect(rows).not.toHaveAttribute('aria-valuetext')
+  }
+  await expect(card.locator('img')).toHaveCount(0)
+})
+
 test('a policy is checked while it is typed, compared, applied, and its text is text', async ({ page, demo, request }) => {
   page.on('dialog', () => { throw new Error('a script ran') })
   await logIn(page, demo, demo.tokens.steward)
