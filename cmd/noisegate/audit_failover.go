@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,9 +163,12 @@ func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	receipts, unread, err := receiptsIn(c.Receipts)
+	receipts, directories, unread, err := receiptsIn(c.Receipts)
 	if err != nil {
 		return err
+	}
+	for _, name := range directories {
+		fmt.Fprintf(a.Out, "%q is a directory, and files in it are not read\n", name)
 	}
 	for _, err := range unread {
 		fmt.Fprintln(a.Out, err)
@@ -255,21 +259,29 @@ func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *p
 	return nil
 }
 
-// receiptsIn reads the receipts in a directory's files. What cannot be read is told, and keeps nothing else from being booked.
-func receiptsIn(dir string) (all []journal.Receipt, unread []error, err error) {
+// receiptsIn reads the receipts in a directory's files, not those in directories there. What cannot be read is told, and keeps nothing else
+// from being booked.
+func receiptsIn(dir string) (all []journal.Receipt, directories []string, unread []error, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, nil, usage(err)
+		return nil, nil, nil, usage(err)
 	}
 	for _, f := range files {
 		name := filepath.Join(dir, f.Name())
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			directories = append(directories, name)
+			continue
+		}
 		some, errs := receiptsOf(name)
 		all = append(all, some...)
 		for _, err := range errs {
-			unread = append(unread, fmt.Errorf("%s: a receipt cannot be read: %w", name, err))
+			if at := new(fs.PathError); errors.As(err, &at) {
+				err = at.Err // without the name, which may have anything in it
+			}
+			unread = append(unread, fmt.Errorf("%q: a receipt cannot be read: %w", name, err))
 		}
 	}
-	return all, unread, nil
+	return all, directories, unread, nil
 }
 
 // receiptsOf reads a file on behind a receipt that cannot be read, if it can be seen where that ends.

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"noisegate.example/budget/journal"
 )
@@ -35,12 +39,12 @@ func TestReceiptsThatCannotBeRead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		all, unread, err := receiptsIn(dir)
-		if err != nil || len(all) != want[0]+1 || len(unread) != want[1] {
+		all, directories, unread, err := receiptsIn(dir)
+		if err != nil || directories != nil || len(all) != want[0]+1 || len(unread) != want[1] {
 			t.Errorf("%q: %d receipts, %v, %v", content, len(all), unread, err)
 		}
 		for _, u := range unread {
-			if !strings.HasPrefix(u.Error(), filepath.Join(dir, "a")+": a receipt cannot be read: ") {
+			if !strings.HasPrefix(u.Error(), strconv.Quote(filepath.Join(dir, "a"))+": a receipt cannot be read: ") {
 				t.Errorf("%q: %v", content, u)
 			}
 		}
@@ -48,16 +52,20 @@ func TestReceiptsThatCannotBeRead(t *testing.T) {
 
 	dir := t.TempDir()
 	for name, make := range map[string]func(string) error{
-		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
-		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"link":      func(path string) error { return os.Symlink("nowhere", path) },
-		"receipt":   func(path string) error { return os.WriteFile(path, good, 0o600) },
+		"lost+found":    func(path string) error { return os.Mkdir(path, 0o700) },
+		"pipe":          func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"\x1b[2J\n\xff": func(path string) error { return os.Symlink("nowhere", path) },
+		"receipt":       func(path string) error { return os.WriteFile(path, good, 0o600) },
 	} {
 		if err := make(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if all, unread, err := receiptsIn(dir); err != nil || len(all) != 1 || len(unread) != 3 {
-		t.Errorf("%d receipts, %v, %v", len(all), unread, err)
+	all, directories, unread, err := receiptsIn(dir)
+	if err != nil || len(all) != 1 || len(unread) != 2 || !slices.Equal(directories, []string{filepath.Join(dir, "lost+found")}) {
+		t.Errorf("%d receipts, %q, %v, %v", len(all), directories, unread, err)
+	}
+	if text := errors.Join(unread...).Error(); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || !strings.Contains(text, `\x1b[2J\n\xff": a receipt`) {
+		t.Errorf("names are printed as they are: %q", text)
 	}
 }
