@@ -65,7 +65,8 @@ func TestReceiptsThatCannotBeRead(t *testing.T) {
 	if err != nil || len(all) != 1 || len(unread) != 2 || !slices.Equal(directories, []string{filepath.Join(dir, "lost+found")}) {
 		t.Errorf("%d receipts, %q, %v, %v", len(all), directories, unread, err)
 	}
-	if text := errors.Join(unread...).Error(); strings.Contains(text, "\x1b") || !utf8.ValidString(text) || !strings.Contains(text, `\x1b[2J\n\xff": a receipt`) {
+	text := errors.Join(unread...).Error()
+	if strings.Contains(text, "\x1b") || !utf8.ValidString(text) || !strings.Contains(text, `\x1b[2J\n\xff": a receipt`) {
 		t.Errorf("names are printed as they are: %q", text)
 	}
 }
