@@ -19,6 +19,20 @@ import (
 	"noisegate.example/budget/journal"
 )
 
+// newSigner signs with a key of its own.
+func newSigner(t *testing.T) *journal.Signer {
+	t.Helper()
+	private, err := journal.NewKeyText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := journal.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
 // archivedLedger is a chain of four entries, whose first two are in a file, and the entry that says so.
 func archivedLedger(t *testing.T, signer *journal.Signer, path string) *ledgerExport {
 	t.Helper()
@@ -117,14 +131,7 @@ func leftArchives(t *testing.T, signer *journal.Signer, file string, j *ledgerEx
 // TestVerifyWithArchives: with the file all entries are looked at, without it those that are left; what is missing is named.
 func TestVerifyWithArchives(t *testing.T) {
 	dir := t.TempDir()
-	private, err := journal.NewKeyText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := journal.NewSigner(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := newSigner(t)
 	public, err := journal.PublicKeyText(signer.Public())
 	if err != nil {
 		t.Fatal(err)
@@ -189,14 +196,7 @@ func TestVerifyWithArchives(t *testing.T) {
 // TestVerifyAttackedWithArchives: a file that gateways signed tells of a ledger that somebody wrote anew, with hashes that fit, whether or
 // not its archive ended.
 func TestVerifyAttackedWithArchives(t *testing.T) {
-	private, err := journal.NewKeyText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := journal.NewSigner(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := newSigner(t)
 	entry := func(seq int64, analyst string) budget.Entry {
 		return budget.Entry{Seq: seq, At: time.UnixMicro(seq).UTC(), Kind: budget.EntryImport, Dataset: "d", Analyst: analyst,
 			AccountText: []byte(`{"imports_votes_of":"digits","version":1,"source":"a file"}`)}
@@ -300,14 +300,7 @@ func TestVerifyAttackedWithArchives(t *testing.T) {
 
 // TestFilesThatLead: files of archives that did not end are left, whatever the ends and the entries that they share with the others.
 func TestFilesThatLead(t *testing.T) {
-	private, err := journal.NewKeyText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := journal.NewSigner(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := newSigner(t)
 	heads, entries := []budget.Head{{Dataset: "d"}}, []budget.Entry{}
 	for seq := int64(1); seq <= 4; seq++ {
 		e := budget.Entry{Seq: seq, At: time.UnixMicro(seq).UTC(), Kind: budget.EntryImport, Dataset: "d", Analyst: "sam",
