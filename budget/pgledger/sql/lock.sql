@@ -1,8 +1,7 @@
 -- Locks a dataset's ledger until the transaction ends, and says where its journal ends, what time it had, if it goes on
 -- after an entry that is asked for, the hash of that, which migration the schema had last, when the server was started,
--- whether the ledger was confirmed on it, whether an entry is lost, and the newest version of the
--- policy and its digest (0: none).
--- No row: nothing is there yet.
+-- whether the ledger was confirmed on it, whether an entry is lost, and the newest version of the policy (0: none) with
+-- its digest. No row: nothing is there yet.
 --
 -- The migration is read first, which locks its table until the transaction ends: a migration locks it as well, and
 -- before any other, so that the schema stays what it is until this transaction ends and neither waits for the other in
