@@ -239,8 +239,8 @@ func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 		revision, err := held, error(nil)
 		if held == nil || !is(held, stored) || loadAll {
 			revision, err = l.load(ctx, dataset, held, schemas)
-			later := held == nil || stored.Version > held.Snapshot.Version
-			if err != nil && held != nil && !is(held, stored) && !(later && fault.CodeOf(err) == fault.CodeDataUnavailable) {
+			if err != nil && held != nil && !is(held, stored) &&
+				(stored.Version <= held.Snapshot.Version || fault.CodeOf(err) != fault.CodeDataUnavailable) {
 				l.cache.Mark(held, err) // what is stored cannot be had, and this one is not in force any more
 			}
 		}
