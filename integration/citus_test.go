@@ -284,6 +284,7 @@ func TestCitusPreparedTables(t *testing.T) {
 		t.Errorf("doctor says %q, %v", out, err)
 	}
 	const count = "SELECT count(*) FROM visits"
+	const inTable = "SELECT region, count(DISTINCT person) FROM visits GROUP BY region" // which cuts no rows there, for the same noise
 	s.seesVersion(t, client, "town", count, 1)
 	for _, sql := range []string{
 		count,
@@ -294,11 +295,11 @@ func TestCitusPreparedTables(t *testing.T) {
 		"SELECT count(*), sum(amount) FROM visits WHERE amount < 10",
 		"SELECT r.area, count(*), sum(v.amount) FROM visits v JOIN regions r ON r.name = v.region GROUP BY r.area",
 		"SELECT count(DISTINCT person) FROM visits",
-		"SELECT region, count(DISTINCT person) FROM visits GROUP BY region",
+		inTable,
 	} {
 		answer, err := client.Query(t.Context(), api.QueryRequest{Dataset: "town", SQL: sql, Epsilon: "100", Delta: "1e-6",
 			Confidence: api.Level(confidence)}, "")
-		if err != nil || answer.AsOf == nil {
+		if err != nil || (answer.AsOf == nil) != (sql == inTable) {
 			t.Errorf("%s\n%+v, %v", sql, answer, err)
 			continue
 		}
