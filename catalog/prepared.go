@@ -82,6 +82,7 @@ type Version struct {
 	Built  int64     // the version that it was made of by appending, in whose relation it is; 0: it was made anew
 	OID    uint32
 	Digest [32]byte  // of the text that made it
+	Narrow bool      // numbers of units are integers in it; else bigints
 	AsOf   time.Time // of the snapshot that it was made from; where rows are appended, of the time up to which it has them
 }
 
@@ -189,6 +190,9 @@ func (s *Snapshot) CopyOf(t *Table, v Version) *Table {
 	c.Columns = []*Column{
 		{Name: t.Unit.Column, AttNum: 1, TypeOID: int8OID, TypMod: -1, Type: Int8, NotNull: true, Identifies: t.Unit.Of},
 		{Name: RankColumn, AttNum: 2, TypeOID: int4OID, TypMod: -1, Type: Int4, NotNull: true},
+	}
+	if v.Narrow {
+		c.Columns[0].TypeOID, c.Columns[0].Type = int4OID, Int4
 	}
 	for i, keys := range t.Ranks {
 		set := RankSet{Keys: keys, Group: fmt.Sprintf("noisegate_group_%d", i+1), Row: fmt.Sprintf("noisegate_row_%d", i+1)}

@@ -123,10 +123,14 @@ func prepareStack(t testing.TB, sets ...dataset) *stack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The gateway refuses a ledger that a power failure could take back. Benchmarks pay for fsync as well.
+	// The gateway refuses a ledger that a power failure could take back. Benchmarks pay for fsync as well, and have the buffers that
+	// PostgreSQL's manual advises on a server of 8 GB.
+	settings := map[string]string{"fsync": "on", "full_page_writes": "on"}
 	_, memory := t.(*testing.T)
-	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Cached: true, Memory: memory, Settings: map[string]string{
-		"fsync": "on", "full_page_writes": "on"}})
+	if !memory {
+		settings["shared_buffers"] = "2GB"
+	}
+	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Cached: true, Memory: memory, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,9 @@
 package sqlrewrite
 
 import (
+	"encoding/hex"
 	"errors"
+	"strings"
 	"testing"
 
 	"noisegate.example/catalog"
@@ -188,4 +190,47 @@ budgets:
 	}
 	v.Digest = b.Digest
 	return on, Serving(on, v)
+}
+
+// A version is what its policy asks for as long as the digest of what made it is the same, and releases are found again by it: no other
+// Noisegate gives a copy that is made alike another one.
+func TestDigestsOfCopiesStay(t *testing.T) {
+	for prepare, want := range map[string]string{
+		"{max_rows: 9}": "544821c4496c94897e6310168cd23a8474101f34c00845335cda9764060eeaf7",
+		"{max_rows: 9, ranks: [[ward], [ward, season], [reason]]}": "9d059b4b713e89bf017fac0499724c0e5d3b54e30dfb4f9a3fe9e038160887c3",
+		"{max_rows: 9, refresh: {append: made, settle: 1m}}":       "da5e0a659af57c71d5bc7a5bb9eb96fcfc733195bb64245983bca4c53c07b2ad",
+		"{max_rows: 7, refresh: {append: made, settle: 1m}}":       "fc2c42547e5c1107f15fe6f8a3f62daad486838f5df680e88fb8f71d84f209db",
+	} {
+		on := parseSnapshot(t, "visits\n  visit_id integer not null unique\n  person integer not null\n  ward integer not null\n"+
+			"  season integer not null\n  reason text\n  made timestamptz not null\n", `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  visits:
+    unit: {column: person}
+    max_rows: 3
+    max_groups: 5
+    prepare: `+prepare+`
+    columns:
+      ward: {domain: [1, 2, 3, 4]}
+      season: {domain: [1, 2, 3]}
+      reason: {keys: private, max_length: 9}
+      made: {expose: false}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`)
+		table, _ := on.Table("public", "visits")
+		for _, v := range []catalog.Version{{Number: 1}, {Number: 1, Narrow: true}} {
+			b, err := Prepare(on, table, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := hex.EncodeToString(b.Digest[:]); got != want {
+				t.Errorf("%s: %s, want %s", prepare, got, want)
+			}
+			if narrow := strings.Contains(b.Create, "0::integer AS \"person\""); narrow != v.Narrow {
+				t.Errorf("numbers are integers: %t, want %t, in %s", narrow, v.Narrow, b.Create)
+			}
+		}
+	}
 }

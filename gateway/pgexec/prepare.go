@@ -54,7 +54,7 @@ var (
 	errNoReader = errors.New("the role that the gateway connects as, of the dataset's dsn, is not there")
 	errNumbers  = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
 		"Drop it with all copies, and prepare anew")
-	errRanks   = errors.New("ranks of the copy are not those that it is to have, and it was not made: the version before stays")
+	errWide    = errors.New("numbers of units became too large for the copy, which an integer holds: run noisegate prepare --full")
 	errAppend  = errors.New("the database has Citus, where a run makes each copy anew: write refresh: full in the policy")
 	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
@@ -236,7 +236,7 @@ func unprepared(err error) error { return undone(err, errPrepare) }
 // undone is what may be said of an error, where what was done is known; otherwise is what that means.
 func undone(err, otherwise error) error {
 	var known *fault.Error
-	if errors.As(err, &known) || errors.Is(err, errNumbers) || errors.Is(err, errRanks) || errors.Is(err, errAppend) {
+	if errors.As(err, &known) || errors.Is(err, errNumbers) || errors.Is(err, errAppend) {
 		return err
 	}
 	var server *pgconn.PgError
@@ -250,6 +250,8 @@ func undone(err, otherwise error) error {
 		return errNoRight
 	case server.Code == "42704": // of all names only the reader's is not the run's own
 		return errNoReader
+	case server.Code == "22003":
+		return errWide
 	case server.Code == "53100", server.Code == "53400":
 		return errNoSpace
 	default:
@@ -309,13 +311,24 @@ func (r *run) in(ctx context.Context, tx pgx.Tx) error {
 			r.as, r.made = kept, *before
 			return nil
 		} else if before != nil {
-			r.as, next.Built, next.OID = appended, before.Base(), before.OID
+			r.as, next.Built, next.OID, next.Narrow = appended, before.Base(), before.OID, before.Narrow
 			return r.make(ctx, tx, next, before, seed)
 		}
 	}
 	r.as = anew
+	if !r.citus {
+		units, _ := r.on.UnitsOf(t)
+		if err := tx.QueryRow(ctx, narrowText, pgx.Identifier{catalog.PreparedSchema, units}.Sanitize()).Scan(&next.Narrow); err != nil {
+			return err
+		}
+	}
 	return r.make(ctx, tx, next, nil, r.seed)
 }
+
+// narrowText asks whether an integer holds the numbers of units, of which a run gives a billion more at most: an index of these is
+// two thirds as large.
+const narrowText = `SELECT coalesce(CASE WHEN pg_catalog.to_regclass($1) IS NOT NULL
+	THEN pg_catalog.pg_sequence_last_value(pg_catalog.pg_get_serial_sequence($1, 'unit')) END, 0) < 1000000000`
 
 // lock keeps other runs of the database away, and changes of the table's definition.
 func (r *run) lock(ctx context.Context, tx pgx.Tx) error {
@@ -358,9 +371,6 @@ var withoutIndexes = []string{"SET LOCAL enable_indexscan = off", "SET LOCAL ena
 // always is before all times.
 var always = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 
-// withIndexes ends that.
-var withIndexes = []string{"SET LOCAL enable_indexscan = on", "SET LOCAL enable_indexonlyscan = on", "SET LOCAL enable_bitmapscan = on"}
-
 // make makes a version: of all rows of its table, or by appending to the version before.
 func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *catalog.Version, seed int64) error {
 	build, err := sqlrewrite.Prepare(r.on, r.t, v)
@@ -382,31 +392,20 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 	if r.first, err = r.number(ctx, tx, build, times); err != nil {
 		return err
 	}
-	if err := execute(ctx, tx, withoutIndexes...); err != nil {
+	if err := r.numbered(ctx, tx, build, before, times); err != nil {
 		return err
 	}
-	var keys bool
-	if err := tx.QueryRow(ctx, build.Numbered).Scan(&keys); err != nil {
-		return err
-	}
-	if !keys {
-		return errNumbers
-	}
-	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
 	if before == nil {
 		err = r.fill(ctx, tx, build, times)
-	} else if err = execute(ctx, tx, withIndexes...); err == nil {
-		r.begins(StepRows)
+	} else {
+		r.begins(StepRows) // autovacuum makes new statistics when a tenth of the rows is another
 		_, err = tx.Exec(ctx, build.Merge, append([]any{seed}, times...)...)
 	}
 	if err != nil {
 		return err
 	}
-	if err := ranked(ctx, tx, build); err != nil {
-		return err
-	}
-	reader := pgx.Identifier{r.Reader}.Sanitize()
-	if err := execute(ctx, tx, "ANALYZE "+relation, "GRANT SELECT ON "+relation+" TO "+reader); err != nil {
+	if err := execute(ctx, tx, "GRANT SELECT ON "+pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()+" TO "+
+		pgx.Identifier{r.Reader}.Sanitize()); err != nil {
 		return err
 	}
 	if trees := treesOf(build.Conditions); trees != nil {
@@ -446,6 +445,25 @@ func (r *run) number(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, ti
 		return first, err
 	}
 	return first, execute(ctx, tx, add, "ANALYZE "+table)
+}
+
+// numbered refuses to make a version where ids and numbers are not keys of each other.
+func (r *run) numbered(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, before *catalog.Version, times []any) error {
+	text := build.Added
+	if before == nil {
+		text, times = build.Numbered, nil
+		if err := execute(ctx, tx, withoutIndexes...); err != nil {
+			return err
+		}
+	}
+	var keys bool
+	if err := tx.QueryRow(ctx, text, times...).Scan(&keys); err != nil {
+		return err
+	}
+	if !keys {
+		return errNumbers
+	}
+	return nil
 }
 
 // execute executes texts one after the other.
@@ -493,7 +511,11 @@ func (r *run) fill(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, time
 		on := "ALTER TABLE " + pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize() + " "
 		constrain = []string{on + strings.ReplaceAll(strings.Join(constrain, ", "), on, "")}
 	}
-	return execute(ctx, tx, constrain...)
+	if err := execute(ctx, tx, constrain...); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "ANALYZE "+pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize())
+	return err
 }
 
 // refill makes an empty copy again, with the rows of its query: PostgreSQL reads and sorts on several processors for a table that a query
@@ -566,21 +588,6 @@ func (r *run) write(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, bef
 	_, err := tx.Exec(ctx, `INSERT INTO noisegate_prepared.seeds (relation, seed) VALUES ($1, $2)
 		ON CONFLICT (relation) DO UPDATE SET seed = $2`, build.Copy.Name, seed)
 	return err
-}
-
-// ranked refuses a copy whose ranks are not those of its sets.
-func ranked(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build) error {
-	if build.Ranked == "" {
-		return nil
-	}
-	var right bool
-	if err := tx.QueryRow(ctx, build.Ranked).Scan(&right); err != nil {
-		return err
-	}
-	if !right {
-		return errRanks
-	}
-	return nil
 }
 
 // stillHolds is policy/stale where preconditions do not hold, also on a shard.
@@ -679,7 +686,7 @@ func forgetIn(ctx context.Context, tx pgx.Tx) error {
 
 // versionsText lists the versions of a dataset whose copies are there, newest first.
 const versionsText = `SELECT v.of_schema, v.of_table, v.number, coalesce((pg_catalog.to_jsonb(v) ->> 'built')::bigint, 0), -- not in old lists
-	c.oid, v.digest, v.as_of
+	c.oid, v.digest, v.as_of, EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = c.oid AND attnum = 1 AND atttypid = 23)
 	FROM noisegate_prepared.versions v
 	JOIN pg_catalog.pg_class c ON c.relname = v.relation
 	JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'noisegate_prepared'
@@ -688,7 +695,7 @@ const versionsText = `SELECT v.of_schema, v.of_table, v.number, coalesce((pg_cat
 // versionOf reads a row of [versionsText].
 func versionOf(row pgx.CollectableRow) (v catalog.Version, err error) {
 	var digest []byte
-	err = row.Scan(&v.Table.Schema, &v.Table.Name, &v.Number, &v.Built, &v.OID, &digest, &v.AsOf)
+	err = row.Scan(&v.Table.Schema, &v.Table.Name, &v.Number, &v.Built, &v.OID, &digest, &v.AsOf, &v.Narrow)
 	copy(v.Digest[:], digest)
 	return v, err
 }

@@ -7,6 +7,15 @@ import (
 	"noisegate.example/catalog"
 )
 
+// added sees of the ids that a text adds that they and their numbers are keys of each other.
+func added(units string) string {
+	ids := strings.NewReplacer(`INSERT INTO "noisegate_prepared"."units_1" (id) `, ``, ` ON CONFLICT DO NOTHING`, ``).Replace(units)
+	const rows = `(SELECT u.id, u.unit FROM ONLY "noisegate_prepared"."units_1" AS u OFFSET 0)`
+	return `WITH ids AS MATERIALIZED (` + ids + `), theirs AS MATERIALIZED (SELECT u.id, u.unit FROM ` + rows + ` AS u JOIN ids AS i ON i.id = u.id) ` +
+		`SELECT NOT EXISTS (SELECT FROM theirs AS t GROUP BY t.id HAVING pg_catalog.count(*) > 1) AND ` +
+		`NOT EXISTS (SELECT FROM ` + rows + ` AS u JOIN theirs AS t ON t.unit = u.unit WHERE t.id <> u.id)`
+}
+
 // What appends rows to a copy is proven as it is printed, and no longer where any part of it is another.
 func TestUnsafeAppends(t *testing.T) {
 	const (
@@ -22,12 +31,15 @@ func TestUnsafeAppends(t *testing.T) {
 			later + `) AS r JOIN ONLY "noisegate_prepared"."units_1" AS u ON u.id = r.id WHERE r.rn <= 5`
 		head  = `INSERT INTO "noisegate_prepared"."visits_7" ("person_id", noisegate_rn, "ward", noisegate_hash) `
 		merge = `WITH added (unit, rn, c0, h) AS MATERIALIZED (` + rows + `), ` +
-			`fresh AS MATERIALIZED (SELECT a.* FROM added AS a WHERE NOT EXISTS (SELECT FROM ONLY "noisegate_prepared"."visits_7" AS c ` +
-			`WHERE c."person_id" = a.unit AND c.noisegate_rn = 5 AND c.noisegate_hash <= a.h)), ` +
-			`kept (unit, rn, c0, h) AS (DELETE FROM ONLY "noisegate_prepared"."visits_7" AS c USING (SELECT DISTINCT f.unit FROM fresh AS f) AS f ` +
-			`WHERE c."person_id" = f.unit RETURNING c."person_id", c.noisegate_rn, c."ward", c.noisegate_hash) ` + head +
-			`SELECT m.unit, m.rank, m.c0, m.h FROM (SELECT r.*, pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank ` +
-			`FROM (SELECT k.*, false AS new FROM kept AS k UNION ALL SELECT f.*, true FROM fresh AS f) AS r) AS m WHERE m.rank <= 5`
+			`least AS MATERIALIZED (SELECT a.unit, pg_catalog.min(a.h) AS h FROM added AS a GROUP BY a.unit), ` +
+			`moved (unit, rn, c0, h) AS (DELETE FROM ONLY "noisegate_prepared"."visits_7" AS c USING least AS f WHERE c."person_id" = f.unit ` +
+			`AND c.noisegate_hash > f.h RETURNING c."person_id", c.noisegate_rn, c."ward", c.noisegate_hash), ` +
+			`places AS (SELECT f.unit, COALESCE(k.rn - 1, (SELECT pg_catalog.max(c.noisegate_rn) FROM ONLY "noisegate_prepared"."visits_7" AS c ` +
+			`WHERE c."person_id" = f.unit), 0) AS before FROM least AS f LEFT JOIN (SELECT k.unit, pg_catalog.min(k.rn) AS rn FROM moved AS k ` +
+			`GROUP BY k.unit) AS k ON k.unit = f.unit) ` + head +
+			`SELECT m.unit, m.rank, m.c0, m.h FROM (SELECT r.*, p.before + pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) ` +
+			`AS rank FROM (SELECT k.*, false AS new FROM moved AS k UNION ALL SELECT a.*, true FROM added AS a) AS r ` +
+			`JOIN places AS p ON p.unit = r.unit) AS m WHERE m.rank <= 5`
 	)
 	type texts struct{ units, fill, merge string }
 	printed := texts{units, head + rows, merge}
@@ -45,25 +57,28 @@ func TestUnsafeAppends(t *testing.T) {
 		if change != nil {
 			change(c)
 		}
-		return Build(Copying{Units: x.units, Numbered: numbered, Insert: x.fill, Merge: x.merge, Copy: c, UnitsTable: "units_1", Pins: pins}, on)
+		return Build(Copying{Units: x.units, Numbered: numbered, Added: added(x.units), Insert: x.fill, Merge: x.merge, Copy: c, UnitsTable: "units_1", Pins: pins}, on)
 	}
 	if err := prove(printed, nil); err != nil {
 		t.Fatal("as it is printed:", err)
 	}
 	for name, c := range map[string][2]string{
-		"ranks over all units":         {`PARTITION BY r.unit`, `PARTITION BY r.c0`},
-		"ranks that tie":               {`r.h, r.new, r.rn`, `r.h`},
-		"more rows":                    {`m.rank <= 5`, `m.rank <= 6`},
-		"all rows":                     {` WHERE m.rank <= 5`, ``},
-		"the rank of before":           {`m.unit, m.rank`, `m.unit, m.rn`},
-		"rows of other units":          {`WHERE c."person_id" = f.unit`, `WHERE c."ward" = f.unit`},
-		"rows that stay":               {`kept AS k UNION ALL`, `kept AS k WHERE false UNION ALL`},
-		"full units by another's rank": {`c."person_id" = a.unit AND`, `c."person_id" > a.unit AND`},
-		"another rank of full units":   {`c.noisegate_rn = 5`, `c.noisegate_rn = 1`},
-		"another copy":                 {`DELETE FROM ONLY "noisegate_prepared"."visits_7"`, `DELETE FROM ONLY "noisegate_prepared"."visits_8"`},
-		"a column that is not copied":  {`RETURNING c."person_id", c.noisegate_rn, c."ward"`, `RETURNING c."person_id", c.noisegate_rn, c."reason"`},
-		"another column":               {`m.c0, m.h`, `m.h, m.h`},
-		"other rows than are proven":   {rows, strings.Replace(rows, `t."ward" AS c0`, `t."minutes" AS c0`, 1)},
+		"ranks over all units":        {`PARTITION BY r.unit`, `PARTITION BY r.c0`},
+		"ranks that tie":              {`r.h, r.new, r.rn`, `r.h`},
+		"more rows":                   {`m.rank <= 5`, `m.rank <= 6`},
+		"all rows":                    {` WHERE m.rank <= 5`, ``},
+		"the rank of before":          {`m.unit, m.rank`, `m.unit, m.rn`},
+		"rows of other units":         {`least AS f WHERE c."person_id" = f.unit`, `least AS f WHERE c."ward" = f.unit`},
+		"rows before, of other units": {`AS c WHERE c."person_id" = f.unit)`, `AS c)`},
+		"rows moved, of other units":  {`GROUP BY k.unit) AS k ON k.unit = f.unit`, `) AS k ON true`},
+		"a place by all rows":         {`FROM added AS a GROUP BY a.unit)`, `FROM added AS a)`},
+		"places of other units":       {`ON p.unit = r.unit`, `ON true`},
+		"rows that are gone":          {`moved AS k UNION ALL`, `moved AS k WHERE false UNION ALL`},
+		"rows by another hash":        {`c.noisegate_hash > f.h`, `c.noisegate_hash < f.h`},
+		"another copy":                {`DELETE FROM ONLY "noisegate_prepared"."visits_7"`, `DELETE FROM ONLY "noisegate_prepared"."visits_8"`},
+		"a column that is not copied": {`RETURNING c."person_id", c.noisegate_rn, c."ward"`, `RETURNING c."person_id", c.noisegate_rn, c."reason"`},
+		"another column":              {`m.c0, m.h`, `m.h, m.h`},
+		"other rows than are proven":  {rows, strings.Replace(rows, `t."ward" AS c0`, `t."minutes" AS c0`, 1)},
 		"a hash that is not the rank's, in the rows that are merged": {`AS c0, ` + hash, `AS c0, 0::bigint`},
 		"no statement":      {merge, ``},
 		"another statement": {`m.rank <= 5`, `m.rank <= 5; DELETE FROM "public"."visits"`},

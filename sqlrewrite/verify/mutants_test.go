@@ -198,8 +198,9 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"prepared.go", `!d.all(row.partition, known)`, `false`},
 	{"prepared.go", `refuse("ranks of rows that the copy does not keep")`, ``},
 	{"prepared.go", `return n >= 0 && n <= most`, `return n >= 0`},
-	{"prepared.go", `t.Checked(b.Numbered, b.Ranked, b.Copy.Copy.Ranks)`, ``},
-	{"internal/copying/copying.go", `if byRank != want {`, `if false {`},
+	{"prepared.go", `t.Checked(b.Numbered, b.Added, b.Units)`, ``},
+	{"internal/copying/copying.go", `|| all != named(numbered)`, ``},
+	{"internal/copying/copying.go", `|| ofAdded != named(added)`, ``},
 	{"window.go", `rows: k.places * l.rows})
 				}
 			}

@@ -20,27 +20,29 @@ import (
 //
 // **Lemma 14, whose a row of a copy is.** Let a copy be what Build accepts: INSERT INTO copy SELECT u.unit, r.rank, r.x, ... FROM (q) AS r JOIN
 // units AS u ON u.id = r.id WHERE r.rank <= m, where q is derived as rows of one unit each, r.id is that unit, and the table of units has
-// a different number for each id (Numbered sees it, in the same snapshot). Then the rows of one number are one unit's, and are, but for the number, functions of that unit's rows and
+// a different number for each id. Then the rows of one number are one unit's, and are, but for the number, functions of that unit's rows and
 // of the seed. *Proof.* By Lemma 0 the rows of q are, unit by unit, functions of the unit's rows; the join adds the number to each and, as id
 // is a key of units, makes no row two; as unit is another key of it, no two ids have one number. The ids that have a number are, by the second
-// text, those that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. ∎ Neighbouring
-// databases may give a unit two numbers. So no statement over a copy names them, but in count(DISTINCT number): what a statement gives is the
-// same whatever they are, as long as no two units have one. Of the rows of one unit there is one number: it moves such a count by 1 in a group.
+// text, those that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. Numbered sees in
+// the same snapshot that both are keys, and Added sees it of the ids of appended rows: no other is given a number then, and each was seen when
+// it got its own. ∎ Neighbouring databases may give a unit two numbers. So no statement over a copy names them, but in count(DISTINCT number):
+// what a statement gives is the same whatever they are, as long as no two units have one. Of the rows of one unit there is one number: it moves
+// such a count by 1 in a group.
 //
-// **Lemma 16, ranks in a copy.** Let a copy be one whose rows Ranked has seen, after they were made, to have for a set of keys numbers g and n such
-// that the rows of one unit that agree in the keys (NULLs agree) have one g, and n from 1 to as many as they are, and different tuples of keys
-// of a unit have different g. Then g and n are what dense_rank() and row_number() of Lemma 3 are: of the rows with g <= G a unit has at most G
-// different tuples, of those with n <= r at most r for each tuple, and so of both at most G·r. *Proof.* Each tuple has another g, which is a whole
-// number from 1 on; n differs among the rows of a tuple. ∎ By Lemma 14 numbers are functions of the unit's rows. Nobody writes to a copy later.
+// **Lemma 16, ranks in a copy.** Let q be one of which, for a set of keys, two outputs g and n are derived as dense_rank() of the keys' tuples
+// within the unit and row_number() within the tuple, by an order without ties, both of the rows with rank <= m (places). Then they are in the
+// copy what they are in Lemma 3: of the rows with g <= G a unit has at most G different tuples, of those with n <= r at most r for each tuple,
+// and so of both at most G·r. *Proof.* The copy has those rows, under numbers that are as many as the units (Lemma 14). ∎ Nobody writes to a
+// copy later.
 //
 // A copy is a function of a seed that nobody knows, drawn anew for each; for every seed the copies of neighbours are neighbours.
 //
 // **Lemma 15, what is appended.** Let the rows of each number in a copy be functions of its unit's rows, and let Merge run: the rows that
-// Insert makes of other times (added), of these those whose hash is below that of the unit's last rank if it has that (fresh), and of units that
-// have such rows those of the copy, which leave it (kept), are ranked together and put in up to rank m. Then the rows of each number are functions
-// of its unit's rows again. *Proof.* By Lemma 14 added is, number by number, a function of the unit's rows, and Insert's table of numbers is the
-// copy's. Each of the other steps compares, joins or ranks rows of one number alone, and ranks them in an order without ties: rank is a key of a
-// number's rows in kept, and so it is in added, and new tells these apart. ∎ The text is fixed but for Insert's: it is compared, not derived.
+// Insert makes of other times (added), and those of the copy whose hash is above the least of their number's among these, which leave it
+// (moved), are numbered together from the last rank of the others on (places), and put in up to rank m. Then the rows of each number are functions of its unit's rows again. *Proof.* By Lemma 14 added
+// is, number by number, a function of the unit's rows, and Insert's table of numbers is the copy's. Each of the other steps compares, joins or
+// numbers rows of one number alone, in an order without ties: rank is a key of a number's rows in the copy, and so it is in added, and new
+// tells these apart. ∎ The text is fixed but for Insert's: it is compared, not derived.
 
 // Check is a range that the database holds a column of a pinned table to.
 type Check struct {
@@ -54,11 +56,10 @@ type Copying struct {
 	Insert string // fills the copy; $1 is the seed, and where rows are appended $2 and $3 are times
 	Merge  string // puts to the copy what Insert makes of other times; "": no rows are appended
 	Copy   *catalog.Table
-	// Numbered runs between the two, and must be true of the rows of UnitsTable: no id and no number is on two of them.
-	Numbered   string
-	UnitsTable string // the table of the numbers, in the schema of the copy
-	Ranked     string // runs at the end, and must be true of the rows of the copy: they are ranked as its sets say
-	Pins       []Pin  // what holds of the source while they run
+	// Numbered runs between the two, and must be true of the rows of UnitsTable: no id and no number is on two of them. Before Merge it may be
+	Numbered, Added string // Added, which sees that of the ids that Units has seen
+	UnitsTable      string // the table of the numbers, in the schema of the copy
+	Pins            []Pin  // what holds of the source while they run
 }
 
 // Build proves of the statements that make a copy that its rows are as Lemma 14 says, or says why it cannot: nil means proven.
@@ -68,13 +69,13 @@ func Build(b Copying, on *catalog.Snapshot) (err error) {
 		refuse("no copy")
 	}
 	t := copying.Tables{Schema: b.Copy.Schema, Copy: b.Copy.Name, Units: b.UnitsTable, Unit: b.Copy.Unit.Column, Rank: catalog.RankColumn}
-	t.Checked(b.Numbered, b.Ranked, b.Copy.Copy.Ranks)
+	t.Checked(b.Numbered, b.Added, b.Units)
 	in := t.Read(b.Insert)
 	var times []any // which are any (Lemma 5a)
 	if hashed := b.Copy.Columns[len(b.Copy.Columns)-1].Name == catalog.HashColumn; hashed {
 		times = []any{int64(0), int64(0)}
 	}
-	if times == nil && b.Merge != "" || times != nil && b.Ranked != "" || times != nil && b.Merge != t.Merge(b.Insert, in) {
+	if times == nil && b.Merge != "" || times != nil && len(b.Copy.Copy.Ranks) > 0 || times != nil && b.Merge != t.Merge(b.Insert, in) {
 		refuse("rows are appended in another way")
 	}
 	b.fills(on, in, times)
@@ -127,7 +128,7 @@ func owns(rel *relation, name string) {
 }
 
 // ranks places the columns of a copy that number rows. A pinned key (unit, rank), rank checked to be at least 1, numbers the rows of a unit as
-// row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] and the check of their rows say (Lemma 16).
+// row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] derived (Lemma 16).
 func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value, solid map[int]bool) {
 	unit, rank := byName[t.Unit.Column], byName[catalog.RankColumn]
 	if unit == nil || !solid[unit.id] {

@@ -1,5 +1,5 @@
 // Package copytext prints what is asked of the rows of prepared copies when they are made: the numbers of units, which rows are
-// new, and ranks of groups.
+// new, where these come, and ranks of groups.
 // It does not know how a copy is filled, nor what is proven of it.
 package copytext
 
@@ -27,6 +27,15 @@ func Numbered(table string) string {
 	return "SELECT " + once("id") + " AND " + once("unit")
 }
 
+// Added is [Numbered] of the ids of the rows of some times, as the text that adds these names them. OFFSET 0 has it asked of rows.
+func Added(table, addUnits string) string {
+	ids := strings.TrimSuffix(strings.TrimPrefix(addUnits, "INSERT INTO "+table+" (id) "), " ON CONFLICT DO NOTHING")
+	rows := "(SELECT u.id, u.unit FROM ONLY " + table + " AS u OFFSET 0)"
+	return "WITH ids AS MATERIALIZED (" + ids + "), theirs AS MATERIALIZED (SELECT u.id, u.unit FROM " + rows + " AS u " +
+		"JOIN ids AS i ON i.id = u.id) SELECT NOT EXISTS (SELECT FROM theirs AS t GROUP BY t.id HAVING pg_catalog.count(*) > 1) AND " +
+		"NOT EXISTS (SELECT FROM " + rows + " AS u JOIN theirs AS t ON t.unit = u.unit WHERE t.id <> u.id)"
+}
+
 // Appended prints a condition on the rows of a source from which rows are appended: those of the times after a parameter, up to the next.
 func Appended(t *catalog.Table, parameter int) string {
 	if t.Append.Column == "" {
@@ -51,8 +60,40 @@ func RanksBy(c *catalog.Table, set int, hash string) string {
 		"pg_catalog.row_number() OVER (PARTITION BY v.id, %[1]s ORDER BY v.rn) AS n%[2]d", by, set)
 }
 
+const (
+	merge = "WITH added (@names) AS MATERIALIZED (@rows), " +
+		"least AS MATERIALIZED (SELECT a.unit, pg_catalog.min(a.h) AS h FROM added AS a GROUP BY a.unit), " +
+		"moved (@names) AS (DELETE FROM ONLY @copy AS c USING least AS f WHERE c.@unit = f.unit AND c.@hash > f.h RETURNING @gone), " +
+		"places AS (SELECT f.unit, COALESCE(k.rn - 1, (SELECT pg_catalog.max(c.@rank) FROM ONLY @copy AS c WHERE " +
+		"c.@unit = f.unit), 0) AS before FROM least AS f LEFT JOIN " +
+		"(SELECT k.unit, pg_catalog.min(k.rn) AS rn FROM moved AS k GROUP BY k.unit) AS k ON k.unit = f.unit) " +
+		"@insertSELECT @made FROM (SELECT r.*, " +
+		"p.before + pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
+		"FROM (SELECT k.*, false AS new FROM moved AS k UNION ALL SELECT a.*, true FROM added AS a) AS r " +
+		"JOIN places AS p ON p.unit = r.unit) AS m WHERE m.rank <= @most"
+	firstMerge = "WITH added (@names) AS MATERIALIZED (@rows), " +
+		"fresh AS MATERIALIZED (SELECT a.* FROM added AS a WHERE NOT EXISTS (SELECT FROM ONLY @copy AS c WHERE c.@unit = a.unit " +
+		"AND c.@rank = @most AND c.@hash <= a.h)), " +
+		"kept (@names) AS (DELETE FROM ONLY @copy AS c USING (SELECT DISTINCT f.unit FROM fresh AS f) AS f WHERE c.@unit = f.unit " +
+		"RETURNING @gone) @insertSELECT @made FROM (SELECT r.*, " +
+		"pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
+		"FROM (SELECT k.*, false AS new FROM kept AS k UNION ALL SELECT f.*, true FROM fresh AS f) AS r) AS m WHERE m.rank <= @most"
+)
+
+// Merge prints the statement that appends: rows of some times take their places by hash among those of their unit, and rows of the
+// copy that come behind the first of them move back. Of rows with one hash those that were there come first. insert is what rows puts
+// into columns of the copy, made of outputs. first is the text that once made the same copy, by moving all rows of such units.
+func Merge(c *catalog.Table, insert, rows string, columns, outputs []string) (text, first string) {
+	all := strings.Join(outputs, ", ")
+	named := strings.NewReplacer("@names", strings.NewReplacer("u.", "", "r.", "").Replace(all), "@rows", rows, "@copy", name(c),
+		"@unit", columns[0], "@rank", catalog.RankColumn, "@hash", catalog.HashColumn, "@gone", "c."+strings.Join(columns, ", c."),
+		"@insert", insert, "@made", strings.NewReplacer("u.", "m.", "r.rn", "m.rank", "r.", "m.").Replace(all),
+		"@most", fmt.Sprint(c.Copy.MaxRows))
+	return named.Replace(merge), named.Replace(firstMerge)
+}
+
 // Ranked asks the rows of a copy whether, for each of its sets, the rows of one unit that agree in the keys have one number of the group
-// and are numbered in the order of the rank, and whether its groups have different numbers without a gap.
+// and are numbered in the order of the rank, and whether its groups have different numbers without a gap. "": it has no sets.
 func Ranked(c *catalog.Table) string {
 	var all []string
 	for _, set := range c.Copy.Ranks {

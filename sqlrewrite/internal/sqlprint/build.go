@@ -17,28 +17,31 @@ type Build struct {
 	NeedUnits  string // makes that table where it is not there
 	AddUnits   string // gives numbers to units that have none; its arguments are those of Fill without the seed
 	Numbered   string // says whether ids and numbers are keys of each other then, by the rows themselves; no copy is made where they are not
+	Added      string // says it of the ids that AddUnits has seen: others were when they came
 	Create     string // makes the copy, empty, with columns of the types of the source
 	Fill, Rows string // fills it, and its query; $1 is a secret seed, a bigint; where rows are appended, of the times after $2, up to $3
 	Merge      string // puts the rows of the times after $2, up to $3, to those of a copy with this seed; "": it is made anew each time
 	Same       string // says whether the copy is what Fill would make of the same arguments; where rows are appended, else ""
 	Constrain  []string
-	Ranked     string         // says of the rows whether groups and rows are numbered as they are to be; "" where a copy has no sets of ranks
 	Conditions []Precondition // must hold of the source in that transaction
-	Digest     [32]byte       // of all of it: a version is what its policy asks for where this is the same
+	Digest     [32]byte       // of what makes it: a version is what its policy asks for where this is the same
 
 	on *catalog.Snapshot
+	// The texts by which appended and ranked rows were first made and seen. What does so today makes the same copies: their digest stays,
+	// and with it what was released of them.
+	first struct{ merge, ranked string }
 }
 
-// digest identifies what a version is made by.
+// digest identifies what a version is made by. Of the unit's number it does not say how wide it is.
 func (b *Build) digest() (sum [32]byte) {
 	h := Identity{sha256.New()}
 	h.Add("noisegate build 1", b.NeedUnits, b.AddUnits, b.Numbered, b.Create, b.Fill)
-	if b.Merge != "" {
-		h.Add(b.Merge)
+	if b.first.merge != "" {
+		h.Add(b.first.merge)
 	}
 	h.Add(b.Constrain...)
-	if b.Ranked != "" {
-		h.Add("ranked", b.Ranked)
+	if b.first.ranked != "" {
+		h.Add("ranked", b.first.ranked)
 	}
 	for _, p := range b.Conditions {
 		h.Add(fmt.Sprintf("%+v", p))
@@ -50,7 +53,7 @@ func (b *Build) digest() (sum [32]byte) {
 // Prove holds the statements that read people against what a copy must be; see [verify.Build].
 func (b *Build) Prove() error {
 	pins := Statement{Preconditions: b.Conditions}.Claimed().Pins
-	texts := verify.Copying{Units: b.AddUnits, Numbered: b.Numbered, Insert: b.Fill, Merge: b.Merge, Ranked: b.Ranked, Copy: b.Copy,
+	texts := verify.Copying{Units: b.AddUnits, Numbered: b.Numbered, Added: b.Added, Insert: b.Fill, Merge: b.Merge, Copy: b.Copy,
 		UnitsTable: b.Units, Pins: pins}
 	return unproven(verify.Build(texts, b.on), b.Fill)
 }

@@ -38,6 +38,7 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, v catalog.Version) (*Build
 	}
 	b.AddUnits = fmt.Sprintf("INSERT INTO %s (id) SELECT DISTINCT %s AS id FROM %s AS t WHERE %s ON CONFLICT DO NOTHING",
 		units, column, rows, where+copytext.Appended(t, 1))
+	b.Added = copytext.Added(units, b.AddUnits)
 	b.fill(t, fillParts{units: units, id: column, rows: rows, where: where + copytext.Appended(t, 2)})
 	copied := TableName(c)
 	for _, column := range c.Columns {
@@ -48,9 +49,12 @@ func NewBuild(on *catalog.Snapshot, t *catalog.Table, v catalog.Version) (*Build
 	b.Constrain = append(b.Constrain,
 		fmt.Sprintf("ALTER TABLE %s ADD CHECK (%s BETWEEN 1 AND %d)", copied, catalog.RankColumn, t.Prepare),
 		fmt.Sprintf("ALTER TABLE %s ADD UNIQUE (%s, %s)", copied, scalar.QuoteIdent(unit.Name), catalog.RankColumn))
-	b.Ranked = copytext.Ranked(c)
+	b.first.ranked = copytext.Ranked(c)
 	b.Conditions = []Precondition{b.condition(t)}
 	b.Digest = b.digest()
+	if v.Narrow {
+		b.Create = strings.Replace(b.Create, "0::bigint", "0::integer", 1)
+	}
 	return b, nil
 }
 
@@ -100,26 +104,11 @@ func (b *Build) fill(t *catalog.Table, in fillParts) {
 	insert := fmt.Sprintf("INSERT INTO %s (%s) ", TableName(b.Copy), strings.Join(into, ", "))
 	b.Fill, b.Rows = insert+ranked, ranked
 	if t.Append.Column != "" {
-		b.Merge = b.merge(insert, ranked, into, outer, t.Prepare)
+		b.Merge, b.first.merge = copytext.Merge(b.Copy, insert, ranked, into, outer)
 		b.Same = fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM (%s) AS r FULL JOIN ONLY %s AS c ON c.%s = r.unit AND c.%s = r.rn "+
 			"WHERE r.unit IS NULL OR c.%[3]s IS NULL OR ROW(%[5]s)::text <> ROW(c.%[6]s)::text)", ranked, TableName(b.Copy), into[0], into[1],
 			strings.Join(outer[2:], ", "), strings.Join(into[2:], ", c."))
 	}
-}
-
-// merge prints the statement that appends: of the rows of some times those that may be among the first of their unit, beside the rows that
-// the copy has of such units, which it takes out and ranks anew. Of rows with one hash those that were there come first.
-func (b *Build) merge(insert, ranked string, columns, made []string, most int64) string {
-	of, unit, all := TableName(b.Copy), columns[0], strings.Join(made, ", ")
-	names := strings.NewReplacer("u.", "", "r.", "").Replace(all)
-	outputs := strings.NewReplacer("u.", "m.", "r.rn", "m.rank", "r.", "m.").Replace(all)
-	return "WITH added (" + names + ") AS MATERIALIZED (" + ranked + "), " +
-		"fresh AS MATERIALIZED (SELECT a.* FROM added AS a WHERE NOT EXISTS (SELECT FROM ONLY " + of + " AS c WHERE c." + unit +
-		fmt.Sprintf(" = a.unit AND c.%s = %d AND c.%s <= a.h)), ", catalog.RankColumn, most, catalog.HashColumn) +
-		"kept (" + names + ") AS (DELETE FROM ONLY " + of + " AS c USING (SELECT DISTINCT f.unit FROM fresh AS f) AS f WHERE c." + unit +
-		" = f.unit RETURNING c." + strings.Join(columns, ", c.") + ") " + insert + "SELECT " + outputs + " FROM (SELECT r.*, " +
-		"pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank FROM (SELECT k.*, false AS new FROM kept AS k " +
-		fmt.Sprintf("UNION ALL SELECT f.*, true FROM fresh AS f) AS r) AS m WHERE m.rank <= %d", most)
 }
 
 // hashed hashes a value of a column into another hash.

@@ -9,7 +9,6 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -28,41 +27,25 @@ type Tables struct {
 const (
 	numbered = "SELECT NOT EXISTS (SELECT FROM ONLY @units GROUP BY id HAVING pg_catalog.count(*) > 1) AND " +
 		"NOT EXISTS (SELECT FROM ONLY @units GROUP BY unit HAVING pg_catalog.count(*) > 1)"
-	ranked = "NOT EXISTS (SELECT 1 FROM (SELECT @group AS g, @row AS n, pg_catalog.lag(@group, 1, @group) OVER w AS was, " +
-		"pg_catalog.row_number() OVER w AS nth FROM ONLY @copy WINDOW w AS (PARTITION BY @unit @keys ORDER BY @rank)) AS x " +
-		"WHERE x.g IS DISTINCT FROM x.was OR x.n IS DISTINCT FROM x.nth) AND NOT EXISTS (SELECT 1 FROM (SELECT @group AS g, " +
-		"pg_catalog.row_number() OVER (PARTITION BY @unit ORDER BY @group) AS nth FROM ONLY @copy WHERE @row = 1) AS x " +
-		"WHERE x.g IS DISTINCT FROM x.nth)"
+	added = "WITH ids AS MATERIALIZED (@ids), theirs AS MATERIALIZED (SELECT u.id, u.unit FROM " + rows + " AS u JOIN ids AS i ON i.id = u.id) " +
+		"SELECT NOT EXISTS (SELECT FROM theirs AS t GROUP BY t.id HAVING pg_catalog.count(*) > 1) AND " +
+		"NOT EXISTS (SELECT FROM " + rows + " AS u JOIN theirs AS t ON t.unit = u.unit WHERE t.id <> u.id)"
+	rows = "(SELECT u.id, u.unit FROM ONLY @units AS u OFFSET 0)" // which no index is asked for
 )
 
-// Checked refuses texts that do not see of the rows what a proof rests on: ids and numbers are keys of each other; of each set the rows of one
-// unit that agree in the keys have one number of the group, and are numbered in the order of the rank, and the groups of a unit are numbered
-// without a gap.
-func (t Tables) Checked(byNumber, byRank string, sets []catalog.RankSet) {
-	if byNumber != t.named(numbered, catalog.RankSet{}) {
+// Checked refuses texts that do not see of the rows that ids and numbers are keys of each other: of all, and of the ids that a text adds.
+func (t Tables) Checked(all, ofAdded, adds string) {
+	units := quoted(t.Schema) + "." + quoted(t.Units)
+	ids, ok := strings.CutPrefix(adds, "INSERT INTO "+units+" ("+unitsID+") ")
+	ids, ends := strings.CutSuffix(ids, " ON CONFLICT DO NOTHING")
+	named := func(text string) string { return strings.NewReplacer("@units", units, "@ids", ids).Replace(text) }
+	if !ok || !ends || all != named(numbered) || ofAdded != named(added) {
 		tree.Refuse("ids and numbers that are not seen to be keys of each other")
-	}
-	want := ""
-	for i, s := range sets {
-		want += []string{"SELECT ", " AND "}[min(i, 1)] + t.named(ranked, s)
-	}
-	if byRank != want {
-		tree.Refuse("ranks of a copy that are not seen to be those of its sets")
 	}
 }
 
-// named puts names into a text.
-func (t Tables) named(text string, s catalog.RankSet) string {
-	quoted := func(name string) string {
-		return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-	}
-	keys := ""
-	for _, k := range s.Keys {
-		keys += ", " + quoted(k)
-	}
-	return strings.NewReplacer("@group", s.Group, "@row", s.Row, " @keys", keys, "@rank", t.Rank, "@units", quoted(t.Schema)+"."+quoted(t.Units),
-		"@unit", quoted(t.Unit), "@copy", quoted(t.Schema)+"."+quoted(t.Copy)).Replace(text)
-}
+// quoted is a name as SQL has it.
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // Rows are what is inserted into a copy: INSERT INTO copy (columns) SELECT u.unit, r.x, ... FROM (query) AS r JOIN ONLY units AS u ON u.id = r.id
 // WHERE r.rank <= most.
@@ -113,10 +96,9 @@ func (t Tables) Read(sql string) Rows {
 	return read
 }
 
-// Merge is the statement that puts to a copy the rows that one which [Tables.Read] read makes, and ranks them beside those that are there;
+// Merge is the statement that puts to a copy the rows that one which [Tables.Read] read makes, each in its place among those of its unit;
 // docs/prepared.md says how. "": the insertion is not written as it is to be.
 func (t Tables) Merge(insert string, in Rows) string {
-	quoted := func(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 	last := len(in.Columns) - 1
 	if last < 2 {
 		return ""
@@ -144,13 +126,16 @@ func (t Tables) Merge(insert string, in Rows) string {
 	if !ok {
 		return ""
 	}
+	unit, rank, hash := gone[0], gone[1], gone[last]
 	return "WITH added (" + list(names) + ") AS MATERIALIZED (" + rows + "), " +
-		"fresh AS MATERIALIZED (SELECT a.* FROM added AS a WHERE NOT EXISTS (SELECT FROM ONLY " + copied + " AS c WHERE " +
-		gone[0] + " = a.unit AND " + gone[1] + " = " + most + " AND " + gone[last] + " <= a.h)), " +
-		"kept (" + list(names) + ") AS (DELETE FROM ONLY " + copied + " AS c USING (SELECT DISTINCT f.unit FROM fresh AS f) AS f " +
-		"WHERE " + gone[0] + " = f.unit RETURNING " + list(gone) + ") " +
-		head + "SELECT " + list(made) + " FROM (SELECT r.*, pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
-		"FROM (SELECT k.*, false AS new FROM kept AS k UNION ALL SELECT f.*, true FROM fresh AS f) AS r) AS m WHERE m.rank <= " + most
+		"least AS MATERIALIZED (SELECT a.unit, pg_catalog.min(a.h) AS h FROM added AS a GROUP BY a.unit), " +
+		"moved (" + list(names) + ") AS (DELETE FROM ONLY " + copied + " AS c USING least AS f " +
+		"WHERE " + unit + " = f.unit AND " + hash + " > f.h RETURNING " + list(gone) + "), " +
+		"places AS (SELECT f.unit, COALESCE(k.rn - 1, (SELECT pg_catalog.max(" + rank + ") FROM ONLY " + copied + " AS c WHERE " + unit + " = f.unit), 0) " +
+		"AS before FROM least AS f LEFT JOIN (SELECT k.unit, pg_catalog.min(k.rn) AS rn FROM moved AS k GROUP BY k.unit) AS k ON k.unit = f.unit) " +
+		head + "SELECT " + list(made) + " FROM (SELECT r.*, p.before + pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
+		"FROM (SELECT k.*, false AS new FROM moved AS k UNION ALL SELECT a.*, true FROM added AS a) AS r JOIN places AS p ON p.unit = r.unit) AS m " +
+		"WHERE m.rank <= " + most
 }
 
 // ReadIDs reads the statement that gives numbers to units: INSERT INTO units (id) query ON CONFLICT DO NOTHING.
