@@ -59,6 +59,12 @@ func (f Fairness) within(wait time.Duration) Fairness {
 	return f
 }
 
+// one are shares of which an analyst has one place: for work of milliseconds, of which two at a time would be a flood without boundaries.
+func (f Fairness) one() Fairness {
+	f.PerAnalyst = 1
+	return f
+}
+
 // gate is where work begins: whatever costs work enters it before the ledger is asked. It has a number of places, of
 // which one analyst has a few at a time; analysts who wait take turns, and the requests of one come in their order. So
 // one analyst's flood delays another by one place's work at most.

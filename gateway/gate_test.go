@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"noisegate.example/gateway/auth"
 	"noisegate.example/internal/fault"
 )
 
@@ -95,6 +96,31 @@ func (e *entering) refusal(t *testing.T) error {
 		t.Fatalf("a request of %s is not refused", e.who)
 		return nil
 	}
+}
+
+// An analyst reads one list at a time, and nobody else waits for that.
+func TestOneListAtATime(t *testing.T) {
+	r := newRig(t)
+	ana, eve := auth.Principal{Subject: "ana"}, auth.Principal{Subject: "eve"}
+	leave, err := r.EnterList(t.Context(), eve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient, hangUp := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer hangUp()
+	if _, err := r.EnterList(impatient, eve); fault.CodeOf(err) != fault.CodeRequestGone {
+		t.Errorf("a second list of one analyst: %v", err)
+	}
+	other, err := r.EnterList(t.Context(), ana)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+	leave()
+	if leave, err = r.EnterList(t.Context(), eve); err != nil {
+		t.Fatal(err)
+	}
+	leave()
 }
 
 // covers: C2 W.8

@@ -130,7 +130,7 @@ func New(c Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		questions: newGate(fairness), lists: newGate(fairness), catalogs: newGate(fairness.within(catalogWait)),
+		questions: newGate(fairness), lists: newGate(fairness.one()), catalogs: newGate(fairness.within(catalogWait)),
 		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
 		shares: c.Shares, values: c.Values, chain: c.InForce, policies: c.Policies, datasets: c.Datasets,
 		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
