@@ -36,6 +36,10 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if what := os.Getenv(floodVariable); what != "" {
+		floodFromHere(what)
+		return
+	}
 	if flag.Parse(); testing.Short() {
 		return // -short: every test here starts a binary
 	}
