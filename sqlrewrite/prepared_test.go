@@ -193,7 +193,8 @@ budgets:
 }
 
 // A version is what its policy asks for as long as the digest of what made it is the same, and releases are found again by it: no other
-// Noisegate gives a copy that is made alike another one.
+// Noisegate gives a copy that is made alike another one. One with integers in the place of bigints has a digest that no earlier one knows,
+// and the same releases.
 func TestDigestsOfCopiesStay(t *testing.T) {
 	for prepare, want := range map[string]string{
 		"{max_rows: 9}": "544821c4496c94897e6310168cd23a8474101f34c00845335cda9764060eeaf7",
@@ -225,8 +226,12 @@ budgets:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := hex.EncodeToString(b.Digest[:]); got != want {
-				t.Errorf("%s: %s, want %s", prepare, got, want)
+			if got := hex.EncodeToString(b.Digest[:]); (got == want) == v.Narrow {
+				t.Errorf("%s: %s, want %s unless numbers are integers: %t", prepare, got, want, v.Narrow)
+			}
+			v.Table, v.OID, v.Digest = catalog.TableName{Schema: "public", Name: "visits"}, 77, b.Digest
+			if every := EveryVersion(on, v); every == nil || !strings.HasSuffix(every.DataVersion, "made by "+want) {
+				t.Errorf("%s: releases of %q", prepare, every.DataVersion)
 			}
 			if narrow := strings.Contains(b.Create, "0::integer AS \"person\""); narrow != v.Narrow {
 				t.Errorf("numbers are integers: %t, want %t, in %s", narrow, v.Narrow, b.Create)

@@ -472,51 +472,68 @@ func TestAppendSeesNumbers(t *testing.T) {
 	}
 }
 
-// Numbers of units are integers in a copy until there were too many of them, and then bigints, from a full run on; both copies are alike.
+// Numbers of units are integers in a copy until there are too many of them, and then bigints; a copy of integers is made anew before that.
 func TestNumbersOutgrowIntegers(t *testing.T) {
 	t.Parallel()
 	a := newAppending(t, "1m")
 	a.rows(t, rand.New(rand.NewPCG(16, 23)), 60, "1 hour")
-	first, err := a.run(t.Context(), 1, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := a.copied(t)
-	wide := func() (is bool) {
-		t.Helper()
-		copied, _ := a.serving(t).Named("", "visits")
-		if err := a.Conn(t, a.DSN).QueryRow(t.Context(), `SELECT atttypid = 'bigint'::regtype FROM pg_attribute
-			WHERE attrelid = $1 AND attnum = 1`, copied.OID).Scan(&is); err != nil {
-			t.Fatal(err)
-		}
-		return is
-	}
-	if wide() {
-		t.Error("numbers are bigints")
-	}
 	table, _ := a.on.Table("", "visits")
 	units, _ := a.on.UnitsOf(table)
-	a.Exec(t, fmt.Sprintf("SELECT setval(pg_get_serial_sequence('noisegate_prepared.%s', 'unit'), 2147483647)", units),
-		"INSERT INTO visits VALUES (10000, 10000, 1, 1, 'a', 1, 1, now() - interval '1 minute')")
-	if _, err := a.run(t.Context(), 2, false); err == nil || !strings.Contains(err.Error(), "noisegate prepare --full") {
-		t.Errorf("a number that no integer holds: %v", err)
+	id := 10_000
+	next := func(number int64) (wide, appended bool) { // after somebody new has got that number
+		t.Helper()
+		id++
+		a.Exec(t, fmt.Sprintf("SELECT setval(pg_get_serial_sequence('noisegate_prepared.%s', 'unit'), %d, false)", units, number),
+			fmt.Sprintf("INSERT INTO visits VALUES (%[1]d, %[1]d, 1, 1, 'a', 1, 1, now() - interval '1 minute')", id))
+		before := a.copied(t)
+		made, err := a.run(t.Context(), 1, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now := a.copied(t); !strings.HasPrefix(now, before) || strings.Count(now, "\n") != strings.Count(before, "\n")+1 {
+			t.Errorf("the copy is\n%s\nand was\n%s", now, before)
+		}
+		copied, _ := a.serving(t).Named("", "visits")
+		if err := a.Conn(t, a.DSN).QueryRow(t.Context(), `SELECT atttypid = 'bigint'::regtype FROM pg_attribute
+			WHERE attrelid = $1 AND attnum = 1`, copied.OID).Scan(&wide); err != nil {
+			t.Fatal(err)
+		}
+		plan := planned(t, a.serving(t), "SELECT count(*), count(DISTINCT person) FROM visits", 0)
+		if _, err := collect(t, a.d, statementsOf(t, plan)[0]); err != nil {
+			t.Error(err)
+		}
+		return wide, made.Base() != made.Number
 	}
-	if now := a.copied(t); now != before {
-		t.Errorf("the copy is\n%s\nand was\n%s", now, before)
+	if _, err := a.run(t.Context(), 1, false); err != nil {
+		t.Fatal(err)
 	}
-	last, err := a.run(t.Context(), 1, true)
-	if err != nil || !wide() || last.Number != first.Number+1 {
-		t.Fatalf("%+v, %v; numbers are bigints: %t", last, err, wide())
+	for _, c := range []struct {
+		number         int64
+		wide, appended bool
+	}{{500, false, true}, {2_100_000_000, false, true}, {3_000_000_000, true, false}, {4_000_000_000, true, true}} {
+		if wide, appended := next(c.number); wide != c.wide || appended != c.appended {
+			t.Errorf("with number %d: bigints: %t, want %t; rows were appended: %t, want %t", c.number, wide, c.wide, appended, c.appended)
+		}
 	}
-	if now := a.copied(t); !strings.HasPrefix(now, before) {
-		t.Errorf("the copy is\n%s\nand was\n%s", now, before)
+}
+
+// What appending takes grows with the new rows, also where PostgreSQL knows of none of them: no analysis of the table has seen rows of
+// their time. Each with each it would take minutes.
+func TestAppendIsLinear(t *testing.T) {
+	t.Parallel()
+	a := newAppending(t, "1m")
+	a.Exec(t, `INSERT INTO visits SELECT g, g / 4, 1, 1, 'a', 1, 1, now() - interval '1 hour' - interval '1 second' * g
+		FROM generate_series(1, 100000) g`, "ANALYZE visits")
+	if _, err := a.run(t.Context(), 1, false); err != nil {
+		t.Fatal(err)
 	}
-	plan := planned(t, a.serving(t), "SELECT count(*), count(DISTINCT person) FROM visits", 0)
-	if _, err := collect(t, a.d, statementsOf(t, plan)[0]); err != nil {
-		t.Error(err)
-	}
-	a.Exec(t, "INSERT INTO visits VALUES (10001, 10001, 1, 1, 'a', 1, 1, now() - interval '1 minute')")
-	if _, err := a.run(t.Context(), 2, false); err != nil || !wide() {
-		t.Errorf("%v; numbers are bigints: %t", err, wide())
+	for _, from := range []int{0, 100_000} { // people that there are, and new ones
+		a.Exec(t, fmt.Sprintf(`INSERT INTO visits SELECT 200000 + %[1]d + g, %[1]d + g, 1, 1, 'a', 1, 1, now() - interval '1 minute'
+			FROM generate_series(1, 20000) g`, from))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // 0.5 s on a quiet machine
+		if _, err := a.run(ctx, 2, false); err != nil {
+			t.Errorf("after 20 s: %v", err)
+		}
+		cancel()
 	}
 }

@@ -54,7 +54,6 @@ var (
 	errNoReader = errors.New("the role that the gateway connects as, of the dataset's dsn, is not there")
 	errNumbers  = errors.New("the table of numbers of units in " + catalog.PreparedSchema + " is damaged: an id or a number is there twice. " +
 		"Drop it with all copies, and prepare anew")
-	errWide    = errors.New("numbers of units became too large for the copy, which an integer holds: run noisegate prepare --full")
 	errAppend  = errors.New("the database has Citus, where a run makes each copy anew: write refresh: full in the policy")
 	errNoSpace = errors.New("the protected database has no space left, on its disk or within temp_file_limit: the version before stays")
 	errPrepare = errors.New("the copy was not made, and the version before stays")
@@ -250,8 +249,6 @@ func undone(err, otherwise error) error {
 		return errNoRight
 	case server.Code == "42704": // of all names only the reader's is not the run's own
 		return errNoReader
-	case server.Code == "22003":
-		return errWide
 	case server.Code == "53100", server.Code == "53400":
 		return errNoSpace
 	default:
@@ -305,30 +302,39 @@ func (r *run) in(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if t.Append.Column != "" && !r.full {
-		if before, seed, err := r.before(ctx, tx); err != nil {
+		before, seed, err := r.before(ctx, tx)
+		if err != nil {
 			return err
-		} else if before != nil && !next.AsOf.After(before.AsOf) {
+		}
+		if before != nil && !next.AsOf.After(before.AsOf) {
 			r.as, r.made = kept, *before
 			return nil
-		} else if before != nil {
+		}
+		var largest int64
+		if before != nil && before.Narrow {
+			if largest, err = r.largest(ctx, tx); err != nil {
+				return err
+			}
+		}
+		if before != nil && largest < narrowMost {
 			r.as, next.Built, next.OID, next.Narrow = appended, before.Base(), before.OID, before.Narrow
 			return r.make(ctx, tx, next, before, seed)
 		}
 	}
 	r.as = anew
-	if !r.citus {
-		units, _ := r.on.UnitsOf(t)
-		if err := tx.QueryRow(ctx, narrowText, pgx.Identifier{catalog.PreparedSchema, units}.Sanitize()).Scan(&next.Narrow); err != nil {
-			return err
-		}
-	}
 	return r.make(ctx, tx, next, nil, r.seed)
 }
 
-// narrowText asks whether an integer holds the numbers of units, of which a run gives a billion more at most: an index of these is
-// two thirds as large.
-const narrowText = `SELECT coalesce(CASE WHEN pg_catalog.to_regclass($1) IS NOT NULL
-	THEN pg_catalog.pg_sequence_last_value(pg_catalog.pg_get_serial_sequence($1, 'unit')) END, 0) < 1000000000`
+// An integer holds numbers of units up to 2³¹, and an index of integers is two thirds as large as one of bigints. A copy has them while its
+// largest number is below narrowBelow, and is made anew before appending gets beyond narrowMost.
+const narrowBelow, narrowMost = 1_000_000_000, 2_000_000_000
+
+// largest is the largest number of a unit.
+func (r *run) largest(ctx context.Context, tx pgx.Tx) (n int64, err error) {
+	units, _ := r.on.UnitsOf(r.t)
+	err = tx.QueryRow(ctx, "SELECT coalesce(max(unit), 0) FROM ONLY "+pgx.Identifier{catalog.PreparedSchema, units}.Sanitize()).Scan(&n)
+	return n, err
+}
 
 // lock keeps other runs of the database away, and changes of the table's definition.
 func (r *run) lock(ctx context.Context, tx pgx.Tx) error {
@@ -392,14 +398,23 @@ func (r *run) make(ctx context.Context, tx pgx.Tx, v catalog.Version, before *ca
 	if r.first, err = r.number(ctx, tx, build, times); err != nil {
 		return err
 	}
+	if before == nil && !r.citus {
+		largest, err := r.largest(ctx, tx)
+		if v.Narrow = largest < narrowBelow; err == nil && v.Narrow { // what gave numbers to units is the same
+			build, err = sqlrewrite.Prepare(r.on, r.t, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if err := r.numbered(ctx, tx, build, before, times); err != nil {
 		return err
 	}
 	if before == nil {
 		err = r.fill(ctx, tx, build, times)
 	} else {
-		r.begins(StepRows) // autovacuum makes new statistics when a tenth of the rows is another
-		_, err = tx.Exec(ctx, build.Merge, append([]any{seed}, times...)...)
+		r.begins(StepRows)
+		err = r.merge(ctx, tx, build, append([]any{seed}, times...))
 	}
 	if err != nil {
 		return err
@@ -447,14 +462,31 @@ func (r *run) number(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, ti
 	return first, execute(ctx, tx, add, "ANALYZE "+table)
 }
 
-// numbered refuses to make a version where ids and numbers are not keys of each other.
+// merge appends rows to a copy. It has statistics made anew where more than a tenth of the rows are others.
+func (r *run) merge(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, args []any) error {
+	done, err := tx.Exec(ctx, build.Merge, args...)
+	if err != nil {
+		return err
+	}
+	relation := pgx.Identifier{build.Copy.Schema, build.Copy.Name}.Sanitize()
+	var many bool
+	if err := tx.QueryRow(ctx, "SELECT $2::bigint > reltuples / 10 FROM pg_catalog.pg_class WHERE oid = $1::text::pg_catalog.regclass",
+		relation, done.RowsAffected()).Scan(&many); err != nil || !many {
+		return err
+	}
+	_, err = tx.Exec(ctx, "ANALYZE "+relation)
+	return err
+}
+
+// numbered refuses to make a version where ids and numbers are not keys of each other. How many rows came since statistics were made,
+// PostgreSQL does not know, and would compare each with each.
 func (r *run) numbered(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, before *catalog.Version, times []any) error {
-	text := build.Added
+	text, set, unset := build.Added, []string{"SET LOCAL enable_nestloop = off"}, []string{"SET LOCAL enable_nestloop = on"}
 	if before == nil {
-		text, times = build.Numbered, nil
-		if err := execute(ctx, tx, withoutIndexes...); err != nil {
-			return err
-		}
+		text, times, set, unset = build.Numbered, nil, withoutIndexes, nil
+	}
+	if err := execute(ctx, tx, set...); err != nil {
+		return err
 	}
 	var keys bool
 	if err := tx.QueryRow(ctx, text, times...).Scan(&keys); err != nil {
@@ -463,7 +495,7 @@ func (r *run) numbered(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, 
 	if !keys {
 		return errNumbers
 	}
-	return nil
+	return execute(ctx, tx, unset...)
 }
 
 // execute executes texts one after the other.

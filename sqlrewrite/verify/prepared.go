@@ -19,30 +19,30 @@ import (
 // They differ in the rank. ∎ PostgreSQL holds keys and checks for all rows that a statement sees, however they came there.
 //
 // **Lemma 14, whose a row of a copy is.** Let a copy be what Build accepts: INSERT INTO copy SELECT u.unit, r.rank, r.x, ... FROM (q) AS r JOIN
-// units AS u ON u.id = r.id WHERE r.rank <= m, where q is derived as rows of one unit each, r.id is that unit, and the table of units has
-// a different number for each id. Then the rows of one number are one unit's, and are, but for the number, functions of that unit's rows and
-// of the seed. *Proof.* By Lemma 0 the rows of q are, unit by unit, functions of the unit's rows; the join adds the number to each and, as id
-// is a key of units, makes no row two; as unit is another key of it, no two ids have one number. The ids that have a number are, by the second
-// text, those that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. Numbered sees in
-// the same snapshot that both are keys, and Added sees it of the ids of appended rows: no other is given a number then, and each was seen when
-// it got its own. ∎ Neighbouring databases may give a unit two numbers. So no statement over a copy names them, but in count(DISTINCT number):
-// what a statement gives is the same whatever they are, as long as no two units have one. Of the rows of one unit there is one number: it moves
-// such a count by 1 in a group.
+// units AS u ON u.id = r.id WHERE r.rank <= m, where q is derived as rows of one unit each, r.id is that unit, and the table of units has a
+// different number for each id. Then the rows of one number are one unit's, and are, but for the number, functions of that unit's rows and of the
+// seed. *Proof.* By Lemma 0 the rows of q are, unit by unit, functions of the unit's rows; the join adds the number to each and, as id is a key
+// of units, makes no row two; as unit is another key of it, no two ids have one number. The ids that have a number are, by the second text, those
+// that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. Numbered sees in the same
+// snapshot that both are keys, and Added sees it of the ids of appended rows: no other is given a number then, and each was seen when it got its
+// own, which it keeps while a copy has it. ∎ Neighbouring databases may give a unit two numbers. So no statement over a copy names them, but in
+// count(DISTINCT number): what a statement gives is the same whatever they are, as long as no two units have one. Of the rows of one unit there
+// is one number: it moves such a count by 1 in a group.
 //
 // **Lemma 16, ranks in a copy.** Let q be one of which, for a set of keys, two outputs g and n are derived as dense_rank() of the keys' tuples
 // within the unit and row_number() within the tuple, by an order without ties, both of the rows with rank <= m (places). Then they are in the
 // copy what they are in Lemma 3: of the rows with g <= G a unit has at most G different tuples, of those with n <= r at most r for each tuple,
-// and so of both at most G·r. *Proof.* The copy has those rows, under numbers that are as many as the units (Lemma 14). ∎ Nobody writes to a
-// copy later.
+// and so of both at most G·r. *Proof.* The copy has those rows, under numbers that are as many as the units (Lemma 14). ∎ Nobody writes to such a
+// copy later: to one with ranks no rows are appended.
 //
 // A copy is a function of a seed that nobody knows, drawn anew for each; for every seed the copies of neighbours are neighbours.
 //
-// **Lemma 15, what is appended.** Let the rows of each number in a copy be functions of its unit's rows, and let Merge run: the rows that
-// Insert makes of other times (added), and those of the copy whose hash is above the least of their number's among these, which leave it
-// (moved), are numbered together from the last rank of the others on (places), and put in up to rank m. Then the rows of each number are functions of its unit's rows again. *Proof.* By Lemma 14 added
-// is, number by number, a function of the unit's rows, and Insert's table of numbers is the copy's. Each of the other steps compares, joins or
-// numbers rows of one number alone, in an order without ties: rank is a key of a number's rows in the copy, and so it is in added, and new
-// tells these apart. ∎ The text is fixed but for Insert's: it is compared, not derived.
+// **Lemma 15, what is appended.** Let the rows of each number in a copy be functions of its unit's rows, and let Merge run: the rows that Insert
+// makes of other times (added), and those of the copy whose hash is above the least of their number's among these, which leave it (moved), are
+// numbered together from the last rank of the others on, and put in up to rank m. Then the rows of each number are functions of its unit's rows
+// again. *Proof.* By Lemma 14 added is, number by number, a function of the unit's rows, and Insert's table of numbers is the copy's. Each of the
+// other steps compares, joins or numbers rows of one number alone, in an order without ties: rank is a key of a number's rows in the copy, and so
+// it is in added, and new tells these apart. ∎ The text is fixed but for Insert's: it is compared, not derived.
 
 // Check is a range that the database holds a column of a pinned table to.
 type Check struct {
@@ -56,8 +56,8 @@ type Copying struct {
 	Insert string // fills the copy; $1 is the seed, and where rows are appended $2 and $3 are times
 	Merge  string // puts to the copy what Insert makes of other times; "": no rows are appended
 	Copy   *catalog.Table
-	// Numbered runs between the two, and must be true of the rows of UnitsTable: no id and no number is on two of them. Before Merge it may be
-	Numbered, Added string // Added, which sees that of the ids that Units has seen
+	// Numbered runs between the two, and must be true of the rows of UnitsTable: no id and no number is on two of them. Added says so of the
+	Numbered, Added string // ids that Units has seen, which is enough before Merge
 	UnitsTable      string // the table of the numbers, in the schema of the copy
 	Pins            []Pin  // what holds of the source while they run
 }

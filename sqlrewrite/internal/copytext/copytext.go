@@ -63,14 +63,11 @@ func RanksBy(c *catalog.Table, set int, hash string) string {
 const (
 	merge = "WITH added (@names) AS MATERIALIZED (@rows), " +
 		"least AS MATERIALIZED (SELECT a.unit, pg_catalog.min(a.h) AS h FROM added AS a GROUP BY a.unit), " +
-		"moved (@names) AS (DELETE FROM ONLY @copy AS c USING least AS f WHERE c.@unit = f.unit AND c.@hash > f.h RETURNING @gone), " +
-		"places AS (SELECT f.unit, COALESCE(k.rn - 1, (SELECT pg_catalog.max(c.@rank) FROM ONLY @copy AS c WHERE " +
-		"c.@unit = f.unit), 0) AS before FROM least AS f LEFT JOIN " +
-		"(SELECT k.unit, pg_catalog.min(k.rn) AS rn FROM moved AS k GROUP BY k.unit) AS k ON k.unit = f.unit) " +
-		"@insertSELECT @made FROM (SELECT r.*, " +
-		"p.before + pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
-		"FROM (SELECT k.*, false AS new FROM moved AS k UNION ALL SELECT a.*, true FROM added AS a) AS r " +
-		"JOIN places AS p ON p.unit = r.unit) AS m WHERE m.rank <= @most"
+		"moved (@names) AS (DELETE FROM ONLY @copy AS c USING least AS f WHERE c.@unit = f.unit AND c.@hash > f.h RETURNING @gone) " +
+		"@insertSELECT @made FROM (SELECT r.*, COALESCE(pg_catalog.min(r.rn) FILTER (WHERE NOT r.new) OVER (PARTITION BY r.unit) - 1, " +
+		"(SELECT pg_catalog.max(c.@rank) FROM ONLY @copy AS c WHERE c.@unit = r.unit), 0) + " +
+		"pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
+		"FROM (SELECT k.*, false AS new FROM moved AS k UNION ALL SELECT a.*, true FROM added AS a) AS r) AS m WHERE m.rank <= @most"
 	firstMerge = "WITH added (@names) AS MATERIALIZED (@rows), " +
 		"fresh AS MATERIALIZED (SELECT a.* FROM added AS a WHERE NOT EXISTS (SELECT FROM ONLY @copy AS c WHERE c.@unit = a.unit " +
 		"AND c.@rank = @most AND c.@hash <= a.h)), " +
@@ -82,7 +79,8 @@ const (
 
 // Merge prints the statement that appends: rows of some times take their places by hash among those of their unit, and rows of the
 // copy that come behind the first of them move back. Of rows with one hash those that were there come first. insert is what rows puts
-// into columns of the copy, made of outputs. first is the text that once made the same copy, by moving all rows of such units.
+// into columns of the copy, made of outputs. It joins new rows with the copy alone, by its index: of how many they are PostgreSQL knows
+// nothing. first is the text that once made the same copy, by moving all rows of such units.
 func Merge(c *catalog.Table, insert, rows string, columns, outputs []string) (text, first string) {
 	all := strings.Join(outputs, ", ")
 	named := strings.NewReplacer("@names", strings.NewReplacer("u.", "", "r.", "").Replace(all), "@rows", rows, "@copy", name(c),

@@ -32,7 +32,7 @@ type Build struct {
 	first struct{ merge, ranked string }
 }
 
-// digest identifies what a version is made by. Of the unit's number it does not say how wide it is.
+// digest identifies what a version is made by.
 func (b *Build) digest() (sum [32]byte) {
 	h := Identity{sha256.New()}
 	h.Add("noisegate build 1", b.NeedUnits, b.AddUnits, b.Numbered, b.Create, b.Fill)

@@ -130,12 +130,11 @@ func (t Tables) Merge(insert string, in Rows) string {
 	return "WITH added (" + list(names) + ") AS MATERIALIZED (" + rows + "), " +
 		"least AS MATERIALIZED (SELECT a.unit, pg_catalog.min(a.h) AS h FROM added AS a GROUP BY a.unit), " +
 		"moved (" + list(names) + ") AS (DELETE FROM ONLY " + copied + " AS c USING least AS f " +
-		"WHERE " + unit + " = f.unit AND " + hash + " > f.h RETURNING " + list(gone) + "), " +
-		"places AS (SELECT f.unit, COALESCE(k.rn - 1, (SELECT pg_catalog.max(" + rank + ") FROM ONLY " + copied + " AS c WHERE " + unit + " = f.unit), 0) " +
-		"AS before FROM least AS f LEFT JOIN (SELECT k.unit, pg_catalog.min(k.rn) AS rn FROM moved AS k GROUP BY k.unit) AS k ON k.unit = f.unit) " +
-		head + "SELECT " + list(made) + " FROM (SELECT r.*, p.before + pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
-		"FROM (SELECT k.*, false AS new FROM moved AS k UNION ALL SELECT a.*, true FROM added AS a) AS r JOIN places AS p ON p.unit = r.unit) AS m " +
-		"WHERE m.rank <= " + most
+		"WHERE " + unit + " = f.unit AND " + hash + " > f.h RETURNING " + list(gone) + ") " +
+		head + "SELECT " + list(made) + " FROM (SELECT r.*, COALESCE(pg_catalog.min(r.rn) FILTER (WHERE NOT r.new) OVER (PARTITION BY r.unit) - 1, " +
+		"(SELECT pg_catalog.max(" + rank + ") FROM ONLY " + copied + " AS c WHERE " + unit + " = r.unit), 0) + " +
+		"pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
+		"FROM (SELECT k.*, false AS new FROM moved AS k UNION ALL SELECT a.*, true FROM added AS a) AS r) AS m WHERE m.rank <= " + most
 }
 
 // ReadIDs reads the statement that gives numbers to units: INSERT INTO units (id) query ON CONFLICT DO NOTHING.
