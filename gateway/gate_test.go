@@ -98,7 +98,7 @@ func (e *entering) refusal(t *testing.T) error {
 	}
 }
 
-// An analyst reads one list at a time, and nobody else waits for that.
+// An analyst reads one list at a time, and nobody else waits for that, nor does what takes longer.
 func TestOneListAtATime(t *testing.T) {
 	r := newRig(t)
 	ana, eve := auth.Principal{Subject: "ana"}, auth.Principal{Subject: "eve"}
@@ -116,6 +116,9 @@ func TestOneListAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	other()
+	if _, err := r.Verify(t.Context(), eve, "d"); err != nil {
+		t.Errorf("the ledger is verified beside a list: %v", err)
+	}
 	leave()
 	if leave, err = r.EnterList(t.Context(), eve); err != nil {
 		t.Fatal(err)
