@@ -481,7 +481,7 @@ func (r *run) merge(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, arg
 // numbered refuses to make a version where ids and numbers are not keys of each other. How many rows came since statistics were made,
 // PostgreSQL does not know, and would compare each with each.
 func (r *run) numbered(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, before *catalog.Version, times []any) error {
-	text, set, unset := build.Added, []string{"SET LOCAL enable_nestloop = off"}, []string{"SET LOCAL enable_nestloop = on"}
+	text, set, unset := build.Added, []string{"SET LOCAL enable_nestloop = off"}, []string{"SET LOCAL enable_nestloop TO DEFAULT"}
 	if before == nil {
 		text, times, set, unset = build.Numbered, nil, withoutIndexes, nil
 	}
