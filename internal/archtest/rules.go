@@ -25,7 +25,6 @@ func Rules() []Rule {
 		{"imports", "imports point one way, and each library has one home", checkImports},
 		{"package-comment", "a package says what it knows and what it does not know", checkPackageComments},
 		{"file-map", "in a large package a newcomer finds the file for a change in a minute", checkFileMaps},
-		{"size", "a package of the rewriter is read in a day", checkSizes},
 		{"math-rand", "noise comes from crypto/rand; a seedable generator in the product is a broken promise", checkMathRand},
 		{"clock", "a pure package gives the same result at any time", checkClock},
 		{"no-init", "nothing happens before main says so", checkNoInit},
@@ -83,29 +82,6 @@ func checkFileMaps(t *Tree) []Finding {
 		}
 		for _, gone := range slices.Sorted(maps.Keys(named)) {
 			found = append(found, Finding{dir, "the map in the package comment names " + gone + ", which does not exist"})
-		}
-	}
-	return found
-}
-
-// maxPackageLines and maxPackageFiles bound a package of the rewriter, without its tests.
-const maxPackageLines, maxPackageFiles = 6000, 45
-
-func checkSizes(t *Tree) []Finding {
-	var found []Finding
-	for dir, files := range byDir(t.source()) {
-		if dir != "sqlrewrite" && !strings.HasPrefix(dir, "sqlrewrite/") {
-			continue
-		}
-		lines := 0
-		for _, f := range files {
-			lines += strings.Count(f.Text, "\n")
-		}
-		if lines > maxPackageLines {
-			found = append(found, Finding{dir, fmt.Sprintf("%d lines, want at most %d", lines, maxPackageLines)})
-		}
-		if len(files) > maxPackageFiles {
-			found = append(found, Finding{dir, fmt.Sprintf("%d files, want at most %d", len(files), maxPackageFiles)})
 		}
 	}
 	return found
