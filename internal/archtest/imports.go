@@ -131,6 +131,7 @@ func foundations() []layer {
 		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/randomtest"},
 		{dir: "internal/archtest"},
+		{dir: "internal/mutate"},
 		{dir: "internal/strictjson", pure: true},
 		{dir: "internal/pgversion", pure: true},
 		{dir: "internal/pgserver", own: []string{"internal/pgversion"}, others: []library{only(embedded, "fetch.go")}},
@@ -226,8 +227,8 @@ func rooms() []layer {
 // testOwn and testOthers are what every test may import besides what its package may. Package integration
 // tests the finished binary and gets only the libraries.
 func testOwn() []string {
-	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "budget/budgettest",
-		"gateway/gatewaytest",
+	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "internal/mutate",
+		"budget/budgettest", "gateway/gatewaytest",
 		"migrations", "deploy", "mechanisms", "internal/fault"}
 }
 
