@@ -1,14 +1,11 @@
 package verify
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"noisegate.example/internal/mutate"
 )
 
 // ruleMutants each weaken one rule.
@@ -260,68 +257,51 @@ var survivors = map[string]string{
 	`refuse("DISTINCT over rows of several units")`: "each use of such rows needs a column that names their unit, which they do not have",
 }
 
-var runMutants = flag.Bool("mutants", false, "compile each mutant of a rule, not one in 24, and run the tests on it")
+var runMutants = flag.Bool("mutants", false, "run the tests on each mutant of a rule, not on one in 24")
 
 // Mutants of rules die, all but the survivors: by the golden statements with wrong claims, by what is unsafe, or by what attacked version
-// 7c2e952. Each is compiled anew; make proofs tries all of them: go test ./sqlrewrite/verify -run Mutants -mutants.
+// 7c2e952. make proofs tries all of them: go test ./sqlrewrite/verify -run Mutants -mutants.
 func TestMutantsOfRulesDie(t *testing.T) {
-	verify, err := os.ReadFile("verify.go")
+	if n := len(ruleMutants) - len(survivors); n < 40 {
+		t.Errorf("only %d mutants are to die", n)
+	}
+	edits := make([]mutate.Edit, len(ruleMutants))
+	for i, m := range ruleMutants {
+		edits[i] = mutate.Edit{File: m.file, Old: m.old, New: m.mutant}
+	}
+	mutants, err := mutate.New(".", edits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if testing.Short() {
 		t.Log("-short: mutants are looked for, not run")
-	} else if out, err := mutated(t, "verify.go", string(verify)); err != nil {
+		return
+	}
+	program, err := mutants.Compile(t.Context(), ".", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tests = "TestCorpus|TestUnsafe|TestPins|7c2e952"
+	if dead, out, err := program.Kills(t.Context(), 0, tests); dead || err != nil {
 		t.Fatalf("without a mutant: %v\n%s", err, out)
 	}
-	if n := len(ruleMutants) - len(survivors); n < 40 {
-		t.Errorf("only %d mutants are to die", n)
-	}
 	for i, m := range ruleMutants {
-		source, err := os.ReadFile(m.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(source), m.old); n == 0 {
-			t.Errorf("%s: %s is not there any more", m.file, m.old)
+		if !*runMutants && i%24 != 0 {
 			continue
-		}
-		if testing.Short() || !*runMutants && i%24 != 0 {
-			continue // -short: each mutant is compiled and linked
 		}
 		t.Run(fmt.Sprintf("%s %d", m.file, i), func(t *testing.T) {
 			t.Parallel()
-			out, err := mutated(t, m.file, strings.Replace(string(source), m.old, m.mutant, 1))
+			dead, out, err := program.Kills(t.Context(), i+1, tests)
 			switch why := survivors[m.old]; {
-			case err == nil && why != "":
+			case err != nil:
+				t.Errorf("was not tested: %s: %v\n%s", m.old, err, out)
+			case !dead && why != "":
 				t.Logf("survives: %s: %s", m.old, why)
-			case err == nil:
+			case !dead:
 				t.Errorf("survives: %s", m.old)
-			case !strings.Contains(out, "--- FAIL: Test") && !strings.Contains(out, "panic:"):
-				t.Errorf("was not tested: %s\n%s", m.old, out)
+			case why != "":
+				t.Errorf("dies, and is said to survive: %s", m.old)
 			}
 		})
 	}
-}
-
-// mutated runs the tests with another text of a file.
-func mutated(t *testing.T, file, text string) (out string, err error) {
-	t.Helper()
-	dir := t.TempDir()
-	here, err := filepath.Abs(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, list := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{here: path}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{path: []byte(text), list: overlay} {
-		if err := os.WriteFile(name, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-ldflags=-s -w", "-overlay", list, "-run", "TestCorpus|TestUnsafe|TestPins|7c2e952", ".").CombinedOutput()
-	return string(all), err
 }
