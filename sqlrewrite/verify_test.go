@@ -1,10 +1,13 @@
 package sqlrewrite
 
 import (
+	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"os"
@@ -373,29 +376,32 @@ func TestMutantStatementsAreRefused(t *testing.T) {
 	}
 }
 
-var writeCorpus = flag.Bool("write-corpus", false, "write the golden statements to sqlrewrite/verify/testdata/statements.json")
+var writeCorpus = flag.Bool("write-corpus", false, "write the golden statements to sqlrewrite/verify/testdata/statements.jsonl")
 
 // TestWriteCorpus keeps the golden statements for the tests of package verify, which does not know the rewriter:
 // go test ./sqlrewrite -run WriteCorpus -write-corpus.
 func TestWriteCorpus(t *testing.T) {
+	type snapshot struct {
+		*catalog.Snapshot
+		Digest string // in place of the snapshot's: hexadecimal
+	}
 	type line struct {
-		Snapshot int
-		SQL      string
-		Args     []any
-		Claim    verify.Claim
+		On    *snapshot
+		SQL   string
+		Args  []any
+		Claim *verify.Claim
 	}
-	var corpus struct {
-		Snapshots []*catalog.Snapshot
-		Cases     []line
-	}
+	var lines []line
+	var on *catalog.Snapshot
 	seen := map[string]bool{}
 	eachGolden(t, func(p proposed) {
 		if seen[p.statement.SQL] {
 			return
 		}
 		seen[p.statement.SQL] = true
-		if n := len(corpus.Snapshots); n == 0 || corpus.Snapshots[n-1] != p.snapshot {
-			corpus.Snapshots = append(corpus.Snapshots, p.snapshot)
+		if on != p.snapshot {
+			on = p.snapshot
+			lines = append(lines, line{On: &snapshot{on, hex.EncodeToString(on.Digest[:])}})
 		}
 		args := slices.Clone(p.statement.Args)
 		for i, a := range args {
@@ -403,21 +409,57 @@ func TestWriteCorpus(t *testing.T) {
 				args[i] = int64(0)
 			}
 		}
-		corpus.Cases = append(corpus.Cases, line{len(corpus.Snapshots) - 1, p.statement.SQL, args, p.claim})
+		lines = append(lines, line{nil, p.statement.SQL, args, &p.claim})
 	})
-	if len(corpus.Cases) < 200 {
-		t.Errorf("only %d statements", len(corpus.Cases))
+	if len(seen) < 200 {
+		t.Errorf("only %d statements", len(seen))
 	}
 	if !*writeCorpus {
 		return
 	}
-	text, err := json.MarshalIndent(corpus, "", " ")
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
+	out.SetEscapeHTML(false)
+	for _, l := range lines {
+		if err := out.Encode(sparse(t, l)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("verify/testdata/statements.jsonl", text.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sparse is v for an encoder of JSON, without members that are null, false or "": they decode to the same where they are absent. 0 stays,
+// as some numbers are pointers.
+func sparse(t *testing.T, v any) any {
+	t.Helper()
+	text, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("verify/testdata/statements.json", append(text, '\n'), 0o644); err != nil {
+	numbers := json.NewDecoder(bytes.NewReader(text))
+	numbers.UseNumber()
+	var tree any
+	if err := numbers.Decode(&tree); err != nil {
 		t.Fatal(err)
 	}
+	var prune func(any)
+	prune = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			maps.DeleteFunc(v, func(_ string, e any) bool { return e == nil || e == false || e == "" })
+			for _, e := range v {
+				prune(e)
+			}
+		case []any:
+			for _, e := range v {
+				prune(e)
+			}
+		}
+	}
+	prune(tree)
+	return tree
 }
 
 // What a condition says of a key is known of it in its group too: a product of the float that is counted cannot underflow.

@@ -1,10 +1,10 @@
 package verify
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"math/big"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"noisegate.example/catalog"
@@ -12,41 +12,48 @@ import (
 
 // proposed is a statement with a claim.
 type proposed struct {
-	SQL   string
-	Args  []any
-	claim Claim
-	on    *catalog.Snapshot
+	id, SQL string
+	Args    []any
+	claim   Claim
+	on      *catalog.Snapshot
 }
 
-// corpus are the golden statements of the rewriter, as they were when testdata/statements.json was written.
-func corpus(t testing.TB) []proposed {
-	t.Helper()
-	var file struct {
-		Snapshots []*catalog.Snapshot
-		Cases     []struct {
-			Snapshot int
-			SQL      string
-			Args     []any
-			Claim    Claim
-		}
-	}
-	read(t, "testdata/statements.json", &file)
-	var all []proposed
-	for _, c := range file.Cases {
-		all = append(all, proposed{c.SQL, arguments(c.Args), c.Claim, file.Snapshots[c.Snapshot]})
-	}
-	return all
-}
+// corpus are the golden statements of the rewriter, as they were when testdata/statements.jsonl was written.
+func corpus(t testing.TB) []proposed { return read(t, "testdata/statements.jsonl") }
 
-func read(t testing.TB, name string, into any) {
+// read reads a file with a line for each statement, and one for a snapshot before the statements on it.
+func read(t testing.TB, name string) []proposed {
 	t.Helper()
-	text, err := os.ReadFile(filepath.FromSlash(name))
+	file, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, into); err != nil {
-		t.Fatal(err)
+	defer file.Close()
+	var all []proposed
+	var on *catalog.Snapshot
+	for lines := json.NewDecoder(file); lines.More(); {
+		var line struct {
+			On *struct {
+				*catalog.Snapshot
+				Digest string
+			}
+			ID, SQL string
+			Args    []any
+			Claim   Claim
+		}
+		if err := lines.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		if line.On == nil {
+			all = append(all, proposed{line.ID, line.SQL, arguments(line.Args), line.Claim, on})
+			continue
+		}
+		on = line.On.Snapshot
+		if _, err := hex.Decode(on.Digest[:], []byte(line.On.Digest)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return all
 }
 
 // arguments are those of a statement, from JSON: numbers change from one run to the next.
