@@ -5,17 +5,13 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/explain"
-	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/suggest"
 )
 
 // Open is [Read] for a query that has no price yet; nil when it needs one. Of the options only dialect and clock count.
 func Open(sql string, snapshot *catalog.Snapshot, options Options) (*PublicPlan, error) {
-	opened, err := open(sql, snapshot, options)
-	if err != nil {
-		return nil, err
-	}
-	return free.OpenPlan(opened)
+	return pipeline.Open(sql, snapshot, options)
 }
 
 // Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
@@ -24,39 +20,10 @@ func (p *Plan) Columns() []Column { return answer.Columns(p.made) }
 // Explain describes the plan without touching a row.
 func (p *Plan) Explain() Explanation { return explain.Explain(p.made) }
 
-// describedEpsilon and describedDelta are a price for plans that are made to be looked at: columns do not depend on it.
-const (
-	describedEpsilon = mechanisms.EpsilonUnit
-	describedDelta   = mechanisms.DeltaUnit / 1_000_000
-)
-
 // Describe gives the columns of a query's answer before it has a price: names, types and kinds. With rows, a query of rows that are not
 // shown has the columns that it would have. Of the options only dialect and clock count. Its errors are those of [Rewrite].
 func Describe(sql string, snapshot *catalog.Snapshot, options Options, rows bool) ([]Column, error) {
-	opened, err := open(sql, snapshot, options)
-	if err != nil {
-		return nil, err
-	}
-	public, err := free.OpenPlan(opened)
-	if public == nil && err == nil && rows {
-		public, err = free.Shape(opened)
-	}
-	if public != nil || err != nil {
-		return columnsOf(public), err
-	}
-	private, err := planQuery(opened, Options{Epsilon: describedEpsilon, Delta: describedDelta, Mechanism: MechanismLaplace,
-		Currency: catalog.Pure, Confidence: 0.95})
-	if err != nil {
-		return nil, err
-	}
-	return private.Columns(), nil
-}
-
-func columnsOf(p *PublicPlan) []Column {
-	if p == nil {
-		return nil
-	}
-	return p.Columns()
+	return pipeline.Describe(sql, snapshot, options, rows)
 }
 
 // Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change

@@ -18,6 +18,7 @@
 //
 //	suggest    the query that would be accepted in the place of a refused one
 //	fit        regressions and clusterings: sums of products that are released together
+//	pipeline   the order of the steps: from a text to a plan, from a plan to a release
 //	explain    estimates, and who said each bound
 //	free       queries that read nobody's rows
 //	answer     values as they are shown, intervals, notes

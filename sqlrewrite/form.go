@@ -1,7 +1,7 @@
 package sqlrewrite
 
 import (
-	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
@@ -34,7 +34,7 @@ func (p *Plan) Given(found []*Released) *Plan {
 }
 
 // Whole is what the question releases, where nothing that needs data is still to be released.
-func (p *Plan) Whole() (*Released, error) { return newReleased(p.made.Whole()) }
+func (p *Plan) Whole() (*Released, error) { return newReleased(pipeline.Whole(p.made)) }
 
 // Fresh are what was released now: by place in [Plan.Blocks], nil where a release was given.
 func (r *Released) Fresh() []*Released {
@@ -66,10 +66,5 @@ func (f Form) Identity() [32]byte { return f.made.ReleaseIdentity() }
 
 // Recall is what [Released.Kept] wrote of a release with the form's identity, to be shown as the question wants it. Nothing is drawn.
 func (f Form) Recall(text []byte) (*Released, error) {
-	r, err := f.made.Recall(text)
-	if err != nil {
-		return nil, err
-	}
-	r.Plan.Outputs = answer.OutputForms(r.Plan)
-	return &Released{r}, nil
+	return newReleased(pipeline.Recall(f.made, text))
 }

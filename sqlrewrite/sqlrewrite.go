@@ -3,52 +3,29 @@ package sqlrewrite
 import (
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
-	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
-	"noisegate.example/sqlrewrite/internal/free"
-	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error. Its errors are those of
 // [Rewrite].
 func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Plan, public *PublicPlan, err error) {
-	opened, err := open(sql, snapshot, options)
-	if err != nil {
-		return nil, nil, err
-	}
-	if public, err = free.OpenPlan(opened); public != nil || err != nil {
+	made, public, err := pipeline.Read(sql, snapshot, options)
+	if made == nil {
 		return nil, public, err
 	}
-	private, err = planQuery(opened, options)
-	return private, nil, err
-}
-
-func open(sql string, snapshot *catalog.Snapshot, options Options) (*algebra.Opened, error) {
-	query, err := parse.ParseAt(sql, options.Dialect, options.Now)
-	return algebra.NewOpened(sql, query, snapshot), err
+	return &Plan{made, sql}, nil, nil
 }
 
 // Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/*
 // faults; it touches neither data nor budget.
 func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	opened, err := open(sql, snapshot, options)
+	made, err := pipeline.Rewrite(sql, snapshot, options)
 	if err != nil {
 		return nil, err
 	}
-	return planQuery(opened, options)
-}
-
-func planQuery(o *algebra.Opened, options Options) (*Plan, error) {
-	bound, err := plan.Asked(o, options)
-	if err != nil {
-		return nil, err
-	}
-	p, err := newPlan(plan.NewPlan(bound, o.Snapshot, options))
-	if err == nil {
-		p.text = o.Text
-	}
-	return p, err
+	return &Plan{made, sql}, nil
 }
 
 // Plan is a private query, ready to be paid for and run. It is immutable and safe for concurrent use.
@@ -57,17 +34,15 @@ type Plan struct {
 	text string // of the question; "" where the plan is made of another one
 }
 
-// newPlan describes the outputs of a plan that was made; nil with an error.
 func newPlan(p *plan.Plan, err error) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Outputs = answer.OutputForms(p)
 	return &Plan{made: p}, nil
 }
 
 // Reprice is the plan of the same question under other options. It reads no text again.
-func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.made.Repriced(o)) }
+func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(pipeline.Reprice(p.made, o)) }
 
 // WithSlots is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
 // slots alone decide ε and ρ, whatever price the plan was made for; the text decides the sensitivity. Its fingerprint is p's.
@@ -75,12 +50,12 @@ func (p *Plan) Reprice(o Options) (*Plan, error) { return newPlan(p.made.Reprice
 // It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
 // the one that the options ask for: plan/slot-mismatch, plan/exhausted.
 func (p *Plan) WithSlots(next []mechanisms.Slot) (*Plan, error) {
-	return newPlan(p.made.WithNoise(next))
+	return newPlan(pipeline.WithSlots(p.made, next))
 }
 
 // Release adds the noise and selects private keys: the only step that holds sealed values. An error of the rows is returned as it is.
 func (p *Plan) Release(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
-	return newReleased(p.made.ReleaseRows(s, draws, rows))
+	return newReleased(pipeline.Release(p.made, s, draws, rows))
 }
 
 // Released is a plan's noisy values, before post-processing.
@@ -89,9 +64,6 @@ type Released struct{ made *plan.Released }
 func newReleased(r *plan.Released, err error) (*Released, error) {
 	if err != nil {
 		return nil, err
-	}
-	if r.Blocks != nil { // a release that was given may have noise of its own
-		r.Plan.Outputs = answer.OutputForms(r.Plan)
 	}
 	return &Released{r}, nil
 }
@@ -111,12 +83,10 @@ type Reuse struct{ made *plan.Reuse }
 
 // Reuse finds out whether what was released before helps: nil if it does not.
 func (p *Plan) Reuse(earlier *Vector) *Reuse {
-	u := p.made.ReuseOf(earlier)
-	if u == nil {
-		return nil
+	if u := pipeline.Reuse(p.made, earlier); u != nil {
+		return &Reuse{u}
 	}
-	u.Shown.Outputs = answer.OutputForms(u.Shown)
-	return &Reuse{u}
+	return nil
 }
 
 // Fresh is the plan of what is still to be released, and paid for; nil if that is nothing.
@@ -129,12 +99,12 @@ func (u *Reuse) Fresh() *Plan {
 
 // Weaker is the answer if nothing is still to be released: what there was, with noise on top.
 func (u *Reuse) Weaker(s *mechanisms.Sampler) (*Released, error) {
-	return newReleased(u.made.ShownWeaker(s))
+	return newReleased(pipeline.Weaker(u.made, s))
 }
 
 // Stronger is the answer if something was still to be released, and all that is now known of the question.
 func (u *Reuse) Stronger(s *mechanisms.Sampler, released *Released) (*Released, *Vector, error) {
-	shown, all, err := u.made.ShownStronger(s, released.made)
+	shown, all, err := pipeline.Stronger(u.made, s, released.made)
 	answer, err := newReleased(shown, err)
 	return answer, all, err
 }

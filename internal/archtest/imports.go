@@ -162,7 +162,7 @@ func foundations() []layer {
 		{dir: "sqlrewrite/verify/memo", pure: true, own: []string{"catalog", "sqlrewrite/verify"}},
 		{dir: "sqlrewrite", pure: true, own: []string{"mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/parse",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
-			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer", "sqlrewrite/internal/free",
+			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer", "sqlrewrite/internal/free", "sqlrewrite/internal/pipeline",
 			"sqlrewrite/internal/explain", "sqlrewrite/internal/suggest", "sqlrewrite/internal/fit"},
 			tests: []string{"api", "budget", "budget/accounting", "gateway", "gateway/auth", "gateway/httpapi", "gateway/labels",
 				"gateway/pgexec", "sqlrewrite/internal/parsetest", "sqlrewrite/verify", "sqlrewrite/internal/scalar",
@@ -212,6 +212,9 @@ func rooms() []layer {
 			"catalog", "mechanisms", "sqlrewrite/internal/scalar", "sqlrewrite/internal/algebra",
 			"sqlrewrite/internal/stability", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
 			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer"}},
+		{dir: "sqlrewrite/internal/pipeline", pure: true, own: []string{
+			"catalog", "mechanisms", "sqlrewrite/internal/parse", "sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint",
+			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer", "sqlrewrite/internal/free"}},
 		{dir: "sqlrewrite/internal/fit", pure: true, own: []string{
 			"internal/fault", "catalog", "mechanisms", "mechanisms/clustering", "mechanisms/regression", "sqlrewrite/syntax",
 			"sqlrewrite/verify",

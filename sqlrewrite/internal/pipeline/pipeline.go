@@ -1,0 +1,67 @@
+// Package pipeline takes a query through the rooms, from its text to its answer: parse, bind, plan, release, answer.
+//
+// It knows the order of the rooms and does no step itself. It does not know how a plan is shown to other packages: package sqlrewrite
+// wraps plans, and tests look into them.
+package pipeline
+
+import (
+	"noisegate.example/catalog"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/plan"
+)
+
+// Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query.
+func Rewrite(text string, snapshot *catalog.Snapshot, o plan.Options) (*plan.Plan, error) {
+	opened, err := open(text, snapshot, o)
+	if err != nil {
+		return nil, err
+	}
+	return planQuery(opened, o)
+}
+
+// Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error.
+func Read(text string, snapshot *catalog.Snapshot, o plan.Options) (private *plan.Plan, public *free.PublicPlan, err error) {
+	opened, err := open(text, snapshot, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if public, err = free.OpenPlan(opened); public != nil || err != nil {
+		return nil, public, err
+	}
+	private, err = planQuery(opened, o)
+	return private, nil, err
+}
+
+func open(text string, snapshot *catalog.Snapshot, o plan.Options) (*algebra.Opened, error) {
+	query, err := parse.ParseAt(text, o.Dialect, o.Now)
+	return algebra.NewOpened(text, query, snapshot), err
+}
+
+func planQuery(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
+	bound, err := plan.Asked(opened, o)
+	if err != nil {
+		return nil, err
+	}
+	return shown(plan.NewPlan(bound, opened.Snapshot, o))
+}
+
+// shown describes the outputs of a plan that was made; nil with an error.
+func shown(p *plan.Plan, err error) (*plan.Plan, error) {
+	if err != nil {
+		return nil, err
+	}
+	p.Outputs = answer.OutputForms(p)
+	return p, nil
+}
+
+// Reprice is the plan of the same question under other options.
+func Reprice(p *plan.Plan, o plan.Options) (*plan.Plan, error) { return shown(p.Repriced(o)) }
+
+// WithSlots is the plan with the noise of a registered plan's next slots.
+func WithSlots(p *plan.Plan, next []mechanisms.Slot) (*plan.Plan, error) {
+	return shown(p.WithNoise(next))
+}
