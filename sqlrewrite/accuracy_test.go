@@ -17,6 +17,8 @@ import (
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/internal/stattest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
@@ -74,7 +76,7 @@ func events(t *testing.T) *pgx.Conn {
 
 // rootMeanSquare is the error of the last column of an answer over its groups, at most: what contribution bounding leaves out, which is
 // computed from the statement's true integers, and the variance of the noise. Nothing is drawn.
-func rootMeanSquare(t *testing.T, conn *pgx.Conn, p *Plan, sql string) float64 {
+func rootMeanSquare(t *testing.T, conn *pgx.Conn, p *plan.Plan, sql string) float64 {
 	t.Helper()
 	got, want := noiselessAnswer(t, conn, p), plainAnswer(t, conn, sql)
 	if len(got.rows) != len(want.rows) {
@@ -90,7 +92,7 @@ func rootMeanSquare(t *testing.T, conn *pgx.Conn, p *Plan, sql string) float64 {
 		f, _ := off.Float64()
 		squares += f * f
 	}
-	r := p.made.Releases[len(p.made.Releases)-1]
+	r := p.Releases[len(p.Releases)-1]
 	unit, _ := r.Unit.Float64()
 	variance := 0.0
 	if parameters := r.Law().Parameters(); parameters.Variance != "" {
@@ -148,8 +150,8 @@ func TestAccuracyOfPrivateKeys(t *testing.T) {
 	t.Parallel()
 	const sql, answers = "SELECT native_country, count(*) FROM people GROUP BY native_country", 200
 	conn := adult(t)
-	p, err := Rewrite(sql, parseSnapshot(t, adultTables, adultPolicy), Options{Epsilon: mechanisms.EpsilonUnit,
-		Delta: mechanisms.DeltaUnit / 1_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
+	p, err := pipeline.Rewrite(sql, parseSnapshot(t, adultTables, adultPolicy), plan.Options{Epsilon: mechanisms.EpsilonUnit,
+		Delta: mechanisms.DeltaUnit / 1_000_000, Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,7 @@ func TestAccuracyOfPrivateKeys(t *testing.T) {
 	for _, row := range plainAnswer(t, conn, sql).rows {
 		truth[row[0]] = number(t, row[1])
 	}
-	exact := (&world{conn: conn}).sealed(t, p.Statements(&Draws{}))
+	exact := (&world{conn: conn}).sealed(t, p.Statements(&plan.Draws{}))
 	var shown, held, squares float64
 	s := fixedSampler(t)
 	for range answers {
@@ -195,7 +197,7 @@ func TestAccuracyOfEvents(t *testing.T) {
 		{"SELECT sum(value) FROM events", mechanisms.EpsilonUnit, 0, 8000},
 		{"SELECT g40, count(*) FROM events GROUP BY g40 ORDER BY g40", mechanisms.EpsilonUnit / 10, 28, 640},
 	} {
-		p, err := Rewrite(test.sql, snapshot, Options{Epsilon: test.epsilon, MaxTotal: test.total, Mechanism: MechanismAuto,
+		p, err := pipeline.Rewrite(test.sql, snapshot, plan.Options{Epsilon: test.epsilon, MaxTotal: test.total, Mechanism: plan.MechanismAuto,
 			Currency: catalog.Approx, Confidence: 0.95})
 		if err != nil {
 			t.Fatal(err)
@@ -267,11 +269,11 @@ func TestMomentIntervalsCover(t *testing.T) {
 		sql := "SELECT season, " + text + " FROM visits GROUP BY season"
 		truth := truthOf(t, conn, sql)
 		for _, level := range []mechanisms.Confidence{0.8, 0.95} {
-			o := Options{Epsilon: 4 * mechanisms.EpsilonUnit, Mechanism: MechanismLaplace, Currency: catalog.Pure, Confidence: level}
+			o := plan.Options{Epsilon: 4 * mechanisms.EpsilonUnit, Mechanism: plan.MechanismLaplace, Currency: catalog.Pure, Confidence: level}
 			if level == 0.95 {
-				o.Epsilon, o.Rho, o.Mechanism, o.Currency = 0, mechanisms.RhoUnit, MechanismGaussian, catalog.ZCDP
+				o.Epsilon, o.Rho, o.Mechanism, o.Currency = 0, mechanisms.RhoUnit, plan.MechanismGaussian, catalog.ZCDP
 			}
-			p, err := Rewrite(sql, parseSnapshot(t, momentTables, momentPolicy), o)
+			p, err := pipeline.Rewrite(sql, parseSnapshot(t, momentTables, momentPolicy), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -301,7 +303,7 @@ func pagila(t *testing.T) *pgx.Conn {
 // barsHeld draws answers to a plan, of which one choice of groups is made where some are left out, and counts the intervals of the second
 // column that hold the truth of their group, and the answers in which all do. A group that is not in the truth has none. Noise is the same
 // in each run.
-func barsHeld(t *testing.T, conn *pgx.Conn, p *Plan, answers int, truth map[string]*big.Rat) (bars, whole int) {
+func barsHeld(t *testing.T, conn *pgx.Conn, p *plan.Plan, answers int, truth map[string]*big.Rat) (bars, whole int) {
 	t.Helper()
 	s := fixedSampler(t)
 	exact := (&world{conn: conn}).sealed(t, p.Statements(p.Draw(s)))
@@ -348,19 +350,19 @@ func TestBarsOfMonths(t *testing.T) {
 	conn := pagila(t)
 	truth := truthOf(t, conn, sql)
 	for _, test := range []struct {
-		mechanism MechanismChoice
+		mechanism plan.MechanismChoice
 		total     int64 // max_rows_total
 		half      int64 // ± as docs/performance.md has it
 	}{
-		{MechanismLaplace, 0, 1078}, {MechanismAuto, 0, 312}, {MechanismLaplace, 46, 276}, {MechanismAuto, 46, 144},
+		{plan.MechanismLaplace, 0, 1078}, {plan.MechanismAuto, 0, 312}, {plan.MechanismLaplace, 46, 276}, {plan.MechanismAuto, 46, 144},
 	} {
 		bounds := "max_rows: 30, max_groups: 6, columns: {rental_date: {bounds: [2022-01-01, 2022-12-31]}}"
-		p, err := Rewrite(sql, parseSnapshot(t, rentalTables, fmt.Sprintf(rentalPolicy, bounds)), Options{
+		p, err := pipeline.Rewrite(sql, parseSnapshot(t, rentalTables, fmt.Sprintf(rentalPolicy, bounds)), plan.Options{
 			Epsilon: mechanisms.EpsilonUnit / 2, MaxTotal: test.total, Mechanism: test.mechanism, Currency: catalog.ZCDP, Confidence: 0.95})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if half := p.Columns()[1].HalfWidth; half.Cmp(big.NewRat(test.half, 1)) != 0 {
+		if half := answer.Columns(p)[1].HalfWidth; half.Cmp(big.NewRat(test.half, 1)) != 0 {
 			t.Errorf("%s, %d in all: ± %s, not %d", test.mechanism, test.total, half.RatString(), test.half)
 		}
 		bars, _ := barsHeld(t, conn, p, answers, truth)
@@ -386,14 +388,14 @@ func TestBarsOfCategories(t *testing.T) {
 		"JOIN film_category f ON f.film_id = i.film_id JOIN category c ON c.category_id = f.category_id GROUP BY c.name"
 	conn := pagila(t)
 	truth := truthOf(t, conn, sql)
-	o := Options{Epsilon: 2 * mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
+	o := plan.Options{Epsilon: 2 * mechanisms.EpsilonUnit, Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
 	held := func(bounds string, together bool) (bars, whole int) {
 		o.Simultaneous = together
-		p, err := Rewrite(sql, parseSnapshot(t, rentalTables, fmt.Sprintf(rentalPolicy, bounds)), o)
+		p, err := pipeline.Rewrite(sql, parseSnapshot(t, rentalTables, fmt.Sprintf(rentalPolicy, bounds)), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := p.Columns()[1]; c.Bias != plan.LowBias {
+		if c := answer.Columns(p)[1]; c.Bias != plan.LowBias {
 			t.Errorf("%s: %s is biased %q", bounds, c.Name, c.Bias)
 		}
 		return barsHeld(t, conn, p, answers, truth)

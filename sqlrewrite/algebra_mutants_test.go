@@ -5,13 +5,14 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
 // algebraMutants each lack one defence of a bound query or of its contribution bounds. The plan's claims are those of before; its
 // statements are printed again, and not proven. What only a printed form defends (clamps, NULLIF, hashes, casts) is left out in its text:
 // see [mutants].
-func algebraMutants() map[string]func(*Plan) {
+func algebraMutants() map[string]func(*plan.Plan) {
 	on := func(name string) func(l, r algebra.FromItem) algebra.Expr {
 		return func(l, r algebra.FromItem) algebra.Expr { return equal(fieldIn(l, name), fieldIn(r, name)) }
 	}
@@ -24,9 +25,9 @@ func algebraMutants() map[string]func(*Plan) {
 			})
 		}
 	}
-	return map[string]func(*Plan){
-		"no cap on rows":   func(p *Plan) { p.made.Bounding.MaxRows *= 1_000_000 },
-		"no cap on groups": func(p *Plan) { p.made.Bounding.MaxGroups *= 1000 },
+	return map[string]func(*plan.Plan){
+		"no cap on rows":   func(p *plan.Plan) { p.Bounding.MaxRows *= 1_000_000 },
+		"no cap on groups": func(p *plan.Plan) { p.Bounding.MaxGroups *= 1000 },
 		"self-join not on the unit": rejoined(func(j *algebra.Joined) bool {
 			return j.Meets != nil && j.Kind == syntax.InnerJoin && readsTable(j.Left, "events") && readsTable(j.Right, "events")
 		}, always),
@@ -46,14 +47,14 @@ func algebraMutants() map[string]func(*Plan) {
 			}),
 		"EXISTS not correlated on the unit": conditioned(unlinked),
 		"IN over the rows of all units":     conditioned(inAll),
-		"statistics per key taken for statistics per unit": func(p *Plan) {
+		"statistics per key taken for statistics per unit": func(p *plan.Plan) {
 			eachQuery(p, func(d *algebra.Derived, q *algebra.Query) {
 				if f := fieldIn(q.From, "n4"); len(q.Keys) > 0 && f != nil {
 					q.Keys = append(q.Keys, algebra.Column{Of: f})
 				}
 			})
 		},
-		"one side of the union not owned": func(p *Plan) {
+		"one side of the union not owned": func(p *plan.Plan) {
 			eachQuery(p, func(d *algebra.Derived, q *algebra.Query) {
 				if len(d.Parts) < 2 || q != d.Parts[1] {
 					return
@@ -65,7 +66,7 @@ func algebraMutants() map[string]func(*Plan) {
 				}
 			})
 		},
-		"windows over all units": func(p *Plan) {
+		"windows over all units": func(p *plan.Plan) {
 			eachQuery(p, func(_ *algebra.Derived, q *algebra.Query) {
 				for _, e := range q.Results() {
 					if a, ok := e.(algebra.Aggregate); ok && a.Over != nil {
@@ -78,9 +79,9 @@ func algebraMutants() map[string]func(*Plan) {
 }
 
 // rejoined joins what is such a join on another condition, where there is one.
-func rejoined(is func(*algebra.Joined) bool, on func(l, r algebra.FromItem) algebra.Expr) func(*Plan) {
-	return func(p *Plan) {
-		eachItem(p.made.Query.Source.Node, func(n algebra.FromItem) {
+func rejoined(is func(*algebra.Joined) bool, on func(l, r algebra.FromItem) algebra.Expr) func(*plan.Plan) {
+	return func(p *plan.Plan) {
+		eachItem(p.Query.Source.Node, func(n algebra.FromItem) {
 			if j, ok := n.(*algebra.Joined); ok && j.On != nil && is(j) {
 				if e := on(j.Left, j.Right); e != nil {
 					j.On = e
@@ -110,8 +111,8 @@ func eachItem(n algebra.FromItem, f func(algebra.FromItem)) {
 }
 
 // eachQuery calls f with each query in FROM and the item that it is a part of.
-func eachQuery(p *Plan, f func(*algebra.Derived, *algebra.Query)) {
-	eachItem(p.made.Query.Source.Node, func(n algebra.FromItem) {
+func eachQuery(p *plan.Plan, f func(*algebra.Derived, *algebra.Query)) {
+	eachItem(p.Query.Source.Node, func(n algebra.FromItem) {
 		if d, ok := n.(*algebra.Derived); ok {
 			for _, q := range d.Parts {
 				if q.From != nil {
@@ -138,9 +139,9 @@ func grouped(n algebra.FromItem) *algebra.Field {
 }
 
 // conditioned changes the conditions of a query.
-func conditioned(change func(algebra.Expr) algebra.Expr) func(*Plan) {
-	return func(p *Plan) {
-		q := p.made.Query
+func conditioned(change func(algebra.Expr) algebra.Expr) func(*plan.Plan) {
+	return func(p *plan.Plan) {
+		q := p.Query
 		q.Where = change(q.Where)
 		for i := range q.Statistics {
 			m := &q.Statistics[i]

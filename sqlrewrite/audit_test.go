@@ -12,7 +12,9 @@ import (
 	"noisegate.example/internal/randomtest"
 	"noisegate.example/internal/stattest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // auditDraws are made of each query on either side.
@@ -83,22 +85,23 @@ func TestAuditFindsWrongSensitivity(t *testing.T) {
 			continue
 		}
 		p := w.auditPlan(t, a.sql)
-		r := p.made.Releases[0]
+		r := p.Releases[0]
 		r.PerGroup = big.NewInt(1)
-		wrong, err := p.made.NewSelection(r, plan.Portion{Epsilon: mechanisms.EpsilonUnit})
+		wrong, err := p.NewSelection(r, plan.Portion{Epsilon: mechanisms.EpsilonUnit})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.made.Releases[0].Selection = wrong
+		p.Releases[0].Selection = wrong
 		if proof := w.certify(t, p, a.rows); proof.Epsilon <= 1 && !randomtest.Fresh() {
 			t.Errorf("%s: certified ε %.3f only", a.name, proof.Epsilon)
 		}
 	}
 }
 
-func (w *world) auditPlan(t *testing.T, sql string) *Plan {
+func (w *world) auditPlan(t *testing.T, sql string) *plan.Plan {
 	t.Helper()
-	p, err := Rewrite(sql, w.snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx,
+	p, err := pipeline.Rewrite(sql, w.snapshot, plan.Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: plan.MechanismAuto,
+		Currency:   catalog.Approx,
 		Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +110,7 @@ func (w *world) auditPlan(t *testing.T, sql string) *Plan {
 }
 
 // certify audits a plan on rows with and without unit 1.
-func (w *world) certify(t *testing.T, p *Plan, rows string) stattest.Certificate {
+func (w *world) certify(t *testing.T, p *plan.Plan, rows string) stattest.Certificate {
 	t.Helper()
 	mustExec(t, w.conn, "TRUNCATE store.people, store.events, store.orders, store.items")
 	mustExec(t, w.conn, "INSERT INTO store.events (event, unit, k_num, nn, n4) SELECT row_number() OVER (), v.* FROM (VALUES "+rows+") AS v")
@@ -118,7 +121,7 @@ func (w *world) certify(t *testing.T, p *Plan, rows string) stattest.Certificate
 		exact := w.sealed(t, p.Statements(d))
 		answers := make([]float64, auditDraws)
 		for i := range answers {
-			released, err := p.Release(s, p.Draw(s), streamed(exact))
+			released, err := pipeline.Release(p, s, p.Draw(s), streamed(exact))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,13 +137,13 @@ func (w *world) certify(t *testing.T, p *Plan, rows string) stattest.Certificate
 }
 
 // outcome is a released answer as one number: the values of its groups, or their keys where none has a value, as digits.
-func outcome(t *testing.T, p *Plan, released *Released) float64 {
+func outcome(t *testing.T, p *plan.Plan, released *plan.Released) float64 {
 	t.Helper()
 	sum := 0.0
-	for _, row := range released.made.Rows {
+	for _, row := range released.Rows {
 		text := catalog.Key{}
-		if len(p.made.Query.Estimators) > 0 {
-			text = p.made.ValueText(0, row)
+		if len(p.Query.Estimators) > 0 {
+			text = p.ValueText(0, row)
 		} else {
 			text = row.Keys[0]
 		}
@@ -157,16 +160,16 @@ func outcome(t *testing.T, p *Plan, released *Released) float64 {
 }
 
 // sealed runs statements as the gateway does.
-func (w *world) sealed(t *testing.T, statements []Statement) []ExactRow {
+func (w *world) sealed(t *testing.T, statements []sqlprint.Statement) []plan.ExactRow {
 	t.Helper()
-	var all []ExactRow
+	var all []plan.ExactRow
 	for part, s := range statements {
 		rows, err := w.conn.Query(t.Context(), s.SQL, s.Args...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for rows.Next() {
-			row := ExactRow{Part: part}
+			row := plan.ExactRow{Part: part}
 			for i, raw := range rows.RawValues() {
 				if i < s.Keys {
 					row.Keys = append(row.Keys, catalog.Key{Text: string(raw), Null: raw == nil})

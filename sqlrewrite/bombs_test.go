@@ -11,6 +11,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 )
 
 // covers: A44
@@ -21,7 +22,7 @@ func TestBombs(t *testing.T) {
 	snapshot := townSnapshot(t)
 	before := residentKiB(t)
 	for name, shape := range parsetest.Bombs {
-		for _, dialect := range []Dialect{DialectPostgres, DialectMySQL} {
+		for _, dialect := range []parse.Dialect{parse.DialectPostgres, parse.DialectMySQL} {
 			dropBombs(t, snapshot, string(dialect)+", "+name, shape, dialect)
 		}
 	}
@@ -30,7 +31,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-func dropBombs(t *testing.T, snapshot *catalog.Snapshot, name string, shape func(n int) string, dialect Dialect) {
+func dropBombs(t *testing.T, snapshot *catalog.Snapshot, name string, shape func(n int) string, dialect parse.Dialect) {
 	t.Helper()
 	for i, size := range []int{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 65 << 10, 64 << 10} {
 		if (i+1)%oneIn(4) > 0 {
@@ -42,7 +43,7 @@ func dropBombs(t *testing.T, snapshot *catalog.Snapshot, name string, shape func
 		if err == nil { // then bind it too: what names no table is refused there
 			o := sharp()
 			o.Dialect = dialect
-			took = parsetest.Fastest(func() { _, _, _ = Read(text, snapshot, o) }) // TestBoundBombs looks at what it says
+			took = parsetest.Fastest(func() { _, _, _ = pipeline.Read(text, snapshot, o) }) // TestBoundBombs looks at what it says
 		}
 		if took > parsetest.Longest {
 			t.Errorf("%s, %d bytes: took %v", name, len(text), took)

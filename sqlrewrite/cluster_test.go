@@ -17,13 +17,17 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // clusterData are rows to be grouped, in clear and in a table whose policy bounds them.
 type clusterData struct {
 	name   string
 	conn   *pgx.Conn
-	q      ClusterQuestion
+	q      fit.ClusterQuestion
 	tables string
 	policy string
 	bounds [][2]float64
@@ -32,9 +36,9 @@ type clusterData struct {
 }
 
 // plan is k-means of the data at a price.
-func (c clusterData) plan(t testing.TB, passes int, epsilon float64) *Clustering {
+func (c clusterData) plan(t testing.TB, passes int, epsilon float64) *fit.Clustering {
 	t.Helper()
-	p, err := NewClustering(c.q, parseSnapshot(t, c.tables, c.policy), ClusterOptions{Passes: passes, Rho: rhoFor(epsilon, 1e-6)})
+	p, err := fit.NewClustering(c.q, parseSnapshot(t, c.tables, c.policy), fit.ClusterOptions{Passes: passes, Rho: rhoFor(epsilon, 1e-6)})
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -121,13 +125,13 @@ func clusterAdult(t testing.TB) clusterData {
 	t.Helper()
 	db, _ := fitPeople(t)
 	db.Exec(t, "INSERT INTO public.people SELECT * FROM public.everybody; ANALYZE public.people")
-	q := ClusterQuestion{From: "people", Columns: features("age", "education_num", "hours_per_week"), Centres: 4}
+	q := fit.ClusterQuestion{From: "people", Columns: features("age", "education_num", "hours_per_week"), Centres: 4}
 	return clusterData{name: "Adult", q: q, tables: fitTables, policy: fitPolicy}.loaded(t, db, adultBounds)
 }
 
 func clusterPenguins(t *testing.T) clusterData {
 	t.Helper()
-	c := clusterData{name: "penguins", q: ClusterQuestion{From: "penguins", Centres: 3,
+	c := clusterData{name: "penguins", q: fit.ClusterQuestion{From: "penguins", Centres: 3,
 		Columns: features("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")},
 		tables: penguinTables + "\n  bill_depth_mm numeric", policy: strings.Replace(penguinPolicy, "budgets:",
 			"      bill_depth_mm:     {bounds: [13, 22], step: 0.1}\nbudgets:", 1)}
@@ -152,16 +156,16 @@ func clusterDigits(t *testing.T) []clusterData {
 	db.Exec(t, "INSERT INTO public.digits ("+named+") SELECT "+named+" FROM public.loaded")
 	tables, policy := "digits\n  id integer not null unique", "version: 1\ndataset: test\nneighbours: add-remove\ntables:\n  digits:\n"+
 		"    unit: {row: id}\n    columns:\n"
-	whole, blocks := ClusterQuestion{From: "digits", Centres: 10}, ClusterQuestion{From: "digits", Centres: 10}
+	whole, blocks := fit.ClusterQuestion{From: "digits", Centres: 10}, fit.ClusterQuestion{From: "digits", Centres: 10}
 	var wholeBounds, blockBounds [][2]float64
 	for i, p := range pixels {
 		tables += "\n  " + p + " smallint not null"
 		policy += "      " + p + ": {bounds: [0, 16]}\n"
-		whole.Columns = append(whole.Columns, FitFeature{Expr: p})
+		whole.Columns = append(whole.Columns, fit.Feature{Expr: p})
 		wholeBounds = append(wholeBounds, [2]float64{0, 16})
 		if i%2 == 0 && i/8%2 == 0 {
 			block := []string{p, pixels[i+1], pixels[i+8], pixels[i+9]}
-			blocks.Columns = append(blocks.Columns, FitFeature{Expr: strings.Join(block, " + ")})
+			blocks.Columns = append(blocks.Columns, fit.Feature{Expr: strings.Join(block, " + ")})
 			blockBounds = append(blockBounds, [2]float64{0, 64})
 		}
 	}
@@ -181,13 +185,13 @@ func clusterDigits(t *testing.T) []clusterData {
 
 // clusteredBy runs all statements of a clustering; without a sampler there is no noise. Sums of moments, which are the same in each run,
 // are taken from known, or put there.
-func (c clusterData) clusteredBy(t testing.TB, p *Clustering, s *mechanisms.Sampler, known map[string][]*big.Int) *Clustered {
+func (c clusterData) clusteredBy(t testing.TB, p *fit.Clustering, s *mechanisms.Sampler, known map[string][]*big.Int) *fit.Clustered {
 	t.Helper()
 	run := p.Start(s)
 	for statement, more := run.Next(); more; statement, more = run.Next() {
 		sums, had := known[statement.SQL]
 		if !had {
-			if err := statement.Prove(new(Proofs)); err != nil {
+			if err := statement.Prove(new(sqlprint.Proofs)); err != nil {
 				t.Fatal(err, errors.Unwrap(err))
 			}
 			sums = trueSums(t, c.conn, statement)
@@ -205,7 +209,7 @@ func (c clusterData) clusteredBy(t testing.TB, p *Clustering, s *mechanisms.Samp
 }
 
 // scaled are centres as rows are scaled.
-func (c clusterData) scaled(got *Clustered) (centres [][]float64) {
+func (c clusterData) scaled(got *fit.Clustered) (centres [][]float64) {
 	for _, centre := range got.Centres {
 		row := slices.Clone(centre.Values)
 		scaleBy(row, c.bounds)
@@ -214,7 +218,7 @@ func (c clusterData) scaled(got *Clustered) (centres [][]float64) {
 	return centres
 }
 
-func advance(t testing.TB, run *ClusterRun, sums []*big.Int, noisy bool) {
+func advance(t testing.TB, run *fit.ClusterRun, sums []*big.Int, noisy bool) {
 	t.Helper()
 	if !noisy {
 		if err := run.Advance(sums); err != nil {
@@ -222,7 +226,7 @@ func advance(t testing.TB, run *ClusterRun, sums []*big.Int, noisy bool) {
 		}
 		return
 	}
-	row := ExactRow{}
+	row := plan.ExactRow{}
 	for _, n := range sums {
 		row.Values = append(row.Values, mechanisms.Seal(n))
 	}
@@ -305,7 +309,7 @@ func TestAccuracyOfClusterings(t *testing.T) {
 				if c.labels != nil {
 					alike = append(alike, adjustedRand(places, c.labels))
 				}
-				if slices.ContainsFunc(got.Notes, func(n Note) bool { return n.Code == "too-few-people" }) {
+				if slices.ContainsFunc(got.Notes, func(n algebra.Note) bool { return n.Code == "too-few-people" }) {
 					weak++
 				}
 			}
@@ -329,29 +333,29 @@ func TestAccuracyOfClusterings(t *testing.T) {
 // What is no clustering is refused, with a code of its own or that of a query over the same expressions.
 func TestClusterRefusals(t *testing.T) {
 	snapshot := parseSnapshot(t, fitTables, fitPolicy)
-	fine := func() (ClusterQuestion, ClusterOptions) {
-		return ClusterQuestion{From: "people", Columns: features("age", "hours_per_week"), Centres: 3},
-			ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit}
+	fine := func() (fit.ClusterQuestion, fit.ClusterOptions) {
+		return fit.ClusterQuestion{From: "people", Columns: features("age", "hours_per_week"), Centres: 3},
+			fit.ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit}
 	}
 	for name, c := range map[string]struct {
-		change func(*ClusterQuestion, *ClusterOptions)
+		change func(*fit.ClusterQuestion, *fit.ClusterOptions)
 		code   fault.Code
 	}{
-		"nothing":           {func(*ClusterQuestion, *ClusterOptions) {}, ""},
-		"no table":          {func(q *ClusterQuestion, _ *ClusterOptions) { q.From = "people WHERE age > 3" }, fault.CodeFit},
-		"a group":           {func(q *ClusterQuestion, _ *ClusterOptions) { q.Where = "age > 3 GROUP BY sex" }, fault.CodeFit},
-		"a unit picked":     {func(q *ClusterQuestion, _ *ClusterOptions) { q.Where = "person_id = 7" }, fault.CodeUnitColumn},
-		"no columns":        {func(q *ClusterQuestion, _ *ClusterOptions) { q.Columns = nil }, fault.CodeFit},
-		"a text":            {func(q *ClusterQuestion, _ *ClusterOptions) { q.Columns = features("sex") }, fault.CodeTypeMismatch},
-		"no bounds":         {func(q *ClusterQuestion, _ *ClusterOptions) { q.Columns = features("fnlwgt") }, fault.CodeMissingBounds},
-		"one value":         {func(q *ClusterQuestion, _ *ClusterOptions) { q.Columns = features("0 * age") }, fault.CodeFit},
-		"twice":             {func(q *ClusterQuestion, _ *ClusterOptions) { q.Columns = features("age", " AGE") }, fault.CodeFit},
-		"one centre":        {func(q *ClusterQuestion, _ *ClusterOptions) { q.Centres = 1 }, fault.CodeFit},
-		"too many centres":  {func(q *ClusterQuestion, _ *ClusterOptions) { q.Centres = 65 }, fault.CodeFit},
-		"a weight of dust":  {func(q *ClusterQuestion, _ *ClusterOptions) { q.Columns[0].Weight = big.NewRat(1, 1001) }, fault.CodeFit},
-		"no steps":          {func(_ *ClusterQuestion, o *ClusterOptions) { o.Passes = 0 }, fault.CodeFit},
-		"a price of crumbs": {func(_ *ClusterQuestion, o *ClusterOptions) { o.Rho = 2 }, fault.CodePriceTooSmall},
-		"too many columns": {func(q *ClusterQuestion, _ *ClusterOptions) {
+		"nothing":           {func(*fit.ClusterQuestion, *fit.ClusterOptions) {}, ""},
+		"no table":          {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.From = "people WHERE age > 3" }, fault.CodeFit},
+		"a group":           {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Where = "age > 3 GROUP BY sex" }, fault.CodeFit},
+		"a unit picked":     {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Where = "person_id = 7" }, fault.CodeUnitColumn},
+		"no columns":        {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Columns = nil }, fault.CodeFit},
+		"a text":            {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Columns = features("sex") }, fault.CodeTypeMismatch},
+		"no bounds":         {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Columns = features("fnlwgt") }, fault.CodeMissingBounds},
+		"one value":         {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Columns = features("0 * age") }, fault.CodeFit},
+		"twice":             {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Columns = features("age", " AGE") }, fault.CodeFit},
+		"one centre":        {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Centres = 1 }, fault.CodeFit},
+		"too many centres":  {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Centres = 65 }, fault.CodeFit},
+		"a weight of dust":  {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Columns[0].Weight = big.NewRat(1, 1001) }, fault.CodeFit},
+		"no steps":          {func(_ *fit.ClusterQuestion, o *fit.ClusterOptions) { o.Passes = 0 }, fault.CodeFit},
+		"a price of crumbs": {func(_ *fit.ClusterQuestion, o *fit.ClusterOptions) { o.Rho = 2 }, fault.CodePriceTooSmall},
+		"too many columns": {func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) {
 			for i := range 65 {
 				q.Columns = append(q.Columns, features("age + "+strconv.Itoa(i+1)+" * education_num")...)
 			}
@@ -359,7 +363,7 @@ func TestClusterRefusals(t *testing.T) {
 	} {
 		q, o := fine()
 		c.change(&q, &o)
-		_, err := NewClustering(q, snapshot, o)
+		_, err := fit.NewClustering(q, snapshot, o)
 		if c.code == "" && err != nil || c.code != "" && fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
@@ -374,14 +378,14 @@ func TestLargestClustering(t *testing.T) {
 	}
 	tables, policy := "wide\n  id integer not null unique", "version: 1\ndataset: test\nneighbours: add-remove\ntables:\n  wide:\n"+
 		"    unit: {row: id}\n    columns:\n"
-	q := ClusterQuestion{From: "wide", Centres: 64}
+	q := fit.ClusterQuestion{From: "wide", Centres: 64}
 	for i := range 64 {
 		tables += fmt.Sprintf("\n  c%d integer not null", i)
 		policy += fmt.Sprintf("      c%d: {bounds: [0, 10]}\n", i)
-		q.Columns = append(q.Columns, FitFeature{Expr: fmt.Sprintf("c%d", i)})
+		q.Columns = append(q.Columns, fit.Feature{Expr: fmt.Sprintf("c%d", i)})
 	}
 	policy += "budgets:\n  - {dataset: true, form: approx, epsilon: 100, delta: 1e-5}\n"
-	p, err := NewClustering(q, parseSnapshot(t, tables, policy), ClusterOptions{Passes: 1, Rho: mechanisms.RhoUnit})
+	p, err := fit.NewClustering(q, parseSnapshot(t, tables, policy), fit.ClusterOptions{Passes: 1, Rho: mechanisms.RhoUnit})
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -400,28 +404,28 @@ func TestLargestClustering(t *testing.T) {
 
 // Two spellings of one clustering are one; what changes the answer is another.
 func TestClusteringsAreKnownByWhatTheyAsk(t *testing.T) {
-	fingerprint := func(change func(*ClusterQuestion, *ClusterOptions)) [32]byte {
-		q := ClusterQuestion{From: "people", Where: "age > 30 AND sex = 'Male'", Columns: features("age", "education_num"), Centres: 3}
-		o := ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit}
+	fingerprint := func(change func(*fit.ClusterQuestion, *fit.ClusterOptions)) [32]byte {
+		q := fit.ClusterQuestion{From: "people", Where: "age > 30 AND sex = 'Male'", Columns: features("age", "education_num"), Centres: 3}
+		o := fit.ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit}
 		change(&q, &o)
-		p, err := NewClustering(q, parseSnapshot(t, fitTables, fitPolicy), o)
+		p, err := fit.NewClustering(q, parseSnapshot(t, fitTables, fitPolicy), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p.Fingerprint()
 	}
-	first := fingerprint(func(*ClusterQuestion, *ClusterOptions) {})
-	if fingerprint(func(q *ClusterQuestion, _ *ClusterOptions) { q.Where = "sex='Male' and (age) > 30.0" }) != first {
+	first := fingerprint(func(*fit.ClusterQuestion, *fit.ClusterOptions) {})
+	if fingerprint(func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Where = "sex='Male' and (age) > 30.0" }) != first {
 		t.Error("another spelling is another clustering")
 	}
 	seen := map[[32]byte]bool{first: true}
-	for i, change := range []func(*ClusterQuestion, *ClusterOptions){
-		func(q *ClusterQuestion, _ *ClusterOptions) { q.Where = "" },
-		func(q *ClusterQuestion, _ *ClusterOptions) { q.Centres = 4 },
-		func(q *ClusterQuestion, _ *ClusterOptions) { q.Columns[0].Weight = big.NewRat(2, 1) },
-		func(q *ClusterQuestion, _ *ClusterOptions) { q.Columns[1].Expr = "hours_per_week" },
-		func(_ *ClusterQuestion, o *ClusterOptions) { o.Passes = 3 },
-		func(_ *ClusterQuestion, o *ClusterOptions) { o.Rho *= 2 },
+	for i, change := range []func(*fit.ClusterQuestion, *fit.ClusterOptions){
+		func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Where = "" },
+		func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Centres = 4 },
+		func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Columns[0].Weight = big.NewRat(2, 1) },
+		func(q *fit.ClusterQuestion, _ *fit.ClusterOptions) { q.Columns[1].Expr = "hours_per_week" },
+		func(_ *fit.ClusterQuestion, o *fit.ClusterOptions) { o.Passes = 3 },
+		func(_ *fit.ClusterQuestion, o *fit.ClusterOptions) { o.Rho *= 2 },
 	} {
 		got := fingerprint(change)
 		if seen[got] {

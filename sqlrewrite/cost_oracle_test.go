@@ -13,7 +13,10 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
@@ -58,7 +61,7 @@ func (n executed) work() (rows float64, nodes, idle int) {
 }
 
 // executionOf runs a statement, planned as the gateway has it planned, and gives what it did, and how many milliseconds it took.
-func executionOf(ctx context.Context, conn *pgx.Conn, s Statement) (executed, float64, error) {
+func executionOf(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement) (executed, float64, error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return executed{}, 0, err
@@ -78,7 +81,7 @@ func executionOf(ctx context.Context, conn *pgx.Conn, s Statement) (executed, fl
 
 // explained is what EXPLAIN says of a statement, row by row. It is prepared: EXPLAIN of a plain text sees the constants, whatever
 // plan_cache_mode is.
-func explained(ctx context.Context, tx pgx.Tx, s Statement, options string) (string, error) {
+func explained(ctx context.Context, tx pgx.Tx, s sqlprint.Statement, options string) (string, error) {
 	args := make([]string, len(s.Args))
 	for i, arg := range s.Args {
 		switch arg := arg.(type) {
@@ -136,9 +139,9 @@ type costs struct {
 }
 
 // compare is an error where the chosen unit moves the work of a plan by more than its bound.
-func (c *costs) compare(t *testing.T, world *world, p *Plan, d *Draws) error {
+func (c *costs) compare(t *testing.T, world *world, p *plan.Plan, d *plan.Draws) error {
 	t.Helper()
-	pairs := float64(scalar.ClampInt64(p.made.Query.Pairs))
+	pairs := float64(scalar.ClampInt64(p.Query.Pairs))
 	for _, s := range p.Statements(d) {
 		if c.defect != nil {
 			s.SQL = c.defect(s.SQL)
@@ -218,7 +221,7 @@ func TestCostOracle(t *testing.T) {
 		sql, from := writer.query()
 		snapshot := world.seen()
 		c.small = map[string]bool{"zones": snapshot == world.snapshot, "tags": snapshot == world.snapshot}
-		p, err := Rewrite(sql, snapshot, randomOptions(world.r, from))
+		p, err := pipeline.Rewrite(sql, snapshot, randomOptions(world.r, from))
 		if err != nil {
 			if code := string(fault.CodeOf(err)); tolerated[code] {
 				refused[code]++
@@ -230,7 +233,7 @@ func TestCostOracle(t *testing.T) {
 			continue
 		}
 		ran++
-		for _, block := range p.Blocks() {
+		for _, block := range p.Different() {
 			if err := c.compare(t, world, block, block.Draw(sampler)); err != nil {
 				t.Fatalf("%s\n%v", sql, err)
 			}
@@ -261,7 +264,7 @@ func TestCostOracleKillsUncapped(t *testing.T) {
 		world.fill(t, true)
 		mustExec(t, world.owner, fmt.Sprintf(
 			"INSERT INTO store.events (event, unit, k_num, nn) SELECT 1000 + i, 3, 1, i FROM generate_series(1, %d) i;", test.rows)+costAdversary)
-		p, err := Rewrite(sql, world.snapshot, randomOptions(world.r, origin{}))
+		p, err := pipeline.Rewrite(sql, world.snapshot, randomOptions(world.r, origin{}))
 		if err != nil {
 			t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
 		}

@@ -13,6 +13,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
@@ -48,10 +49,10 @@ func TestScansAreCapped(t *testing.T) {
 		}
 		return "SELECT " + strings.Join(outputs, ", ") + " FROM people"
 	}
-	if p, err := Rewrite(medians(plan.MaxParts-1), snapshot, sharp()); err != nil || len(p.made.Parts) != plan.MaxParts {
+	if p, err := pipeline.Rewrite(medians(plan.MaxParts-1), snapshot, sharp()); err != nil || len(p.Parts) != plan.MaxParts {
 		t.Errorf("%d scans: %v", plan.MaxParts, err)
 	}
-	if _, err := Rewrite(medians(plan.MaxParts), snapshot, sharp()); fault.CodeOf(err) != fault.CodeTooManyScans {
+	if _, err := pipeline.Rewrite(medians(plan.MaxParts), snapshot, sharp()); fault.CodeOf(err) != fault.CodeTooManyScans {
 		t.Errorf("%d scans: %v, want %s", plan.MaxParts+1, err, fault.CodeTooManyScans)
 	}
 }
@@ -81,14 +82,14 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
 	took := func(sql string, most time.Duration) time.Duration {
-		p, err := Rewrite("SELECT count("+sql+") FROM t", snapshot, sharp())
+		p, err := pipeline.Rewrite("SELECT count("+sql+") FROM t", snapshot, sharp())
 		if err != nil {
 			t.Fatalf("%s: %s", sql, parsetest.ShowFault(err))
 		}
 		best := time.Hour
 		for i := 0; i < 5 || i < 60 && best > most; i++ {
 			start := processorTime(t, conn)
-			if _, err := exactRows(t, conn, p.Statements(&Draws{})[0]); err != nil {
+			if _, err := exactRows(t, conn, p.Statements(&plan.Draws{})[0]); err != nil {
 				t.Fatalf("%s: %v", sql, err)
 			}
 			best = min(best, processorTime(t, conn)-start)
@@ -141,7 +142,7 @@ func TestLateralIsCharged(t *testing.T) {
 		"SELECT count(*) FROM visits v CROSS JOIN LATERAL (SELECT " + x + " AS x) d WHERE d.x > 0": true,
 		"SELECT count(*) FROM visits v CROSS JOIN LATERAL (SELECT v.paid AS x) d WHERE d.x > 0":    false,
 	} {
-		p, err := Rewrite(sql, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Fatalf("%s: %s", sql, parsetest.ShowFault(err))
 		}
@@ -163,11 +164,11 @@ func TestExistsInOnIsCharged(t *testing.T) {
 		"EXISTS (SELECT 1 FROM lines z WHERE z.line = l.kind)":                     1 + 1,
 		"(EXISTS (SELECT 1 FROM lines z WHERE z.line = l.kind) OR l.kind IS NULL)": 1 + 512,
 	} {
-		p, err := Rewrite("SELECT count(l.kind) FROM people p LEFT JOIN lines l ON l.line = p.age AND "+on, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite("SELECT count(l.kind) FROM people p LEFT JOIN lines l ON l.line = p.age AND "+on, snapshot, steadyOptions)
 		if err != nil {
 			t.Fatalf("%s: %s", on, parsetest.ShowFault(err))
 		}
-		if got := p.made.Query.Pairs; got.Int64() != pairs {
+		if got := p.Query.Pairs; got.Int64() != pairs {
 			t.Errorf("%s: a row meets %v rows, want %d", on, got, pairs)
 		}
 	}
@@ -179,11 +180,11 @@ func TestExistsInOnIsCharged(t *testing.T) {
 func TestInWithoutHashIsCharged(t *testing.T) {
 	_, snapshot := steadyWorld(t, "; ALTER TABLE visits ADD day date; ALTER TABLE lines ADD at timestamp, ADD day date")
 	for column, all := range map[string]bool{"day": false, "at": true} {
-		p, err := Rewrite("SELECT count(*) FROM visits v WHERE v.day NOT IN (SELECT "+column+" FROM lines)", snapshot, steadyOptions)
+		p, err := pipeline.Rewrite("SELECT count(*) FROM visits v WHERE v.day NOT IN (SELECT "+column+" FROM lines)", snapshot, steadyOptions)
 		if err != nil {
 			t.Fatalf("%s: %s", column, parsetest.ShowFault(err))
 		}
-		if pairs := p.made.Query.Pairs.Int64(); pairs > steadyPublic != all {
+		if pairs := p.Query.Pairs.Int64(); pairs > steadyPublic != all {
 			t.Errorf("%s: one row meets %d", column, pairs)
 		}
 	}

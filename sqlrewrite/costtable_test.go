@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
@@ -70,8 +71,8 @@ func TestEveryBuiltinIsPriced(t *testing.T) {
 	t.Parallel()
 	measured := measured()
 	var missing []string
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
-		for _, key := range costKeys(p.made.Query) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+		for _, key := range costKeys(p.Query) {
 			if _, ok := stability.PriceNamed(key); (!ok || measured[key] == "") && !slices.Contains(missing, key) {
 				missing = append(missing, key)
 				t.Errorf("%q has no measured price: %s", key, d.Input)

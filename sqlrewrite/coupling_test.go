@@ -16,6 +16,7 @@ import (
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
@@ -85,7 +86,7 @@ func (c *Couplings) refill(t *testing.T) {
 		for side := range s.Versions {
 			s.Versions[side] = append(s.Versions[side], s.Prepare(side, name, seed))
 		}
-		on := Serving(s.Snapshots[0], s.Versions[0][len(s.serving)])
+		on := pipeline.Serving(s.Snapshots[0], s.Versions[0][len(s.serving)])
 		if on == nil {
 			t.Fatal("a version that was just made does not serve")
 		}
@@ -94,13 +95,13 @@ func (c *Couplings) refill(t *testing.T) {
 }
 
 // plan is what the gateway answers a query by.
-func (c *Couplings) plan(sql string, o Options) (*Plan, error) {
-	live, _, err := Read(sql, c.snapshot, o)
+func (c *Couplings) plan(sql string, o plan.Options) (*plan.Plan, error) {
+	live, _, err := pipeline.Read(sql, c.snapshot, o)
 	if err != nil || c.Copied == nil || live == nil || !live.NeedsData() {
 		return live, err
 	}
 	for _, on := range c.Copied.serving {
-		if p, err := live.On(on); err == nil && p.NeedsData() && p.Replaces(live) {
+		if p, err := pipeline.Rewrite(sql, on, live.Options); err == nil && p.NeedsData() && pipeline.Replaces(p, live) {
 			c.Copied.Asked++
 			return p, nil
 		}
@@ -117,7 +118,7 @@ func (c *Couplings) copied() int {
 }
 
 // runOnSides runs a statement on two neighbouring databases.
-func (w *world) runOnSides(ctx context.Context, s Statement, without [2]string) ([]exactTable, error) {
+func (w *world) runOnSides(ctx context.Context, s sqlprint.Statement, without [2]string) ([]exactTable, error) {
 	if w.twin == nil {
 		return runOnAll(ctx, w.conn, s, without[:])
 	}
@@ -204,7 +205,7 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 		t.Fatal(err)
 	}
 	asked := c.copied()
-	plan, err := c.plan(sql, o)
+	planned, err := c.plan(sql, o)
 	switch {
 	case c.Copied != nil && c.copied() == asked && c.r.IntN(4) > 0: // most are of copies
 		return c.Next(t)
@@ -215,14 +216,14 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 	case err != nil:
 		q.Refused = true
 		return q
-	case plan == nil || !plan.NeedsData():
+	case planned == nil || !planned.NeedsData():
 		return q
-	case slices.ContainsFunc(plan.Blocks(), func(block *Plan) bool {
-		return block.made.Query.PublicTuples().Cmp(big.NewInt(maxCoupled)) > 0
+	case slices.ContainsFunc(planned.Different(), func(block *plan.Plan) bool {
+		return block.Query.PublicTuples().Cmp(big.NewInt(maxCoupled)) > 0
 	}):
 		return c.Next(t)
 	}
-	if err := c.record(t, plan, q); err != nil {
+	if err := c.record(t, planned, q); err != nil {
 		t.Fatalf("%s\nwithout unit %s: %v", sql, q.Without[1], err)
 	}
 	return q
@@ -230,10 +231,10 @@ func (c *Couplings) Next(t *testing.T) *Coupled {
 
 // record couples what a plan releases, block by block: what is drawn before the statements run, of all of them; which private groups are
 // shown, as the rows of all statements arrive; then what is drawn after.
-func (c *Couplings) record(t *testing.T, p *Plan, q *Coupled) error {
+func (c *Couplings) record(t *testing.T, p *plan.Plan, q *Coupled) error {
 	seed := int64(c.r.Uint64() >> 1)
 	var pairs []*coupling
-	for _, block := range p.Blocks() {
+	for _, block := range p.Different() {
 		pair := &coupling{plan: block, seed: seed, chosen: make(map[string]decided), loss: make(map[int]float64)}
 		if err := pair.values(t, c.world, q); err != nil {
 			return err
@@ -262,7 +263,7 @@ func (c *Couplings) record(t *testing.T, p *Plan, q *Coupled) error {
 			return err
 		}
 	}
-	q.Counted = pairs[0].plan.made.Query.Private() && pairs[0].plan.made.PartitionSelection == nil
+	q.Counted = pairs[0].plan.Query.Private() && pairs[0].plan.PartitionSelection == nil
 	q.Totals = grouping.MatchString(q.SQL)
 	return nil
 }
@@ -275,7 +276,7 @@ type decided struct {
 
 // coupling is a plan with the true values of two neighbouring databases, by part; of a histogram a group's candidates are its last key.
 type coupling struct {
-	plan   *Plan
+	plan   *plan.Plan
 	seed   int64
 	sides  [2][]exactTable
 	groups []string              // that both sides release, in the order of their keys
@@ -288,7 +289,7 @@ type coupling struct {
 func (c *coupling) values(t *testing.T, w *world, q *Coupled) error {
 	draws := plan.NewDraws(c.seed)
 	for at, s := range c.plan.Statements(draws) {
-		if c.plan.made.Parts[at].Histogram(c.plan.made.Query) {
+		if c.plan.Parts[at].Histogram(c.plan.Query) {
 			s = asCells(s)
 		}
 		tables, err := w.runOnSides(t.Context(), s, q.Without)
@@ -300,7 +301,7 @@ func (c *coupling) values(t *testing.T, w *world, q *Coupled) error {
 	c.groups = c.commonGroups(t)
 	c.noisy = make(map[string][]*big.Int)
 	for _, id := range c.groups {
-		for i, r := range c.plan.made.Releases {
+		for i, r := range c.plan.Releases {
 			v := c.exact(0, id, i)
 			switch {
 			case r.Shown != nil:
@@ -317,15 +318,15 @@ func (c *coupling) values(t *testing.T, w *world, q *Coupled) error {
 
 // shown is a noisy count that shows a group on both sides: above the threshold, and no farther from either count than noise reaches.
 func (c *coupling) shown(w *world, id string, release int) *big.Int {
-	k, a, b := c.plan.made.Releases[release].Shown.Threshold(), c.exact(0, id, release).Int64(), c.exact(1, id, release).Int64()
+	k, a, b := c.plan.Releases[release].Shown.Threshold(), c.exact(0, id, release).Int64(), c.exact(1, id, release).Int64()
 	least, most := max(k+1, max(a, b)-k), min(a, b)+k
 	return big.NewInt(least + w.r.Int64N(most-least+1))
 }
 
 // commonGroups are the groups of the domain, or the private ones that both sides have.
 func (c *coupling) commonGroups(t *testing.T) (ids []string) {
-	if !c.plan.made.Query.Private() {
-		_ = plan.EachPublicTuple(c.plan.made.Query, func(_ int, keys []catalog.Key) error {
+	if !c.plan.Query.Private() {
+		_ = plan.EachPublicTuple(c.plan.Query, func(_ int, keys []catalog.Key) error {
 			ids = append(ids, scalar.KeyIdentity(keys))
 			return nil
 		})
@@ -338,20 +339,20 @@ func (c *coupling) commonGroups(t *testing.T) (ids []string) {
 		}
 	}
 	slices.SortFunc(ids, func(a, b string) int {
-		return plan.CompareKeys(c.plan.made.Query, parseIdentity(t, a), parseIdentity(t, b))
+		return plan.CompareKeys(c.plan.Query, parseIdentity(t, a), parseIdentity(t, b))
 	})
 	return ids
 }
 
 // unitsPart is the part that counts the units of private groups.
 func (c *coupling) unitsPart() int {
-	return slices.IndexFunc(c.plan.made.Parts, func(part sqlprint.PlanPart) bool { return part.Units })
+	return slices.IndexFunc(c.plan.Parts, func(part sqlprint.PlanPart) bool { return part.Units })
 }
 
 // exact is the true value of a release on one side; 0 for a choice of candidates.
 func (c *coupling) exact(side int, id string, release int) *big.Int {
-	for at, part := range c.plan.made.Parts {
-		if i := slices.Index(part.Releases, release); i >= 0 && !part.Histogram(c.plan.made.Query) {
+	for at, part := range c.plan.Parts {
+		if i := slices.Index(part.Releases, release); i >= 0 && !part.Histogram(c.plan.Query) {
 			return c.sides[side][at].at(id, i)
 		}
 	}
@@ -359,7 +360,7 @@ func (c *coupling) exact(side int, id string, release int) *big.Int {
 }
 
 func (c *coupling) differs() bool {
-	for at := range c.plan.made.Parts {
+	for at := range c.plan.Parts {
 		same := maps.EqualFunc(c.sides[0][at], c.sides[1][at], func(a, b []*big.Int) bool {
 			return slices.EqualFunc(a, b, func(x, y *big.Int) bool { return x.Cmp(y) == 0 })
 		})
@@ -373,10 +374,10 @@ func (c *coupling) differs() bool {
 // drawn records what one side draws before the statements run, in the order of [Plan.Draw].
 func (c *coupling) drawn(tape *Tape, side int) {
 	p := c.plan
-	if slices.ContainsFunc(p.made.Parts, func(part sqlprint.PlanPart) bool { return part.SeedArg > 0 }) {
+	if slices.ContainsFunc(p.Parts, func(part sqlprint.PlanPart) bool { return part.SeedArg > 0 }) {
 		tape.add(uint64(c.seed) << 1)
 	}
-	if p.made.Query.Top == 0 && !p.made.Query.Private() {
+	if p.Query.Top == 0 && !p.Query.Private() {
 		for _, id := range c.groups {
 			c.noises(tape, side, id)
 		}
@@ -385,7 +386,7 @@ func (c *coupling) drawn(tape *Tape, side int) {
 
 // arrived records what one side draws as its rows arrive: of private keys, which groups are shown.
 func (c *coupling) arrived(tape *Tape, side int) {
-	if !c.plan.made.Query.Private() {
+	if !c.plan.Query.Private() {
 		return
 	}
 	units := c.sides[side][c.unitsPart()]
@@ -397,11 +398,11 @@ func (c *coupling) arrived(tape *Tape, side int) {
 // tape records what one side draws after that, in the order of [Plan.Release].
 func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 	p := c.plan
-	if p.made.Query.Top > 0 {
+	if p.Query.Top > 0 {
 		return c.top(w, tape, side)
 	}
 	for _, id := range c.groups {
-		if p.made.Query.Private() {
+		if p.Query.Private() {
 			c.noises(tape, side, id)
 		}
 		if err := c.choices(t, w, tape, side, id); err != nil {
@@ -414,11 +415,11 @@ func (c *coupling) tape(t *testing.T, w *world, tape *Tape, side int) error {
 // keep records whether a private group is shown: those that both sides have are.
 func (c *coupling) keep(tape *Tape, side int, id string, row []*big.Int) {
 	common := slices.Contains(c.groups, id)
-	if c.plan.made.PartitionSelection != nil {
-		tape.keep(c.plan.made.PartitionSelection.Mechanism, row[len(row)-1], common)
+	if c.plan.PartitionSelection != nil {
+		tape.keep(c.plan.PartitionSelection.Mechanism, row[len(row)-1], common)
 		return
 	}
-	for i, r := range c.plan.made.Releases {
+	for i, r := range c.plan.Releases {
 		if r.Shown == nil {
 			continue
 		}
@@ -444,7 +445,7 @@ func Arrival[T any](side int, rows []T, identity func(T) string) []T {
 func KeyIdentity(keys []catalog.Key) string { return scalar.KeyIdentity(keys) }
 
 func (c *coupling) noises(tape *Tape, side int, id string) {
-	for i, r := range c.plan.made.Releases {
+	for i, r := range c.plan.Releases {
 		if r.Mechanism != nil {
 			tape.noise(r.Mechanism.Parameters(), new(big.Int).Sub(c.noisy[id][i], c.exact(side, id, i)))
 		}
@@ -453,9 +454,9 @@ func (c *coupling) noises(tape *Tape, side int, id string) {
 
 // choices records the choices of candidates in one group: side 0 makes them at random, side 1 makes the same.
 func (c *coupling) choices(t *testing.T, w *world, tape *Tape, side int, id string) error {
-	for at, part := range c.plan.made.Parts {
+	for at, part := range c.plan.Parts {
 		for _, i := range part.Releases {
-			selection := c.plan.made.Releases[i].Selection
+			selection := c.plan.Releases[i].Selection
 			if selection == nil {
 				continue
 			}
@@ -505,12 +506,12 @@ func (c *coupling) pay(side int, id string, release int, cost float64) {
 
 // top records the choice of groups, one after another.
 func (c *coupling) top(w *world, tape *Tape, side int) error {
-	selection, begin := c.plan.made.Releases[0].Selection.Top, len(tape.words)
+	selection, begin := c.plan.Releases[0].Selection.Top, len(tape.words)
 	var scores []mechanisms.Exact
 	for _, id := range c.groups {
 		scores = append(scores, mechanisms.Seal(c.exact(side, id, 0)))
 	}
-	for at := range c.plan.made.Query.Top {
+	for at := range c.plan.Query.Top {
 		choose := func(words ...uint64) *big.Int {
 			return big.NewInt(int64(selection.Select(samplerOf(words...), scores)[at]))
 		}
@@ -528,7 +529,7 @@ func (c *coupling) top(w *world, tape *Tape, side int) error {
 func (c *coupling) tallies(t *testing.T, side, part int, group string) (all []mechanisms.Tally) {
 	table := c.sides[side][part]
 	for _, id := range slices.Sorted(maps.Keys(table)) {
-		if rest, of := strings.CutPrefix(id, group); of && groupOf(id, len(c.plan.made.Query.Keys)) == group {
+		if rest, of := strings.CutPrefix(id, group); of && groupOf(id, len(c.plan.Query.Keys)) == group {
 			point, ok := new(big.Int).SetString(parseIdentity(t, rest)[0].Text, 10)
 			if !ok {
 				t.Fatalf("a candidate that is no number: %q", rest)
@@ -542,7 +543,7 @@ func (c *coupling) tallies(t *testing.T, side, part int, group string) (all []me
 // affordable checks that coupling costs no more than each release charges: Σ|d|/b <= ε for Laplace noise, Σd²/2σ² <= ρ for Gaussian, and
 // for choices the logarithms of their probabilities.
 func (c *coupling) affordable() error {
-	for i, r := range c.plan.made.Releases {
+	for i, r := range c.plan.Releases {
 		charged := r.Law().Loss()
 		if r.Selection != nil {
 			if c.loss[i] > float64(charged.Epsilon)/float64(mechanisms.EpsilonUnit)*(1+1e-9) {

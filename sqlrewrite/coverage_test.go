@@ -7,27 +7,29 @@ import (
 	"testing"
 
 	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/statement"
 )
 
 // plannedModel plans a model as gateway/fit does.
 func plannedModel(m *statement.Model, on *catalog.Snapshot) error {
-	var features []FitFeature
+	var features []fit.Feature
 	for _, x := range m.Expressions {
-		features = append(features, FitFeature{Expr: x})
+		features = append(features, fit.Feature{Expr: x})
 	}
 	if m.Function == statement.KMeans {
-		_, err := NewClustering(ClusterQuestion{From: m.From, Where: m.Where, Columns: features, Centres: int(m.Centres)}, on,
-			ClusterOptions{Passes: 4, Rho: 1e12})
+		_, err := fit.NewClustering(fit.ClusterQuestion{From: m.From, Where: m.Where, Columns: features, Centres: int(m.Centres)}, on,
+			fit.ClusterOptions{Passes: 4, Rho: 1e12})
 		return err
 	}
-	model := FitLinear
+	model := fit.Linear
 	if m.Function == statement.LogisticRegression {
-		model = FitLogistic
+		model = fit.Logistic
 	}
-	_, err := NewFit(FitQuestion{From: m.From, Where: m.Where, Target: m.Target, Features: features, Model: model}, on,
-		FitOptions{Passes: 1, Rho: 1e12, Confidence: 0.95})
+	_, err := fit.NewPlan(fit.Question{From: m.From, Where: m.Where, Target: m.Target, Features: features, Model: model}, on,
+		fit.Options{Passes: 1, Rho: 1e12, Confidence: 0.95})
 	return err
 }
 
@@ -50,7 +52,7 @@ func TestCoverage(t *testing.T) {
 			continue
 		}
 		asked++
-		private, public, err := Read(example, snapshot, options)
+		private, public, err := pipeline.Read(example, snapshot, options)
 		got := "refused"
 		m, wrong := statement.ModelOf(example)
 		if m != nil {

@@ -12,12 +12,15 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/bind"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // reviewed plans a query whose price does not matter.
-func reviewed(t *testing.T, sql string, snapshot *catalog.Snapshot) (*Plan, error) {
+func reviewed(t *testing.T, sql string, snapshot *catalog.Snapshot) (*plan.Plan, error) {
 	t.Helper()
-	return Rewrite(sql, snapshot, Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Currency: catalog.Approx, Mechanism: MechanismAuto,
+	return pipeline.Rewrite(sql, snapshot, plan.Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Currency: catalog.Approx,
+		Mechanism:  plan.MechanismAuto,
 		Confidence: 0.95})
 }
 
@@ -146,8 +149,8 @@ func TestQueriesInConditionsAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(parsetest.ShowFault(err))
 	}
-	if len(p.made.Releases) != 2 {
-		t.Errorf("one release for both: %s", p.made.Query.Statistics[0].Name)
+	if len(p.Releases) != 2 {
+		t.Errorf("one release for both: %s", p.Query.Statistics[0].Name)
 	}
 }
 
@@ -163,7 +166,7 @@ func TestUnitsOfTheNullableSide(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 		}
-		tables, err := runOnAll(t.Context(), world.conn, p.Statements(&Draws{})[0], []string{"nobody"})
+		tables, err := runOnAll(t.Context(), world.conn, p.Statements(&plan.Draws{})[0], []string{"nobody"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +232,7 @@ budgets:
 		"SELECT count(*) FROM (SELECT person" + wide.String() + " FROM visits) t":                        true,
 	} {
 		start := time.Now()
-		_, _, err := Read(sql, snapshot, sharp())
+		_, _, err := pipeline.Read(sql, snapshot, sharp())
 		if took := time.Since(start); took > 10*time.Second { // doubled 25 times it would take hours
 			t.Errorf("%.100s takes %v", sql, took)
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
@@ -16,9 +18,9 @@ import (
 // covers: E.3 E.4
 func TestDistributedStatementsAreProven(t *testing.T) {
 	others := 0
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		identity := p.Fingerprint()
-		before := proposals(d.Pos, p, p.made.Snapshot)
+		before := proposals(d.Pos, p, p.Snapshot)
 		if err := p.Distribute(); err != nil {
 			t.Errorf("%s: %v", d.Pos, err)
 			return
@@ -26,11 +28,11 @@ func TestDistributedStatementsAreProven(t *testing.T) {
 		if p.Fingerprint() != identity {
 			t.Errorf("%s: the question is another one when its tables are distributed", d.Pos)
 		}
-		for i, s := range proposals(d.Pos, p, p.made.Snapshot) {
+		for i, s := range proposals(d.Pos, p, p.Snapshot) {
 			if s.statement.SQL == before[i].statement.SQL {
 				continue
 			}
-			if others++; p.made.Bounding.Kind != stability.Flat && !before[i].statement.Blind {
+			if others++; p.Bounding.Kind != stability.Flat && !before[i].statement.Blind {
 				t.Errorf("%s: another text\n%s", d.Pos, s.statement.SQL)
 			}
 			if err := s.proven(s.claim); err != nil {
@@ -55,7 +57,7 @@ func TestDistributedStatementsGiveTheSame(t *testing.T) {
 		"extract(month FROM day)",
 		"coalesce(k_text, 'none')", "width_bucket(n4, 0, 10, 3)", "NOT k_bool"} {
 		sql := "SELECT " + key + ", count(*), sum(n4) FROM people GROUP BY " + key
-		p, err := Rewrite(sql, w.snapshot, sharp())
+		p, err := pipeline.Rewrite(sql, w.snapshot, sharp())
 		if err != nil {
 			t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 		}
@@ -68,17 +70,17 @@ func TestDistributedStatementsGiveTheSame(t *testing.T) {
 			if got := w.statementOf(t, p); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: rows give %v, groups give %v", sql, got, want)
 			}
-			p, _ = Rewrite(sql, w.snapshot, sharp())
+			p, _ = pipeline.Rewrite(sql, w.snapshot, sharp())
 		}
 	}
 }
 
 // statementOf runs the only statement of a plan.
-func (w *world) statementOf(t *testing.T, p *Plan) exactTable {
+func (w *world) statementOf(t *testing.T, p *plan.Plan) exactTable {
 	t.Helper()
-	s := p.made.Parts[0].Statement
+	s := p.Parts[0].Statement
 	tables, err := runOnAll(t.Context(), w.conn, s, []string{"nobody"})
-	if err != nil || len(p.made.Parts) != 1 || p.made.Bounding.Kind != stability.Flat {
+	if err != nil || len(p.Parts) != 1 || p.Bounding.Kind != stability.Flat {
 		t.Fatalf("%s\n%v", s.SQL, err)
 	}
 	return tables[0]

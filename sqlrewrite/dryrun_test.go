@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -23,7 +24,7 @@ func TestDryRunsOfGoldenStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran, skipped, at := 0, 0, 0
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		if at++; at%oneIn(4) > 0 {
 			return
 		}
@@ -35,7 +36,7 @@ func TestDryRunsOfGoldenStatements(t *testing.T) {
 			}
 			ran++
 			sql, args := run.Text()
-			for _, table := range p.made.Snapshot.Tables {
+			for _, table := range p.Snapshot.Tables {
 				if strings.Contains(sql, sqlprint.TableName(table)) {
 					d.Fatalf(t, "the dry run names %s: %s", table.Name, sql)
 				}

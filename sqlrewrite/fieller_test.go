@@ -45,23 +45,23 @@ func TestRatioIntervalsCover(t *testing.T) {
 	s := fixedSampler(t)
 	laplace, gaussian := sharp(), sharp()
 	laplace.Epsilon = mechanisms.EpsilonUnit
-	gaussian.Epsilon, gaussian.Rho, gaussian.Mechanism, gaussian.Currency = 0, mechanisms.RhoUnit/20, MechanismGaussian, catalog.ZCDP
+	gaussian.Epsilon, gaussian.Rho, gaussian.Mechanism, gaussian.Currency = 0, mechanisms.RhoUnit/20, plan.MechanismGaussian, catalog.ZCDP
 	for _, text := range ratioExpressions {
-		for law, o := range map[string]Options{"laplace": laplace, "gaussian": gaussian, "next to none": sharp()} {
+		for law, o := range map[string]plan.Options{"laplace": laplace, "gaussian": gaussian, "next to none": sharp()} {
 			p := rewrite(t, "SELECT "+text+" FROM people", o)
-			if p.made.Outputs[0].Ratio == nil {
+			if p.Outputs[0].Ratio == nil {
 				t.Fatalf("%s is no fraction", text)
 			}
 			for _, rows := range []int64{20, 500} {
-				truth := p.trueRow(rows)
+				truth := trueRow(p, rows)
 				missed, unbounded := 0, 0
-				intervals := answer.NewBox(p.made)
+				intervals := answer.NewBox(p)
 				for range draws {
 					noisy := plan.ReleasedRow{}
-					for i, r := range p.made.Releases {
+					for i, r := range p.Releases {
 						noisy.Noisy = append(noisy.Noisy, r.Mechanism.Draw(s).Release(mechanisms.Seal(truth.Noisy[i])))
 					}
-					switch holds, known := p.holds(intervals, noisy, truth); {
+					switch holds, known := holds(p, intervals, noisy, truth); {
 					case !known:
 						unbounded++
 					case !holds:
@@ -80,9 +80,9 @@ func TestRatioIntervalsCover(t *testing.T) {
 }
 
 // trueRow is a row of true integers: rows rows, a third of which pass filters, whose values add up to some of the most that they can.
-func (p *Plan) trueRow(rows int64) plan.ReleasedRow {
+func trueRow(p *plan.Plan, rows int64) plan.ReleasedRow {
 	row := plan.ReleasedRow{}
-	for i, r := range p.made.Releases {
+	for i, r := range p.Releases {
 		v := rows
 		switch {
 		case r.Statistic.Kind == algebra.SumSteps || r.Statistic.Kind == algebra.SumCentred:
@@ -96,8 +96,8 @@ func (p *Plan) trueRow(rows int64) plan.ReleasedRow {
 }
 
 // holds reports whether the interval of the only output in a noisy row holds its true value.
-func (p *Plan) holds(b *answer.Box, noisy, truth plan.ReleasedRow) (holds, known bool) {
-	c := p.made.Outputs[0].Ratio
+func holds(p *plan.Plan, b *answer.Box, noisy, truth plan.ReleasedRow) (holds, known bool) {
+	c := p.Outputs[0].Ratio
 	b.Inner = b.OfRatio(c, noisy)
 	if b.Inner == nil {
 		return true, false
@@ -116,11 +116,11 @@ func TestRatioIntervalsWithinTheirBox(t *testing.T) {
 	for _, text := range []string{"avg(age)", "sum(age)::float8 / count(*)", "count(*) FILTER (WHERE age > 40)::float8 / count(*)",
 		"-avg(age)"} {
 		p := rewrite(t, "SELECT "+text+" FROM people", o)
-		form := p.made.Outputs[0]
+		form := p.Outputs[0]
 		for _, rows := range []int64{1, 10, 20, 50, 100, 1000, 1_000_000} {
-			row := p.trueRow(rows)
-			exact, wide := answer.NewBox(p.made), answer.NewBox(p.made)
-			fine, coarse := exact.OfRatio(form.Ratio, row), wide.Eval(p.made.Query.Outputs[0].Expr, form.Releases, row)
+			row := trueRow(p, rows)
+			exact, wide := answer.NewBox(p), answer.NewBox(p)
+			fine, coarse := exact.OfRatio(form.Ratio, row), wide.Eval(p.Query.Outputs[0].Expr, form.Releases, row)
 			if fine == nil && coarse != nil {
 				t.Errorf("%s of %d rows: the box has an interval, the fraction has none", text, rows)
 			}

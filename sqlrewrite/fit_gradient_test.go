@@ -11,13 +11,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // factorRows are a logistic fit's rows as its statement computes them: the factors, and the target, -1 or 1, in the last place.
 type factorRows [][]int64
 
 // rowsOf runs the statement of a fit with its rows in the place of their sums.
-func rowsOf(t *testing.T, conn *pgx.Conn, p *Fit) factorRows {
+func rowsOf(t *testing.T, conn *pgx.Conn, p *fit.Plan) factorRows {
 	t.Helper()
 	s := p.Statement()
 	from := strings.Index(s.SQL, "\nFROM ")
@@ -66,7 +69,7 @@ func (rows factorRows) sums(coefficients []any) []*big.Int {
 }
 
 // coefficientsOf are the arguments of a statement that change from pass to pass.
-func coefficientsOf(s Statement) (all []any) {
+func coefficientsOf(s sqlprint.Statement) (all []any) {
 	for _, a := range s.Args {
 		if _, changes := a.(int64); changes {
 			all = append(all, a)
@@ -76,11 +79,11 @@ func coefficientsOf(s Statement) (all []any) {
 }
 
 // gradientFit is a fit whose sums are computed here, with noise.
-func gradientFit(t *testing.T, p *Fit, s *mechanisms.Sampler, rows factorRows) *Fitted {
+func gradientFit(t *testing.T, p *fit.Plan, s *mechanisms.Sampler, rows factorRows) *fit.Fitted {
 	t.Helper()
 	run := p.Start(s)
 	for statement, more := run.Next(); more; statement, more = run.Next() {
-		row := ExactRow{}
+		row := plan.ExactRow{}
 		for _, n := range rows.sums(coefficientsOf(statement)) {
 			row.Values = append(row.Values, mechanisms.Seal(n))
 		}
@@ -92,7 +95,7 @@ func gradientFit(t *testing.T, p *Fit, s *mechanisms.Sampler, rows factorRows) *
 }
 
 // exactGradientFit is a fit whose sums are computed here, without noise.
-func exactGradientFit(t *testing.T, p *Fit, rows factorRows) *Fitted {
+func exactGradientFit(t *testing.T, p *fit.Plan, rows factorRows) *fit.Fitted {
 	t.Helper()
 	run := p.Start(nil)
 	for statement, more := run.Next(); more; statement, more = run.Next() {
@@ -105,8 +108,8 @@ func exactGradientFit(t *testing.T, p *Fit, rows factorRows) *Fitted {
 
 // identified is a model in the terms that rows decide: the columns of a one-hot feature add up to the intercept, which therefore takes the
 // first of them, and the others are differences from that.
-func identified(m *Fitted, feature string) *Fitted {
-	out, first := &Fitted{Intercept: m.Intercept}, math.NaN()
+func identified(m *fit.Fitted, feature string) *fit.Fitted {
+	out, first := &fit.Fitted{Intercept: m.Intercept}, math.NaN()
 	for _, c := range m.Coefficients {
 		switch {
 		case !strings.HasPrefix(c.Name, feature+"="):
@@ -130,17 +133,17 @@ func TestGradientsWithoutNoise(t *testing.T) {
 	}
 	db, all := fitPeople(t)
 	fold(t, db, all, 0)
-	p, err := NewFit(FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()},
-		parseSnapshot(t, fitTables, fitPolicy), FitOptions{Passes: 180, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+	p, err := fit.NewPlan(fit.Question{From: "people", Target: rich, Model: fit.Logistic, Features: thirteen()},
+		parseSnapshot(t, fitTables, fitPolicy), fit.Options{Passes: 180, Rho: mechanisms.RhoUnit, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := identified(exactGradientFit(t, p, rowsOf(t, db.Conn(t, db.DSN), p)), "marital_status")
 	want := referenceModels(t)["rich"]
 	want.near(t, "rich", got, 1e-3)
-	people, theirs := newFrame(all), &Fitted{Intercept: FitCoefficient{Value: want.Intercept}}
+	people, theirs := newFrame(all), &fit.Fitted{Intercept: fit.Coefficient{Value: want.Intercept}}
 	for name, value := range want.Coefficients {
-		theirs.Coefficients = append(theirs.Coefficients, FitCoefficient{Name: name, Value: value})
+		theirs.Coefficients = append(theirs.Coefficients, fit.Coefficient{Name: name, Value: value})
 	}
 	most, scikit := 0.0, people.predicted(theirs)
 	for i, odds := range people.predicted(got) {
@@ -153,7 +156,7 @@ func TestGradientsWithoutNoise(t *testing.T) {
 }
 
 // areaUnderCurve is the probability that somebody rich is predicted to be richer than somebody who is not.
-func (f frame) areaUnderCurve(m *Fitted) float64 {
+func (f frame) areaUnderCurve(m *fit.Fitted) float64 {
 	predicted := f.predicted(m)
 	order := make([]int, len(predicted))
 	for i := range order {
@@ -192,7 +195,7 @@ func TestAccuracyOfGradients(t *testing.T) {
 	for part := range folds {
 		rest := newFrame(fold(t, db, all, part))
 		for _, epsilon := range []float64{1, 0.1} {
-			p := newFitBy(t, FitAuto, FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()}, fitTables, fitPolicy,
+			p := newFitBy(t, fit.Auto, fit.Question{From: "people", Target: rich, Model: fit.Logistic, Features: thirteen()}, fitTables, fitPolicy,
 				epsilon, 1e-6)
 			rows := rowsOf(t, conn, p)
 			for range 4 {
@@ -218,13 +221,14 @@ func TestAccuracyOfGradients(t *testing.T) {
 func TestGradientsAreThoseOfTheLoss(t *testing.T) {
 	db := fitPenguins(t)
 	conn := db.Conn(t, db.DSN)
-	p := newFitBy(t, FitGradient, FitQuestion{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END", Model: FitLogistic,
+	p := newFitBy(t, fit.Gradient, fit.Question{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END",
+		Model:    fit.Logistic,
 		Features: features("flipper_length_mm", "bill_length_mm")}, penguinTables, penguinPolicy, 1, 1e-5)
 	rows := rowsOf(t, conn, p)
 	run := p.Start(fixedSampler(t))
 	for statement, more := run.Next(); more; statement, more = run.Next() {
 		got, want := trueSums(t, conn, statement), rows.sums(coefficientsOf(statement))
-		row := ExactRow{}
+		row := plan.ExactRow{}
 		for i, n := range got {
 			if off := new(big.Int).Sub(n, want[i]); off.CmpAbs(new(big.Int).Rsh(statement.Claim.PerGroup[i], 12)) > 0 {
 				t.Errorf("column %d is %s, want %s", i, n, want[i])
@@ -244,8 +248,8 @@ func TestGradientsOfFewPeople(t *testing.T) {
 	conn, s := db.Conn(t, db.DSN), fixedSampler(t)
 	for _, epsilon := range []float64{0.1, 100} {
 		few := epsilon < 1
-		p := newFitBy(t, FitGradient, FitQuestion{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END",
-			Model: FitLogistic, Features: features("flipper_length_mm", "bill_length_mm")}, penguinTables, penguinPolicy, epsilon, 1e-5)
+		p := newFitBy(t, fit.Gradient, fit.Question{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END",
+			Model: fit.Logistic, Features: features("flipper_length_mm", "bill_length_mm")}, penguinTables, penguinPolicy, epsilon, 1e-5)
 		rows, said := rowsOf(t, conn, p), 0
 		const fits = 40
 		for range fits {
@@ -279,7 +283,8 @@ func BenchmarkGradients(b *testing.B) {
 	db, all := fitPeople(b)
 	fold(b, db, all, folds) // nobody is left out
 	conn, s := db.Conn(b, db.DSN), fixedSampler(b)
-	p := newFitBy(b, FitGradient, FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()}, fitTables, fitPolicy, 1,
+	p := newFitBy(b, fit.Gradient, fit.Question{From: "people", Target: rich, Model: fit.Logistic, Features: thirteen()}, fitTables,
+		fitPolicy, 1,
 		1e-6)
 	var fits, gradients, sums time.Duration
 	plain := func(sql string) (took time.Duration) {

@@ -12,6 +12,9 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 const (
@@ -35,20 +38,20 @@ budgets:
 )
 
 // wideFit is a fit to the first of many columns by the others.
-func wideFit(t *testing.T, columns int, table string) (*Fit, error) {
+func wideFit(t *testing.T, columns int, table string) (*fit.Plan, error) {
 	t.Helper()
 	tables := "wide\n  id integer not null unique\n  unit integer not null"
 	policy := "version: 1\ndataset: test\nneighbours: add-remove\n" + table
-	q := FitQuestion{From: "wide", Target: "c0", Model: FitLinear}
+	q := fit.Question{From: "wide", Target: "c0", Model: fit.Linear}
 	for i := range columns + 1 {
 		tables += fmt.Sprintf("\n  c%d integer not null", i)
 		policy += fmt.Sprintf("      c%d: {bounds: [0, 10]}\n", i)
 		if i > 0 {
-			q.Features = append(q.Features, FitFeature{Expr: fmt.Sprintf("c%d", i)})
+			q.Features = append(q.Features, fit.Feature{Expr: fmt.Sprintf("c%d", i)})
 		}
 	}
 	policy += "budgets:\n  - {dataset: true, form: approx, epsilon: 100, delta: 1e-5}\n"
-	return NewFit(q, parseSnapshot(t, tables, policy), FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+	return fit.NewPlan(q, parseSnapshot(t, tables, policy), fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 }
 
 // A fit whose statement PostgreSQL refuses is refused before it is paid for; the largest one that is not, runs. It is tried whether or not
@@ -86,21 +89,22 @@ func TestFitsHaveNoMoreOutputsThanPostgreSQLTakes(t *testing.T) {
 
 // Too many features are refused before any of them is bound, and what is bound is bound a few times, however many there are.
 func TestTooManyFeaturesAreRefusedAtOnce(t *testing.T) {
-	q := FitQuestion{From: "people", Target: "age", Model: FitLinear, Where: "age > 0" + strings.Repeat(" AND age + 1 > 0", 600)}
+	q := fit.Question{From: "people", Target: "age", Model: fit.Linear, Where: "age > 0" + strings.Repeat(" AND age + 1 > 0", 600)}
 	for range 300 { // of which a body of 64 KiB holds 1,500
-		q.Features = append(q.Features, FitFeature{Expr: "sex", OneHot: true})
+		q.Features = append(q.Features, fit.Feature{Expr: "sex", OneHot: true})
 	}
 	for _, n := range []int{300, 64} { // counted, and bound all at once
 		q.Features = q.Features[:n]
 		began := time.Now()
-		_, err := NewFit(q, parseSnapshot(t, fitTables, fitPolicy), FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		_, err := fit.NewPlan(q, parseSnapshot(t, fitTables, fitPolicy), fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 		if took := time.Since(began); fault.CodeOf(err) != fault.CodeFit || took > time.Second {
 			t.Errorf("%d features: %v after %v", n, err, took)
 		}
 	}
 	q.Features = q.Features[:1]
 	q.Where += strings.Repeat(" ", 64<<10)
-	if _, err := NewFit(q, parseSnapshot(t, fitTables, fitPolicy), FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}); fault.CodeOf(err) !=
+	if _, err := fit.NewPlan(q, parseSnapshot(t, fitTables, fitPolicy), fit.Options{Rho: mechanisms.RhoUnit,
+		Confidence: 0.95}); fault.CodeOf(err) !=
 		fault.CodeTooComplex {
 		t.Errorf("a long text: %v", err)
 	}
@@ -108,24 +112,24 @@ func TestTooManyFeaturesAreRefusedAtOnce(t *testing.T) {
 
 // The rows that a cap keeps are chosen by a seed that is drawn for each release, and is one in all of its passes.
 func TestFitsDrawTheSeedOfTheirCaps(t *testing.T) {
-	q := FitQuestion{From: "events AS a JOIN events AS b ON b.unit = a.unit", Target: "a.y", Model: FitLogistic, Features: features("b.n")}
-	p, err := NewFit(q, parseSnapshot(t, seriesTables, seriesPolicy), FitOptions{Passes: 2, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+	q := fit.Question{From: "events AS a JOIN events AS b ON b.unit = a.unit", Target: "a.y", Model: fit.Logistic, Features: features("b.n")}
+	p, err := fit.NewPlan(q, parseSnapshot(t, seriesTables, seriesPolicy), fit.Options{Passes: 2, Rho: mechanisms.RhoUnit, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(p.Statement().SQL, "hash") {
 		t.Fatal("nothing is capped")
 	}
-	seedOf := func(s Statement) any { return s.Args[p.Statement().Unseeded-1] }
+	seedOf := func(s sqlprint.Statement) any { return s.Args[p.Statement().Unseeded-1] }
 	seeds, sampler := map[any]bool{}, fixedSampler(t)
 	for range 2 {
 		run := p.Start(sampler)
 		first, _ := run.Next()
 		for statement, more := first, true; more; statement, more = run.Next() {
-			if err := statement.Prove(new(Proofs)); err != nil || seedOf(statement) != seedOf(first) {
+			if err := statement.Prove(new(sqlprint.Proofs)); err != nil || seedOf(statement) != seedOf(first) {
 				t.Errorf("%v, seeds %v and %v", err, seedOf(first), seedOf(statement))
 			}
-			row := ExactRow{}
+			row := plan.ExactRow{}
 			for range statement.Values {
 				row.Values = append(row.Values, mechanisms.Seal(new(big.Int)))
 			}
@@ -138,15 +142,15 @@ func TestFitsDrawTheSeedOfTheirCaps(t *testing.T) {
 	if len(seeds) != 2 {
 		t.Errorf("two releases choose by one seed: %v", seeds)
 	}
-	if err := p.Statement().Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
+	if err := p.Statement().Prove(new(sqlprint.Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
 		t.Errorf("a statement without a seed: %v", err)
 	}
 }
 
 // What a row costs in all passes together is what a row may cost, and what the rows of one unit cost is what they may.
 func TestPassesCountAsWork(t *testing.T) {
-	events := FitQuestion{From: "events", Target: "y", Model: FitLogistic, Features: features("n", "ln(1 + n)", "sqrt(n)")}
-	people := FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()}
+	events := fit.Question{From: "events", Target: "y", Model: fit.Logistic, Features: features("n", "ln(1 + n)", "sqrt(n)")}
+	people := fit.Question{From: "people", Target: rich, Model: fit.Logistic, Features: thirteen()}
 	withDays := func(rows int) (tables, policy string) {
 		return seriesTables + fmt.Sprintf("\ndays\n  n integer not null\n  kind integer not null\n  unique n\n  rows %d\n", rows),
 			strings.Replace(seriesPolicy, "budgets:", "  days:\n    public: true\nbudgets:", 1)
@@ -154,13 +158,13 @@ func TestPassesCountAsWork(t *testing.T) {
 	few, fewDays := withDays(100)
 	some, someDays := withDays(1000)
 	many, manyDays := withDays(2000)
-	joined := FitQuestion{From: "events JOIN days ON days.n = events.n", Target: "y", Model: FitLogistic, Features: features("events.n")}
+	joined := fit.Question{From: "events JOIN days ON days.n = events.n", Target: "y", Model: fit.Logistic, Features: features("events.n")}
 	exists := events
 	exists.Features, exists.Where = features("n"), "EXISTS (SELECT 1 FROM days WHERE days.n = events.n)"
 	in := exists
 	in.Where = "n IN (SELECT n FROM days)"
 	for _, c := range []struct {
-		q              FitQuestion
+		q              fit.Question
 		tables, policy string
 		passes         int
 		refused        bool
@@ -180,7 +184,7 @@ func TestPassesCountAsWork(t *testing.T) {
 		{in, few, fewDays, 3, false},
 		{in, some, someDays, 3, true},
 	} {
-		_, err := NewFit(c.q, parseSnapshot(t, c.tables, c.policy), FitOptions{Passes: c.passes, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		_, err := fit.NewPlan(c.q, parseSnapshot(t, c.tables, c.policy), fit.Options{Passes: c.passes, Rho: mechanisms.RhoUnit, Confidence: 0.95})
 		var refusal *fault.Error
 		if c.refused != (err != nil) || c.refused && (!errors.As(err, &refusal) || refusal.Code != fault.CodeFanOut ||
 			!strings.Contains(refusal.Msg, fmt.Sprintf("%d passes", c.passes)) || !strings.Contains(refusal.Hint, "iterations")) {
@@ -191,31 +195,31 @@ func TestPassesCountAsWork(t *testing.T) {
 
 // Two spellings of one fit are one, and a fence that PostgreSQL needs is no part of it; what changes the answer is.
 func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
-	fingerprint := func(change func(*FitQuestion), o FitOptions) string {
-		q := FitQuestion{From: "people", Where: "age > 30 AND sex = 'Male'", Target: "hours_per_week", Model: FitLinear,
+	fingerprint := func(change func(*fit.Question), o fit.Options) string {
+		q := fit.Question{From: "people", Where: "age > 30 AND sex = 'Male'", Target: "hours_per_week", Model: fit.Linear,
 			Features: features("age", "education_num")}
 		change(&q)
 		o.Confidence = 0.95
-		p, err := NewFit(q, parseSnapshot(t, fitTables, fitPolicy), o)
+		p, err := fit.NewPlan(q, parseSnapshot(t, fitTables, fitPolicy), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sum := p.Fingerprint()
 		return string(sum[:])
 	}
-	rho := FitOptions{Rho: mechanisms.RhoUnit}
-	first := fingerprint(func(*FitQuestion) {}, rho)
+	rho := fit.Options{Rho: mechanisms.RhoUnit}
+	first := fingerprint(func(*fit.Question) {}, rho)
 	for where, same := range map[string]bool{"sex='Male' and (age) > 30.0": true, "age > 31 AND sex = 'Male'": false, "": false} {
-		if got := fingerprint(func(q *FitQuestion) { q.Where = where }, rho); (got == first) != same {
+		if got := fingerprint(func(q *fit.Question) { q.Where = where }, rho); (got == first) != same {
 			t.Errorf("%q: the same is %v", where, got == first)
 		}
 	}
 	seen := map[string]bool{first: true}
-	for i, change := range []func(*FitQuestion){
-		func(q *FitQuestion) { q.Features[1].Weight = big.NewRat(2, 1) },
-		func(q *FitQuestion) { q.Features[1].Expr = "capital_gain" },
-		func(q *FitQuestion) { q.Target = "capital_gain" },
-		func(q *FitQuestion) { q.Model = FitRidge },
+	for i, change := range []func(*fit.Question){
+		func(q *fit.Question) { q.Features[1].Weight = big.NewRat(2, 1) },
+		func(q *fit.Question) { q.Features[1].Expr = "capital_gain" },
+		func(q *fit.Question) { q.Target = "capital_gain" },
+		func(q *fit.Question) { q.Model = fit.Ridge },
 	} {
 		got := fingerprint(change, rho)
 		if seen[got] {
@@ -223,7 +227,7 @@ func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
 		}
 		seen[got] = true
 	}
-	if seen[fingerprint(func(*FitQuestion) {}, FitOptions{Rho: 2 * mechanisms.RhoUnit})] {
+	if seen[fingerprint(func(*fit.Question) {}, fit.Options{Rho: 2 * mechanisms.RhoUnit})] {
 		t.Error("another price changes nothing")
 	}
 }
@@ -231,9 +235,9 @@ func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
 // Models that were sold by earlier versions are known by the same fingerprints, and so given again free, however statements are printed.
 func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
 	people, events := parseSnapshot(t, fitTables, fitPolicy), parseSnapshot(t, seriesTables, seriesPolicy)
-	fit := func(on *catalog.Snapshot, q FitQuestion, o FitOptions) ([32]byte, error) {
+	fitted := func(on *catalog.Snapshot, q fit.Question, o fit.Options) ([32]byte, error) {
 		o.Rho, o.Confidence = mechanisms.RhoUnit, 0.95
-		p, err := NewFit(q, on, o)
+		p, err := fit.NewPlan(q, on, o)
 		if err != nil {
 			return [32]byte{}, err
 		}
@@ -245,26 +249,27 @@ func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
 		want string
 	}{
 		"moments": {func() ([32]byte, error) {
-			return fit(people, FitQuestion{From: "people", Where: where, Target: rich, Model: FitRidge, Features: thirteen()},
-				FitOptions{})
+			return fitted(people, fit.Question{From: "people", Where: where, Target: rich, Model: fit.Ridge, Features: thirteen()},
+				fit.Options{})
 		}, "1bc3e0be81aa9946"},
 		"gradients": {func() ([32]byte, error) {
-			return fit(people, FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()}, FitOptions{Passes: 30})
+			return fitted(people, fit.Question{From: "people", Target: rich, Model: fit.Logistic, Features: thirteen()}, fit.Options{Passes: 30})
 		}, "3de762ca0bf7903c"},
 		"several rows": {func() ([32]byte, error) {
-			return fit(events, FitQuestion{From: "events", Target: "y", Model: FitLogistic, Features: features("n")}, FitOptions{Passes: 2})
+			return fitted(events, fit.Question{From: "events", Target: "y", Model: fit.Logistic, Features: features("n")}, fit.Options{Passes: 2})
 		}, "90a3d068c15d3e6c"},
 		"clusters": {func() ([32]byte, error) {
-			p, err := NewClustering(ClusterQuestion{From: "people", Where: where, Columns: features("age", "ln(1 + capital_gain)"), Centres: 3},
-				people, ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit})
+			p, err := fit.NewClustering(fit.ClusterQuestion{From: "people", Where: where, Columns: features("age", "ln(1 + capital_gain)"),
+				Centres: 3},
+				people, fit.ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit})
 			if err != nil {
 				return [32]byte{}, err
 			}
 			return p.Fingerprint(), nil
 		}, "47835f07f22dd30e"},
 		"scores": {func() ([32]byte, error) {
-			p, err := NewScoring(ScoreQuestion{From: "events", Columns: features("n"), Centres: [][]float64{{10}, {90}},
-				CalinskiHarabasz: true, Silhouette: true}, events, ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+			p, err := fit.NewScoring(fit.ScoreQuestion{From: "events", Columns: features("n"), Centres: [][]float64{{10}, {90}},
+				CalinskiHarabasz: true, Silhouette: true}, events, fit.ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 			if err != nil {
 				return [32]byte{}, err
 			}
@@ -286,8 +291,8 @@ func TestFitsRestOnFacts(t *testing.T) {
 	fingerprint := func(policy string, change func(*catalog.Snapshot)) [32]byte {
 		on := parseSnapshot(t, fitTables, policy)
 		change(on)
-		p, err := NewFit(FitQuestion{From: "people", Target: "hours_per_week", Model: FitLinear, Features: features("age")}, on,
-			FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		p, err := fit.NewPlan(fit.Question{From: "people", Target: "hours_per_week", Model: fit.Linear, Features: features("age")}, on,
+			fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 		if err != nil {
 			t.Fatal(err)
 		}

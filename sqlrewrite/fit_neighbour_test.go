@@ -8,6 +8,8 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // fitsOfWorld are relations of a [world], and features over their rows, by what they are.
@@ -22,17 +24,17 @@ var (
 )
 
 // randomFit writes a fit over a relation of the world.
-func (w *world) randomFit() FitQuestion {
+func (w *world) randomFit() fit.Question {
 	pick := func(list []string) string { return list[w.r.IntN(len(list))] }
-	q := FitQuestion{From: pick(fitRelations), Where: pick(fitConditions), Model: []FitModel{FitLinear, FitRidge}[w.r.IntN(2)]}
+	q := fit.Question{From: pick(fitRelations), Where: pick(fitConditions), Model: []fit.Model{fit.Linear, fit.Ridge}[w.r.IntN(2)]}
 	q.Target = pick(fitNumbers)
 	if w.r.IntN(2) == 0 {
-		q.Model, q.Target = FitLogistic, "CASE WHEN "+pick([]string{"nn > 5", "k_num = 2", "n4 > 3"})+" THEN 1 ELSE 0 END"
+		q.Model, q.Target = fit.Logistic, "CASE WHEN "+pick([]string{"nn > 5", "k_num = 2", "n4 > 3"})+" THEN 1 ELSE 0 END"
 	}
 	for range 1 + w.r.IntN(4) {
-		f := FitFeature{Expr: pick(fitNumbers)}
+		f := fit.Feature{Expr: pick(fitNumbers)}
 		if w.r.IntN(3) == 0 {
-			f = FitFeature{Expr: pick([]string{"k_num", "k_text"}), OneHot: true}
+			f = fit.Feature{Expr: pick([]string{"k_num", "k_text"}), OneHot: true}
 		}
 		if w.r.IntN(4) == 0 {
 			f.Weight = big.NewRat(int64(1+w.r.IntN(5)), 2)
@@ -56,11 +58,11 @@ func TestNeighboursOfFits(t *testing.T) {
 			w.fill(t, tried%40 == 0)
 		}
 		q := w.randomFit()
-		o := FitOptions{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3)), Confidence: 0.95}
-		if q.Model != FitLogistic || w.r.IntN(3) == 0 {
-			o.Method = FitMoments
+		o := fit.Options{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3)), Confidence: 0.95}
+		if q.Model != fit.Logistic || w.r.IntN(3) == 0 {
+			o.Method = fit.Moments
 		}
-		p, err := NewFit(q, w.snapshot, o)
+		p, err := fit.NewPlan(q, w.snapshot, o)
 		if err != nil {
 			refusals[fault.CodeOf(err)]++
 			if fault.CodeOf(err) == fault.CodeUnverified || fault.CodeOf(err) == fault.CodeInternal {
@@ -70,7 +72,7 @@ func TestNeighboursOfFits(t *testing.T) {
 		}
 		ran++
 		s := p.Statement()
-		if p.Method() == FitGradient {
+		if p.Method() == fit.Gradient {
 			gradients++
 			w.anyArguments(&s)
 		}
@@ -96,7 +98,7 @@ func larger(a, b *big.Rat) *big.Rat {
 }
 
 // anyArguments gives the arguments that later passes have values of any size: the text clamps them.
-func (w *world) anyArguments(s *Statement) {
+func (w *world) anyArguments(s *sqlprint.Statement) {
 	s.Args = slices.Clone(s.Args)
 	for i, a := range s.Args {
 		if _, later := a.(int64); later {
@@ -107,7 +109,7 @@ func (w *world) anyArguments(s *Statement) {
 
 // movesWithin takes each of some units out of the database, and gives the largest move of a statement's sums as part of its claim, which it
 // is within, as a vector and one by one.
-func (w *world) movesWithin(t *testing.T, s Statement) *big.Rat {
+func (w *world) movesWithin(t *testing.T, s sqlprint.Statement) *big.Rat {
 	t.Helper()
 	tables, err := runOnAll(t.Context(), w.conn, s, neighbourhood())
 	if err != nil {
@@ -134,8 +136,8 @@ func (w *world) movesWithin(t *testing.T, s Statement) *big.Rat {
 	return most
 }
 
-func methodIndex(p *Fit) int {
-	if p.Method() == FitGradient {
+func methodIndex(p *fit.Plan) int {
+	if p.Method() == fit.Gradient {
 		return 1
 	}
 	return 0
@@ -153,13 +155,13 @@ func TestNeighboursOfClusterings(t *testing.T) {
 			w.fill(t, tried%40 == 0)
 		}
 		f := w.randomFit()
-		q := ClusterQuestion{From: f.From, Where: f.Where, Centres: 2 + w.r.IntN(4)}
+		q := fit.ClusterQuestion{From: f.From, Where: f.Where, Centres: 2 + w.r.IntN(4)}
 		for _, c := range f.Features {
 			if !c.OneHot {
 				q.Columns = append(q.Columns, c)
 			}
 		}
-		p, err := NewClustering(q, w.snapshot, ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3))})
+		p, err := fit.NewClustering(q, w.snapshot, fit.ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3))})
 		if err != nil {
 			refusals[fault.CodeOf(err)]++
 			if fault.CodeOf(err) == fault.CodeUnverified || fault.CodeOf(err) == fault.CodeInternal {

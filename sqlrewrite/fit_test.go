@@ -19,6 +19,10 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 const (
@@ -146,29 +150,29 @@ func fitPenguins(t *testing.T) *pgtest.Database {
 }
 
 // features writes out features without options.
-func features(exprs ...string) []FitFeature {
-	var all []FitFeature
+func features(exprs ...string) []fit.Feature {
+	var all []fit.Feature
 	for _, e := range exprs {
-		all = append(all, FitFeature{Expr: e})
+		all = append(all, fit.Feature{Expr: e})
 	}
 	return all
 }
 
 // thirteen are the features of learn's measurements: with the intercept and the status as one, K² is 8.
-func thirteen() []FitFeature {
+func thirteen() []fit.Feature {
 	return append(features("age", "education_num", "hours_per_week", "ln(1 + capital_gain)", "ln(1 + capital_loss)", male),
-		FitFeature{Expr: "marital_status", OneHot: true})
+		fit.Feature{Expr: "marital_status", OneHot: true})
 }
 
-func newFit(t testing.TB, q FitQuestion, tables, policy string, epsilon, delta float64) *Fit {
+func newFit(t testing.TB, q fit.Question, tables, policy string, epsilon, delta float64) *fit.Plan {
 	t.Helper()
-	return newFitBy(t, FitMoments, q, tables, policy, epsilon, delta)
+	return newFitBy(t, fit.Moments, q, tables, policy, epsilon, delta)
 }
 
-func newFitBy(t testing.TB, method FitMethod, q FitQuestion, tables, policy string, epsilon, delta float64) *Fit {
+func newFitBy(t testing.TB, method fit.Method, q fit.Question, tables, policy string, epsilon, delta float64) *fit.Plan {
 	t.Helper()
-	o := FitOptions{Method: method, Passes: 30, Rho: rhoFor(epsilon, delta), Confidence: 0.95}
-	p, err := NewFit(q, parseSnapshot(t, tables, policy), o)
+	o := fit.Options{Method: method, Passes: 30, Rho: rhoFor(epsilon, delta), Confidence: 0.95}
+	p, err := fit.NewPlan(q, parseSnapshot(t, tables, policy), o)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -182,7 +186,7 @@ func rhoFor(epsilon, delta float64) mechanisms.PicoRho {
 }
 
 // trueSums are what a fit's statement gives, in clear.
-func trueSums(t testing.TB, conn *pgx.Conn, s Statement) []*big.Int {
+func trueSums(t testing.TB, conn *pgx.Conn, s sqlprint.Statement) []*big.Int {
 	t.Helper()
 	table, err := exactRows(t, conn, s)
 	if err != nil {
@@ -196,9 +200,9 @@ func trueSums(t testing.TB, conn *pgx.Conn, s Statement) []*big.Int {
 }
 
 // noisyFit is a release of true sums, by moments.
-func noisyFit(t *testing.T, p *Fit, s *mechanisms.Sampler, sums []*big.Int) *Fitted {
+func noisyFit(t *testing.T, p *fit.Plan, s *mechanisms.Sampler, sums []*big.Int) *fit.Fitted {
 	t.Helper()
-	row := ExactRow{}
+	row := plan.ExactRow{}
 	for _, n := range sums {
 		row.Values = append(row.Values, mechanisms.Seal(n))
 	}
@@ -210,7 +214,7 @@ func noisyFit(t *testing.T, p *Fit, s *mechanisms.Sampler, sums []*big.Int) *Fit
 }
 
 // exactFit is the model of true sums, without noise.
-func exactFit(t *testing.T, p *Fit, sums []*big.Int) *Fitted {
+func exactFit(t *testing.T, p *fit.Plan, sums []*big.Int) *fit.Fitted {
 	t.Helper()
 	run := p.Start(nil)
 	if err := run.Advance(sums); err != nil {
@@ -219,7 +223,7 @@ func exactFit(t *testing.T, p *Fit, sums []*big.Int) *Fitted {
 	return finished(t, run)
 }
 
-func finished(t testing.TB, run *FitRun) *Fitted {
+func finished(t testing.TB, run *fit.Run) *fit.Fitted {
 	t.Helper()
 	if _, more := run.Next(); more {
 		t.Fatal("more passes")
@@ -265,7 +269,7 @@ func newFrame(rows []map[string]string) frame {
 	return f
 }
 
-func (f frame) predicted(m *Fitted) []float64 {
+func (f frame) predicted(m *fit.Fitted) []float64 {
 	sums := make([]float64, len(f[rich]))
 	for i := range sums {
 		sums[i] = m.Intercept.Value
@@ -279,7 +283,7 @@ func (f frame) predicted(m *Fitted) []float64 {
 }
 
 // determination is R² of a model.
-func (f frame) determination(m *Fitted, target string) float64 {
+func (f frame) determination(m *fit.Fitted, target string) float64 {
 	centre, total, left := mean(f[target]), 0.0, 0.0
 	for i, p := range f.predicted(m) {
 		y := f[target][i]
@@ -289,7 +293,7 @@ func (f frame) determination(m *Fitted, target string) float64 {
 	return 1 - left/total
 }
 
-func (f frame) accuracy(m *Fitted) float64 {
+func (f frame) accuracy(m *fit.Fitted) float64 {
 	right := 0.0
 	for i, p := range f.predicted(m) {
 		if (p > 0) == (f[rich][i] == 1) {
@@ -332,7 +336,7 @@ func referenceModels(t *testing.T) (models map[string]reference) {
 }
 
 // near compares a model with that of scikit-learn.
-func (want reference) near(t *testing.T, name string, got *Fitted, within float64) {
+func (want reference) near(t *testing.T, name string, got *fit.Fitted, within float64) {
 	t.Helper()
 	if len(want.Coefficients) == 0 || len(want.Coefficients) != len(got.Coefficients) {
 		t.Fatalf("%s: %d coefficients, want %v", name, len(got.Coefficients), want)
@@ -355,10 +359,10 @@ func TestFitWithoutNoise(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	models := referenceModels(t)
-	check := func(name string, p *Fit, conn *pgx.Conn) {
+	check := func(name string, p *fit.Plan, conn *pgx.Conn) {
 		t.Helper()
 		within := 1e-9
-		if p.Method() == FitGradient {
+		if p.Method() == fit.Gradient {
 			within = 1e-3
 		}
 		models[name].near(t, name, walkOf(t, conn, p, nil), within)
@@ -366,19 +370,19 @@ func TestFitWithoutNoise(t *testing.T) {
 	db, all := fitPeople(t)
 	fold(t, db, all, 0)
 	people := db.Conn(t, db.DSN)
-	check("hours", newFit(t, FitQuestion{From: "people", Target: "hours_per_week", Model: FitLinear,
+	check("hours", newFit(t, fit.Question{From: "people", Target: "hours_per_week", Model: fit.Linear,
 		Features: features("age", "education_num", male, rich, married)}, fitTables, fitPolicy, 1, 1e-6), people)
-	check("hours of adults over 30", newFit(t, FitQuestion{From: "people", Where: "age > 30", Target: "hours_per_week", Model: FitLinear,
+	check("hours of adults over 30", newFit(t, fit.Question{From: "people", Where: "age > 30", Target: "hours_per_week", Model: fit.Linear,
 		Features: features("age", "education_num")}, fitTables, fitPolicy, 1, 1e-6), people)
 	birds := fitPenguins(t)
 	penguins := birds.Conn(t, birds.DSN)
-	check("mass", newFit(t, FitQuestion{From: "penguins", Target: "body_mass_g", Model: FitLinear,
+	check("mass", newFit(t, fit.Question{From: "penguins", Target: "body_mass_g", Model: fit.Linear,
 		Features: features("flipper_length_mm")}, penguinTables, penguinPolicy, 1, 1e-5), penguins)
-	check("mass of two", newFit(t, FitQuestion{From: "penguins", Target: "body_mass_g", Model: FitLinear,
+	check("mass of two", newFit(t, fit.Question{From: "penguins", Target: "body_mass_g", Model: fit.Linear,
 		Features: features("flipper_length_mm", "bill_length_mm")}, penguinTables, penguinPolicy, 1, 1e-5), penguins)
-	heavy, err := NewFit(FitQuestion{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END", Model: FitLogistic,
+	heavy, err := fit.NewPlan(fit.Question{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END", Model: fit.Logistic,
 		Features: features("flipper_length_mm", "bill_length_mm")}, parseSnapshot(t, penguinTables, penguinPolicy),
-		FitOptions{Passes: 400, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		fit.Options{Passes: 400, Rho: mechanisms.RhoUnit, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,14 +402,14 @@ func TestAccuracyOfFits(t *testing.T) {
 	for part := range folds {
 		rest := newFrame(fold(t, db, all, part))
 		for _, epsilon := range []float64{1, 0.1} {
-			p := newFit(t, FitQuestion{From: "people", Target: "hours_per_week", Model: FitLinear,
+			p := newFit(t, fit.Question{From: "people", Target: "hours_per_week", Model: fit.Linear,
 				Features: features("age", "education_num", male, rich, married)}, fitTables, fitPolicy, epsilon, 1e-6)
 			sums := trueSums(t, conn, p.Statement())
 			for range 40 {
 				hours[epsilon] = append(hours[epsilon], rest.determination(noisyFit(t, p, s, sums), "hours_per_week"))
 			}
 		}
-		p := newFit(t, FitQuestion{From: "people", Target: rich, Model: FitLogistic, Features: thirteen()}, fitTables, fitPolicy, 1, 1e-6)
+		p := newFit(t, fit.Question{From: "people", Target: rich, Model: fit.Logistic, Features: thirteen()}, fitTables, fitPolicy, 1, 1e-6)
 		sums := trueSums(t, conn, p.Statement())
 		for range 4 {
 			right = append(right, rest.accuracy(noisyFit(t, p, s, sums)))
@@ -423,8 +427,8 @@ func TestAccuracyOfFits(t *testing.T) {
 	}
 }
 
-func saysTooFew(m *Fitted) bool {
-	return slices.ContainsFunc(m.Notes, func(n Note) bool { return n.Code == "too-few-people" })
+func saysTooFew(m *fit.Fitted) bool {
+	return slices.ContainsFunc(m.Notes, func(n algebra.Note) bool { return n.Code == "too-few-people" })
 }
 
 // Of about 266 penguins a cheap fit says that they are too few; a dearer one is of use: over nine ways to leave two ninths out, the R² on
@@ -449,7 +453,7 @@ func TestAccuracyOfFitsToFew(t *testing.T) {
 				}
 			}
 			others := newFrame(rest)
-			p := newFit(t, FitQuestion{From: "penguins", Target: "body_mass_g", Model: FitLinear, Features: features("flipper_length_mm")},
+			p := newFit(t, fit.Question{From: "penguins", Target: "body_mass_g", Model: fit.Linear, Features: features("flipper_length_mm")},
 				penguinTables, penguinPolicy, epsilon, 1e-5)
 			sums := trueSums(t, conn, p.Statement())
 			exact := exactFit(t, p, sums)
@@ -498,7 +502,7 @@ func TestIntervalsOfFits(t *testing.T) {
 	db, all := fitPeople(t)
 	fold(t, db, all, 0)
 	conn := db.Conn(t, db.DSN)
-	p := newFit(t, FitQuestion{From: "people", Target: "hours_per_week", Model: FitLinear,
+	p := newFit(t, fit.Question{From: "people", Target: "hours_per_week", Model: fit.Linear,
 		Features: features("age", "education_num", male)}, fitTables, fitPolicy, 1, 1e-6)
 	sums := trueSums(t, conn, p.Statement())
 	want := exactFit(t, p, sums)
@@ -507,8 +511,8 @@ func TestIntervalsOfFits(t *testing.T) {
 	s := fixedSampler(t)
 	for range fits {
 		got := noisyFit(t, p, s, sums)
-		for i, c := range append([]FitCoefficient{got.Intercept}, got.Coefficients...) {
-			true0 := append([]FitCoefficient{want.Intercept}, want.Coefficients...)[i].Value
+		for i, c := range append([]fit.Coefficient{got.Intercept}, got.Coefficients...) {
+			true0 := append([]fit.Coefficient{want.Intercept}, want.Coefficients...)[i].Value
 			if c.Interval == nil {
 				t.Fatal("no interval")
 			}
@@ -529,33 +533,33 @@ func TestIntervalsOfFits(t *testing.T) {
 // What is no regression is refused, with a code of its own or that of a query over the same expressions.
 func TestFitRefusals(t *testing.T) {
 	snapshot := parseSnapshot(t, fitTables, fitPolicy)
-	fine := func() FitQuestion {
-		return FitQuestion{From: "people", Target: "hours_per_week", Model: FitLinear, Features: features("age")}
+	fine := func() fit.Question {
+		return fit.Question{From: "people", Target: "hours_per_week", Model: fit.Linear, Features: features("age")}
 	}
-	if _, err := NewFit(fine(), snapshot, FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}); err != nil {
+	if _, err := fit.NewPlan(fine(), snapshot, fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		change func(*FitQuestion)
+		change func(*fit.Question)
 		code   fault.Code
 	}{
-		"no table":                {func(q *FitQuestion) { q.From = "people WHERE age > 3" }, fault.CodeFit},
-		"a group":                 {func(q *FitQuestion) { q.From = "people GROUP BY sex" }, fault.CodeFit},
-		"an unknown table":        {func(q *FitQuestion) { q.From = "persons" }, fault.CodeUnknownTable},
-		"two queries":             {func(q *FitQuestion) { q.Where = "true) UNION SELECT (1" }, fault.CodeSyntax},
-		"a condition with more":   {func(q *FitQuestion) { q.Where = "age > 3 GROUP BY sex" }, fault.CodeFit},
-		"a unit picked":           {func(q *FitQuestion) { q.Where = "person_id = 7" }, fault.CodeUnitColumn},
-		"two expressions":         {func(q *FitQuestion) { q.Target = "age, sex" }, fault.CodeFit},
-		"an aggregate":            {func(q *FitQuestion) { q.Features = features("avg(age)") }, fault.CodeUnsupported},
-		"a text":                  {func(q *FitQuestion) { q.Features = features("sex") }, fault.CodeTypeMismatch},
-		"no bounds":               {func(q *FitQuestion) { q.Features = features("fnlwgt") }, fault.CodeMissingBounds},
-		"one value":               {func(q *FitQuestion) { q.Features = features("0 * age") }, fault.CodeFit},
-		"twice":                   {func(q *FitQuestion) { q.Features = features("age", " AGE") }, fault.CodeFit},
-		"the target":              {func(q *FitQuestion) { q.Features = features("hours_per_week") }, fault.CodeFit},
-		"private keys":            {func(q *FitQuestion) { q.Features = []FitFeature{{Expr: "workclass", OneHot: true}} }, fault.CodeFit},
-		"numbers of a wide range": {func(q *FitQuestion) { q.Features = []FitFeature{{Expr: "capital_gain", OneHot: true}} }, fault.CodeFit},
-		"a number to classify":    {func(q *FitQuestion) { q.Model = FitLogistic }, fault.CodeFit},
-		"too many features": {func(q *FitQuestion) {
+		"no table":                {func(q *fit.Question) { q.From = "people WHERE age > 3" }, fault.CodeFit},
+		"a group":                 {func(q *fit.Question) { q.From = "people GROUP BY sex" }, fault.CodeFit},
+		"an unknown table":        {func(q *fit.Question) { q.From = "persons" }, fault.CodeUnknownTable},
+		"two queries":             {func(q *fit.Question) { q.Where = "true) UNION SELECT (1" }, fault.CodeSyntax},
+		"a condition with more":   {func(q *fit.Question) { q.Where = "age > 3 GROUP BY sex" }, fault.CodeFit},
+		"a unit picked":           {func(q *fit.Question) { q.Where = "person_id = 7" }, fault.CodeUnitColumn},
+		"two expressions":         {func(q *fit.Question) { q.Target = "age, sex" }, fault.CodeFit},
+		"an aggregate":            {func(q *fit.Question) { q.Features = features("avg(age)") }, fault.CodeUnsupported},
+		"a text":                  {func(q *fit.Question) { q.Features = features("sex") }, fault.CodeTypeMismatch},
+		"no bounds":               {func(q *fit.Question) { q.Features = features("fnlwgt") }, fault.CodeMissingBounds},
+		"one value":               {func(q *fit.Question) { q.Features = features("0 * age") }, fault.CodeFit},
+		"twice":                   {func(q *fit.Question) { q.Features = features("age", " AGE") }, fault.CodeFit},
+		"the target":              {func(q *fit.Question) { q.Features = features("hours_per_week") }, fault.CodeFit},
+		"private keys":            {func(q *fit.Question) { q.Features = []fit.Feature{{Expr: "workclass", OneHot: true}} }, fault.CodeFit},
+		"numbers of a wide range": {func(q *fit.Question) { q.Features = []fit.Feature{{Expr: "capital_gain", OneHot: true}} }, fault.CodeFit},
+		"a number to classify":    {func(q *fit.Question) { q.Model = fit.Logistic }, fault.CodeFit},
+		"too many features": {func(q *fit.Question) {
 			for i := range 65 {
 				q.Features = append(q.Features, features("age + "+strconv.Itoa(i+1)+" * education_num")...)
 			}
@@ -563,7 +567,7 @@ func TestFitRefusals(t *testing.T) {
 	} {
 		q := fine()
 		c.change(&q)
-		_, err := NewFit(q, snapshot, FitOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		_, err := fit.NewPlan(q, snapshot, fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 		var refusal *fault.Error
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
@@ -574,9 +578,9 @@ func TestFitRefusals(t *testing.T) {
 }
 
 // walkOf runs all passes of a fit by gradients, each proven as the gateway has it; without a sampler there is no noise.
-func walkOf(t testing.TB, conn *pgx.Conn, p *Fit, s *mechanisms.Sampler) *Fitted {
+func walkOf(t testing.TB, conn *pgx.Conn, p *fit.Plan, s *mechanisms.Sampler) *fit.Fitted {
 	t.Helper()
-	run, proofs := p.Start(s), new(Proofs)
+	run, proofs := p.Start(s), new(sqlprint.Proofs)
 	for statement, more := run.Next(); more; statement, more = run.Next() {
 		if err := statement.Prove(proofs); err != nil {
 			t.Fatal(err, errors.Unwrap(err))
@@ -586,7 +590,7 @@ func walkOf(t testing.TB, conn *pgx.Conn, p *Fit, s *mechanisms.Sampler) *Fitted
 		if s == nil {
 			err = run.Advance(sums)
 		} else {
-			row := ExactRow{}
+			row := plan.ExactRow{}
 			for _, n := range sums {
 				row.Values = append(row.Values, mechanisms.Seal(n))
 			}

@@ -12,7 +12,11 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // visitsByWard are rows of one person each, in 12 groups.
@@ -57,30 +61,30 @@ var followedQueries = map[string]string{
 
 // answers are the intervals of repeated releases of one question about fixed rows, and its true answer.
 type answers struct {
-	plan  *Plan
+	plan  *plan.Plan
 	truth *plan.Released
-	rows  []PostRow
+	rows  []answer.PostRow
 	types []string
 }
 
 // followedAnswers prepares repeated releases of a question about visits: which rows an output is computed from is asked of PostgreSQL once,
 // as it is the same for all.
-func followedAnswers(t *testing.T, query string, o Options, computed func(Post) ([]PostRow, []string)) answers {
+func followedAnswers(t *testing.T, query string, o plan.Options, computed func(sqlprint.Post) ([]answer.PostRow, []string)) answers {
 	t.Helper()
-	p, err := Rewrite(query, parseSnapshot(t, wardTables, wardPolicy), o)
+	p, err := pipeline.Rewrite(query, parseSnapshot(t, wardTables, wardPolicy), o)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
-	a := answers{plan: p, truth: &plan.Released{Plan: p.made}}
-	err = plan.EachPublicTuple(p.made.Query, func(i int, keys []catalog.Key) error {
+	a := answers{plan: p, truth: &plan.Released{Plan: p}}
+	err = plan.EachPublicTuple(p.Query, func(i int, keys []catalog.Key) error {
 		rows := int64(300 + 211*i%700)
-		a.truth.Rows = append(a.truth.Rows, plan.ReleasedRow{Keys: keys, Noisy: p.trueRow(rows).Noisy})
+		a.truth.Rows = append(a.truth.Rows, plan.ReleasedRow{Keys: keys, Noisy: trueRow(p, rows).Noisy})
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	post, ok := (&Released{a.truth}).Post()
+	post, ok := a.truth.Post()
 	if !ok {
 		t.Fatalf("%s: no post-processing", query)
 	}
@@ -89,17 +93,17 @@ func followedAnswers(t *testing.T, query string, o Options, computed func(Post) 
 }
 
 // release adds noise once.
-func (a answers) release(t *testing.T, s *mechanisms.Sampler) *Answer {
+func (a answers) release(t *testing.T, s *mechanisms.Sampler) *answer.Answer {
 	t.Helper()
-	noisy := &plan.Released{Plan: a.plan.made}
+	noisy := &plan.Released{Plan: a.plan}
 	for _, row := range a.truth.Rows {
 		drawn := plan.ReleasedRow{Keys: row.Keys}
-		for i, r := range a.plan.made.Releases {
+		for i, r := range a.plan.Releases {
 			drawn.Noisy = append(drawn.Noisy, r.Mechanism.Draw(s).Release(mechanisms.Seal(row.Noisy[i])))
 		}
 		noisy.Rows = append(noisy.Rows, drawn)
 	}
-	answer, err := (&Released{noisy}).Answer(a.rows, a.types)
+	answer, err := answer.Complete(noisy, a.rows, a.types)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,11 +154,11 @@ func TestFollowedIntervalsCover(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(followedQueries)) { // in one order, so that the randomness is fixed
 		query := followedQueries[name]
 		for _, level := range []mechanisms.Confidence{0.8, 0.95} {
-			o := Options{Epsilon: mechanisms.EpsilonUnit / 2, Mechanism: MechanismLaplace, Currency: catalog.Pure, Confidence: level}
+			o := plan.Options{Epsilon: mechanisms.EpsilonUnit / 2, Mechanism: plan.MechanismLaplace, Currency: catalog.Pure, Confidence: level}
 			if level == 0.95 || strings.HasPrefix(name, "running") {
-				o.Epsilon, o.Rho, o.Mechanism, o.Currency = 0, mechanisms.RhoUnit/20, MechanismGaussian, catalog.ZCDP
+				o.Epsilon, o.Rho, o.Mechanism, o.Currency = 0, mechanisms.RhoUnit/20, plan.MechanismGaussian, catalog.ZCDP
 			}
-			a := followedAnswers(t, query, o, func(post Post) ([]PostRow, []string) { return runPost(t, conn, post) })
+			a := followedAnswers(t, query, o, func(post sqlprint.Post) ([]answer.PostRow, []string) { return runPost(t, conn, post) })
 			each, _ := a.misses(t, s, repeats)
 			if len(each) < len(a.rows)-1 {
 				t.Errorf("%s: %d bars in %d rows", name, len(each), len(a.rows))
@@ -165,7 +169,7 @@ func TestFollowedIntervalsCover(t *testing.T) {
 				}
 			}
 			o.Simultaneous = true
-			a = followedAnswers(t, query, o, func(post Post) ([]PostRow, []string) { return runPost(t, conn, post) })
+			a = followedAnswers(t, query, o, func(post sqlprint.Post) ([]answer.PostRow, []string) { return runPost(t, conn, post) })
 			if each, any := a.misses(t, s, repeats); beyond(any, repeats, float64(level)) {
 				t.Errorf("%s at %g together: of %d answers %d have a bar that misses: %v", name, float64(level), repeats, any, each)
 			}
@@ -177,9 +181,9 @@ func TestFollowedIntervalsCover(t *testing.T) {
 func TestFollowedIntervalsAreNarrow(t *testing.T) {
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
-	o := Options{Rho: mechanisms.RhoUnit / 20, Mechanism: MechanismGaussian, Currency: catalog.ZCDP, Confidence: 0.95}
+	o := plan.Options{Rho: mechanisms.RhoUnit / 20, Mechanism: plan.MechanismGaussian, Currency: catalog.ZCDP, Confidence: 0.95}
 	a := followedAnswers(t, "SELECT ward, season, count(*), sum(count(*)) OVER () FROM visits GROUP BY ward, season", o,
-		func(post Post) ([]PostRow, []string) { return runPost(t, conn, post) })
+		func(post sqlprint.Post) ([]answer.PostRow, []string) { return runPost(t, conn, post) })
 	answer := a.release(t, fixedSampler(t))
 	width := func(i int) float64 {
 		bar := answer.Intervals[0][i]
@@ -213,12 +217,12 @@ func TestWhatIsNotFollowed(t *testing.T) {
 	} {
 		o := sharp()
 		o.Delta = mechanisms.DeltaUnit / 1_000_000
-		p, err := Rewrite(query, snapshot, o)
+		p, err := pipeline.Rewrite(query, snapshot, o)
 		if err != nil {
 			t.Errorf("%s: %v", query, err)
 			continue
 		}
-		notes := fmt.Sprint(p.Explain().Notes)
+		notes := fmt.Sprint(explain.Explain(p).Notes)
 		if !strings.Contains(notes, "no-interval") {
 			t.Errorf("%s: %s", query, notes)
 		}

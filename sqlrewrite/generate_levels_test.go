@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // How often totals were made, by how: as sums of released cells, and set by set, each a release of its own.
@@ -68,9 +70,9 @@ func (w *writer) grouping(keys []string) string {
 }
 
 // totaled counts how the totals of a plan are made.
-func (w *writer) totaled(p *Plan) {
-	for _, block := range p.Blocks() {
-		for _, n := range block.made.Query.Source.Notes {
+func (w *writer) totaled(p *plan.Plan) {
+	for _, block := range p.Different() {
+		for _, n := range block.Query.Source.Notes {
 			switch n.Code {
 			case "summed-groups":
 				w.counts[summedLevels]++

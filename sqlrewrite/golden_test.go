@@ -17,8 +17,12 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // The golden files, one per clause, read as a specification: the tables and the policy at the top, then queries with the plan and
@@ -30,7 +34,7 @@ func TestGolden(t *testing.T) {
 			runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 				switch d.Cmd {
 				case "plan", "refuse":
-					p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+					p, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d))
 					if (err != nil) != (d.Cmd == "refuse") {
 						d.Fatalf(t, "%s: err = %v", d.Cmd, err)
 					}
@@ -40,8 +44,8 @@ func TestGolden(t *testing.T) {
 					for _, s := range statementsOf(p) {
 						checkArgs(t, d, s.SQL, s.Args)
 					}
-					if p.made.Post != nil {
-						checkArgs(t, d, p.made.Post.SQL(), p.made.Post.Args())
+					if p.Post != nil {
+						checkArgs(t, d, p.Post.SQL(), p.Post.Args())
 					}
 					return showPlan(p, d)
 				default:
@@ -75,7 +79,7 @@ func runGoldenFile(t *testing.T, file string, answer func(*testing.T, *datadrive
 // goldenPlan is a case of a golden file and its plan.
 type goldenPlan struct {
 	test *datadriven.TestData
-	plan *Plan
+	plan *plan.Plan
 }
 
 // goldenPlans are made once, for all tests that look at them; nobody changes them.
@@ -85,7 +89,7 @@ var goldenPlans struct {
 }
 
 // eachGoldenPlan visits the plans of the golden files; of a question with several releases, those of each.
-func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *Plan)) {
+func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *plan.Plan)) {
 	t.Helper()
 	goldenPlans.Do(func() { goldenPlans.all = planGolden(t) })
 	for _, g := range goldenPlans.all {
@@ -98,11 +102,11 @@ func planGolden(t *testing.T) (plans []goldenPlan) {
 	for _, clause := range goldenClauses() {
 		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 			if d.Cmd == "plan" {
-				p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+				p, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d))
 				if err != nil {
 					d.Fatalf(t, "%v", err)
 				}
-				for _, block := range p.Blocks() {
+				for _, block := range p.Different() {
 					plans = append(plans, goldenPlan{new(*d), block})
 				}
 			}
@@ -215,9 +219,9 @@ func goldenNow() time.Time { return time.Date(2024, 3, 15, 13, 45, 6, 789_000_00
 
 // parseOptions reads epsilon=, rho=, delta=, mechanism=, currency=, max_rows=, max_groups=, max_rows_total= of a directive. The default is
 // ε = 1.
-func parseOptions(t testing.TB, d *datadriven.TestData) Options {
+func parseOptions(t testing.TB, d *datadriven.TestData) plan.Options {
 	t.Helper()
-	o := Options{Now: goldenNow(), Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
+	o := plan.Options{Now: goldenNow(), Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
 	var err error
 	for _, arg := range d.CmdArgs {
 		value := ""
@@ -232,11 +236,11 @@ func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 		case "delta":
 			o.Delta, err = mechanisms.ParseDelta(value)
 		case "mechanism":
-			o.Mechanism = MechanismChoice(value)
+			o.Mechanism = plan.MechanismChoice(value)
 		case "selection":
 			o.Selection = mechanisms.Name(value)
 		case "report":
-			o.Report = Report(value)
+			o.Report = plan.Report(value)
 		case "currency":
 			o.Currency = catalog.Form(value)
 		case "max_rows_total":
@@ -261,8 +265,8 @@ func parseOptions(t testing.TB, d *datadriven.TestData) Options {
 
 // showPlan writes what show= asks for: tree, sql, post, loss, notes, estimate; without it, tree, sql, post and loss.
 // statementsOf are the statements of all releases, in order, without a seed.
-func statementsOf(p *Plan) (all []Statement) {
-	for _, block := range p.made.Different() {
+func statementsOf(p *plan.Plan) (all []sqlprint.Statement) {
+	for _, block := range p.Different() {
 		for _, part := range block.Parts {
 			all = append(all, part.Statement)
 		}
@@ -270,7 +274,7 @@ func statementsOf(p *Plan) (all []Statement) {
 	return all
 }
 
-func showPlan(p *Plan, d *datadriven.TestData) string {
+func showPlan(p *plan.Plan, d *datadriven.TestData) string {
 	parts := []string{"tree", "sql", "post", "loss"}
 	for _, arg := range d.CmdArgs {
 		if arg.Key == "show" {
@@ -278,7 +282,7 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 		}
 	}
 	var b strings.Builder
-	explanation := p.Explain()
+	explanation := explain.Explain(p)
 	for _, part := range parts {
 		switch part {
 		case "tree":
@@ -288,9 +292,9 @@ func showPlan(p *Plan, d *datadriven.TestData) string {
 				fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(s.SQL), showArgs(s.Args, 0))
 			}
 		case "post":
-			if p.made.Post != nil {
-				released := len(p.made.Query.Keys) + len(p.made.Query.Estimators)
-				fmt.Fprintf(&b, "post:\n%s%s", parsetest.Indent(p.made.Post.SQL()), showArgs(p.made.Post.Args(), released))
+			if p.Post != nil {
+				released := len(p.Query.Keys) + len(p.Query.Estimators)
+				fmt.Fprintf(&b, "post:\n%s%s", parsetest.Indent(p.Post.SQL()), showArgs(p.Post.Args(), released))
 			}
 		case "loss":
 			l := p.Loss()

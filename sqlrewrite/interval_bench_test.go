@@ -7,6 +7,8 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
@@ -22,22 +24,22 @@ func BenchmarkIntervals(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			o := sharp()
 			o.Epsilon = mechanisms.EpsilonUnit
-			p, err := Rewrite("SELECT ward, "+outputs+" FROM visits GROUP BY ward", snapshot, o)
+			p, err := pipeline.Rewrite("SELECT ward, "+outputs+" FROM visits GROUP BY ward", snapshot, o)
 			if err != nil {
 				b.Fatal(err)
 			}
 			s := fixedSampler(b)
 			for b.Loop() {
-				released := &plan.Released{Plan: p.made}
+				released := &plan.Released{Plan: p}
 				for i := range keys {
-					row := p.trueRow(int64(1 + i*i*i/40))
+					row := trueRow(p, int64(1+i*i*i/40))
 					for r := range row.Noisy {
-						row.Noisy[r] = p.made.Releases[r].Mechanism.Draw(s).Release(mechanisms.Seal(row.Noisy[r]))
+						row.Noisy[r] = p.Releases[r].Mechanism.Draw(s).Release(mechanisms.Seal(row.Noisy[r]))
 					}
 					row.Keys = []catalog.Key{{Text: keys[i]}}
 					released.Rows = append(released.Rows, row)
 				}
-				if _, err := (&Released{released}).Answer(nil, nil); err != nil {
+				if _, err := answer.Complete(released, nil, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

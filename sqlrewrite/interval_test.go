@@ -11,6 +11,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
@@ -34,17 +35,17 @@ func TestIntervalsHoldTheirBox(t *testing.T) {
 		o := sharp()
 		o.Epsilon = mechanisms.EpsilonUnit
 		p := rewrite(t, "SELECT "+text+" FROM people", o)
-		e, form := p.made.Query.Outputs[0].Expr, p.made.Outputs[0]
-		if !answer.HasInterval(p.made, e) {
+		e, form := p.Query.Outputs[0].Expr, p.Outputs[0]
+		if !answer.HasInterval(p, e) {
 			t.Errorf("%s: no interval", text)
 		}
 		found := 0
 		rapid.Check(t, func(t *rapid.T) {
-			noisy, truth, wide, exact := plan.ReleasedRow{}, plan.ReleasedRow{}, answer.NewBox(p.made), answer.NewBox(p.made)
-			for i := range p.made.Releases {
+			noisy, truth, wide, exact := plan.ReleasedRow{}, plan.ReleasedRow{}, answer.NewBox(p), answer.NewBox(p)
+			for i := range p.Releases {
 				width := rapid.Int64Range(0, 20).Draw(t, "width")
 				value := rapid.Int64Range(-60, 60).Draw(t, "value")
-				if p.made.Releases[i].Statistic.Kind == algebra.SumProducts && rapid.Bool().Draw(t, "spread") {
+				if p.Releases[i].Statistic.Kind == algebra.SumProducts && rapid.Bool().Draw(t, "spread") {
 					value += 3000 // so that there is a variance to divide by
 				}
 				noisy.Noisy = append(noisy.Noisy, big.NewInt(value))
@@ -71,8 +72,8 @@ func TestIntervalsHoldTheirBox(t *testing.T) {
 func TestNoInterval(t *testing.T) {
 	for _, text := range []string{"count(*)::text", "CASE WHEN count(*) > 3 THEN 1 ELSE 0 END", "count(*) % 7", "count(*) > 3"} {
 		p := rewrite(t, "SELECT "+text+" FROM people", sharp())
-		notes := p.Explain().Notes
-		if answer.HasInterval(p.made, p.made.Query.Outputs[0].Expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
+		notes := explain.Explain(p).Notes
+		if answer.HasInterval(p, p.Query.Outputs[0].Expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
 			t.Errorf("%s: %v", text, notes)
 		}
 	}
@@ -87,14 +88,14 @@ func TestConstantsNeedNoInterval(t *testing.T) {
 		"SELECT sex, grouping(sex), 'n' AS label, count(DISTINCT age) FROM people GROUP BY ROLLUP (sex)",
 	} {
 		p := rewrite(t, sql, sharp())
-		for _, n := range p.Explain().Notes {
+		for _, n := range explain.Explain(p).Notes {
 			if n.Code == "no-interval" {
 				t.Errorf("%s: %s", sql, n.Text)
 			}
 		}
 	}
 	sql := "WITH c AS (SELECT sex, count(*) AS n FROM people GROUP BY sex) SELECT (SELECT max(n) FROM c) AS most, 'a' AS label, n FROM c"
-	if notes := fmt.Sprint(rewrite(t, sql, sharp()).Explain().Notes); !strings.Contains(notes, "no-interval most:") {
+	if notes := fmt.Sprint(explain.Explain(rewrite(t, sql, sharp())).Notes); !strings.Contains(notes, "no-interval most:") {
 		t.Errorf("a chosen number: %s", notes)
 	}
 }

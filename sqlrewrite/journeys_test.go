@@ -8,6 +8,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 )
 
 // The tables of the journeys, as far as their questions read them.
@@ -103,7 +104,7 @@ func TestJourneys(t *testing.T) {
 	}
 	for _, m := range questions {
 		id, dataset, verdict, sql := m[1], m[2], m[3], m[4]
-		_, _, err := Read(sql, snapshots[dataset], o)
+		_, _, err := pipeline.Read(sql, snapshots[dataset], o)
 		if err == nil {
 			continue
 		}

@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 )
 
 // One question in both dialects is one plan: what is sent, what it claims and what it costs. An output is named by its text in MySQL.
@@ -28,19 +31,19 @@ func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 	} {
 		options := sharp()
 		name, _, _ := strings.Cut(strings.TrimPrefix(mysqlText, "SELECT "), " FROM")
-		want, err := Rewrite(strings.Replace(text, " FROM", ` AS "`+name+`" FROM`, 1), snapshot, options)
+		want, err := pipeline.Rewrite(strings.Replace(text, " FROM", ` AS "`+name+`" FROM`, 1), snapshot, options)
 		if err != nil {
 			t.Errorf("%s\n%s", text, parsetest.ShowFault(err))
 			continue
 		}
-		options.Dialect = DialectMySQL
-		got, err := Rewrite(mysqlText, snapshot, options)
+		options.Dialect = parse.DialectMySQL
+		got, err := pipeline.Rewrite(mysqlText, snapshot, options)
 		if err != nil {
 			t.Errorf("%s\n%s", mysqlText, parsetest.ShowFault(err))
 			continue
 		}
 		if got.Fingerprint() != want.Fingerprint() {
-			t.Errorf("%s\nsends %s", mysqlText, got.made.Parts[0].Statement.SQL)
+			t.Errorf("%s\nsends %s", mysqlText, got.Parts[0].Statement.SQL)
 		}
 	}
 	for text, code := range map[string]fault.Code{
@@ -51,8 +54,8 @@ func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 		"SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS t": "",
 	} {
 		options := sharp()
-		options.Dialect = DialectMySQL
-		if _, err := Rewrite(text, snapshot, options); fault.CodeOf(err) != code {
+		options.Dialect = parse.DialectMySQL
+		if _, err := pipeline.Rewrite(text, snapshot, options); fault.CodeOf(err) != code {
 			t.Errorf("%s: got %v, want %s", text, err, code)
 		}
 	}
@@ -61,19 +64,19 @@ func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 // Outputs have the names that MySQL gives them: aliases, columns, and the text of what else there is.
 func TestMySQLNamesOutputs(t *testing.T) {
 	options := sharp()
-	options.Dialect = DialectMySQL
+	options.Dialect = parse.DialectMySQL
 	for text, want := range map[string]string{
 		"SELECT YEAR(born), COUNT(*) , AVG( age ) AS mean, 1 + MAX(age) FROM people GROUP BY YEAR(born)": "YEAR(born)|COUNT(*)|mean|1 + MAX(age)",
 		"SELECT DISTINCT sex FROM people": "sex",
 		"select p.sex, coalesce(sum(p.age), 0) from people p group by p.sex order by 2 limit 1": "sex|coalesce(sum(p.age), 0)",
 	} {
-		p, err := Rewrite(text, postSnapshot(t), options)
+		p, err := pipeline.Rewrite(text, postSnapshot(t), options)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
 		var names []string
-		for _, c := range p.Columns() {
+		for _, c := range answer.Columns(p) {
 			names = append(names, c.Name)
 		}
 		if got := strings.Join(names, "|"); got != want {

@@ -23,6 +23,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
@@ -45,8 +46,8 @@ type neighbours struct {
 // defect is what a mutant of the rewriter does otherwise; its zero value is none.
 type defect struct {
 	sql     func(string) string     // changes a statement's text before it runs
-	query   func(*Plan)             // changes the bound query or its bounds, before statements are printed; claims stay
-	plan    func(*Plan)             // changes a plan after it is made, with its claims
+	query   func(*plan.Plan)        // changes the bound query or its bounds, before statements are printed; claims stay
+	plan    func(*plan.Plan)        // changes a plan after it is made, with its claims
 	catalog func(*catalog.Snapshot) // changes what is known of the tables
 	fill    func(string) string     // changes the text that fills prepared copies
 	top     bool                    // only selections of groups are written and run
@@ -56,7 +57,7 @@ type defect struct {
 func (d defect) skips() bool { return d.sql != nil || d.query != nil }
 
 // claims are those of a plan, over statements with the defect; changed is false where it changes none of them.
-func (d defect) claims(p *Plan, draws *Draws) (all []claim, changed bool) {
+func (d defect) claims(p *plan.Plan, draws *plan.Draws) (all []claim, changed bool) {
 	all = claims(p, draws)
 	if !d.skips() {
 		return all, true
@@ -64,7 +65,7 @@ func (d defect) claims(p *Plan, draws *Draws) (all []claim, changed bool) {
 	wrong := slices.Clone(all)
 	if d.query != nil {
 		d.query(p)
-		p.made.Print()
+		p.Print()
 		wrong = claims(p, draws)
 	}
 	for i := range all {
@@ -126,26 +127,26 @@ func (n *neighbours) run(t *testing.T) error {
 			return fmt.Errorf("%s\n%w (%s)", sql, err, parsetest.ShowFault(err))
 		}
 		n.w.totaled(p)
-		if blocks := p.Blocks(); p.Several() { // each is a plan by itself
+		if blocks := p.Different(); p.Several != nil { // each is a plan by itself
 			at := n.w.r.IntN(len(blocks))
 			p = blocks[at]
-			n.w.counts[reportedParts] += algebra.BoolIndex(p.made.Query.Part != algebra.NoPart)
+			n.w.counts[reportedParts] += algebra.BoolIndex(p.Query.Part != algebra.NoPart)
 		}
 		if n.defect.skips() && !p.NeedsData() {
 			continue
 		}
 		draws := p.Draw(sampler)
-		if n.defect.plan != nil && p.NeedsData() && (!n.defect.top || p.made.Query.Top > 0) {
+		if n.defect.plan != nil && p.NeedsData() && (!n.defect.top || p.Query.Top > 0) {
 			n.defect.plan(p)
 			draws = p.Draw(sampler)
 		}
-		bounding := p.made.Bounding
+		bounding := p.Bounding
 		claims, changed := n.defect.claims(p, draws)
 		if !changed {
 			continue
 		}
 		n.ran++
-		if !p.NeedsData() || n.defect.top && p.made.Query.Top == 0 {
+		if !p.NeedsData() || n.defect.top && p.Query.Top == 0 {
 			continue
 		}
 		if bounding.Kind == stability.Flat && bounding.MaxGroups > 1 {
@@ -171,16 +172,17 @@ var tolerated = map[string]bool{"policy/too-many-keys": true, "plan/too-many-key
 	"plan/price-too-small": true, "plan/fan-out": true, "plan/too-many-scans": true, "request/invalid-report": true}
 
 // randomReport asks now and then for a report, which most queries do not have.
-func randomReport(r *rand.Rand) Report {
+func randomReport(r *rand.Rand) plan.Report {
 	if r.IntN(3) > 0 {
 		return ""
 	}
-	return ReportKept
+	return plan.ReportKept
 }
 
 // randomOptions draws what a request may choose.
-func randomOptions(r *rand.Rand, from origin) Options {
-	o := Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1000, Currency: catalog.Approx, Mechanism: MechanismAuto, Confidence: 0.95}
+func randomOptions(r *rand.Rand, from origin) plan.Options {
+	o := plan.Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1000, Currency: catalog.Approx, Mechanism: plan.MechanismAuto,
+		Confidence: 0.95}
 	if r.IntN(4) == 0 {
 		o.Epsilon, o.Rho, o.Currency = 0, 1000*mechanisms.PicoRho(mechanisms.EpsilonUnit), catalog.ZCDP
 	}
@@ -197,7 +199,7 @@ func randomOptions(r *rand.Rand, from origin) Options {
 
 // claim is what a plan says of one of its statements: how far its sealed integers move when one unit comes or goes.
 type claim struct {
-	statement Statement
+	statement sqlprint.Statement
 	perGroup  []*big.Int    // Linf of each value
 	norms     [][2]*big.Int // L1 and L2² of each value over all groups; nil: not claimed
 	kinds     []string      // of each value, for the power of the test
@@ -209,30 +211,30 @@ type claim struct {
 }
 
 // claims lists what a plan claims of its statements. They are functions of text, policy and options alone: no data is here.
-func claims(p *Plan, d *Draws) []claim {
+func claims(p *plan.Plan, d *plan.Draws) []claim {
 	var all []claim
 	for at, s := range p.Statements(d) {
-		part := p.made.Parts[at]
-		c := claim{statement: s, keys: s.Keys, groups: p.made.Bounding.MaxGroups}
-		if part.Histogram(p.made.Query) {
+		part := p.Parts[at]
+		c := claim{statement: s, keys: s.Keys, groups: p.Bounding.MaxGroups}
+		if part.Histogram(p.Query) {
 			// Each row is one number, that of a candidate; together those of one group move by no more than one of them may.
 			c.statement = asCells(s)
-			c.perGroup, c.kinds = []*big.Int{p.made.Releases[part.Releases[0]].PerGroup}, []string{kindOf(p, part.Releases[0])}
-			c.together = p.made.Releases[part.Releases[0]].Statistic.Kind == algebra.ChooseRank
+			c.perGroup, c.kinds = []*big.Int{p.Releases[part.Releases[0]].PerGroup}, []string{kindOf(p, part.Releases[0])}
+			c.together = p.Releases[part.Releases[0]].Statistic.Kind == algebra.ChooseRank
 			all = append(all, c)
 			continue
 		}
 		for _, i := range part.Releases {
-			c.perGroup, c.kinds = append(c.perGroup, p.made.Releases[i].PerGroup), append(c.kinds, kindOf(p, i))
-			if m := p.made.Releases[i].Statistic; p.made.Bounding.BoundsTotal(m) {
-				l1, l2Squared := p.made.Bounding.Norms(m)
+			c.perGroup, c.kinds = append(c.perGroup, p.Releases[i].PerGroup), append(c.kinds, kindOf(p, i))
+			if m := p.Releases[i].Statistic; p.Bounding.BoundsTotal(m) {
+				l1, l2Squared := p.Bounding.Norms(m)
 				c.norms = append(c.norms, [2]*big.Int{l1, l2Squared})
 			} else {
 				c.norms = append(c.norms, [2]*big.Int{})
 			}
 		}
-		if p.made.Query.Top > 0 {
-			c.perGroup[0], c.spread = paidScores(p.made.Releases[0].Selection.Parameters())
+		if p.Query.Top > 0 {
+			c.perGroup[0], c.spread = paidScores(p.Releases[0].Selection.Parameters())
 		}
 		if part.Units {
 			c.perGroup, c.kinds = append(c.perGroup, big.NewInt(1)), append(c.kinds, "units")
@@ -251,17 +253,17 @@ func paidScores(p mechanisms.Parameters) (sensitivity *big.Int, spread *big.Rat)
 	return sensitivity, spread.Mul(spread, epsilon).Quo(spread, big.NewRat(p.Count, 1))
 }
 
-func kindOf(p *Plan, release int) string {
+func kindOf(p *plan.Plan, release int) string {
 	bounding := "bounded"
 	switch {
-	case p.made.Query.Top > 0:
+	case p.Query.Top > 0:
 		bounding = "top groups by"
-	case p.made.Bounding.Kind == stability.Flat && p.made.Bounding.MaxGroups > 1:
+	case p.Bounding.Kind == stability.Flat && p.Bounding.MaxGroups > 1:
 		bounding = "one row in each group,"
-	case p.made.Bounding.Kind == stability.Flat:
+	case p.Bounding.Kind == stability.Flat:
 		bounding = "one row,"
 	}
-	return fmt.Sprint(bounding, " ", p.made.Releases[release].Statistic.Kind)
+	return fmt.Sprint(bounding, " ", p.Releases[release].Statistic.Kind)
 }
 
 // compare runs the statements of claims on a database and on all its neighbours.
@@ -486,12 +488,12 @@ func defects() map[string]defect {
 				}
 			}
 		}},
-		"top groups: half of the sensitivity": {top: true, plan: func(p *Plan) {
+		"top groups: half of the sensitivity": {top: true, plan: func(p *plan.Plan) {
 			retop(p, func(r *plan.Release) {
 				r.PerGroup = new(big.Int).Rsh(new(big.Int).Add(r.PerGroup, scalar.One().Num()), 1)
 			})
 		}},
-		"top groups: scores of both signs as of one": {top: true, plan: func(p *Plan) {
+		"top groups: scores of both signs as of one": {top: true, plan: func(p *plan.Plan) {
 			retop(p, func(r *plan.Release) { r.Statistic.Kind = algebra.CountRows })
 		}},
 		"top groups: one unit counted twice": {top: true, sql: replacing(`COALESCE\(pg_catalog\.sum\(`, `COALESCE(2 * pg_catalog.sum(`)},
@@ -518,15 +520,15 @@ func replacing(pattern, replacement string) func(string) string {
 }
 
 // retop makes the selection of groups again, for a release that is described wrongly.
-func retop(p *Plan, wrong func(*plan.Release)) {
-	r := p.made.Releases[0]
+func retop(p *plan.Plan, wrong func(*plan.Release)) {
+	r := p.Releases[0]
 	wrong(&r)
 	loss := p.Loss()
-	top, err := p.made.NewTop(r, plan.Portion{Epsilon: loss.Epsilon})
+	top, err := p.NewTop(r, plan.Portion{Epsilon: loss.Epsilon})
 	if err != nil {
 		panic(err)
 	}
-	p.made.Releases = []plan.Release{{Statistic: p.made.Releases[0].Statistic, PerGroup: r.PerGroup, Selection: top, Unit: r.Unit}}
+	p.Releases = []plan.Release{{Statistic: p.Releases[0].Statistic, PerGroup: r.PerGroup, Selection: top, Unit: r.Unit}}
 }
 
 func boundingMutants() []mutant {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // Columns that may be NULL make one release of each statistic over each different condition: of two such columns the moments of rows that
@@ -26,11 +28,11 @@ budgets:
 		"SELECT count(*), count(a), avg(a), sum(a), stddev(a), variance(a) FROM t":                 4,
 		"SELECT count(*), count(n), avg(n), sum(n), stddev(n), variance(n), avg(n), avg(n) FROM t": 5,
 	} {
-		p, err := Rewrite(sql, on, Options{Epsilon: mechanisms.EpsilonUnit, Confidence: 0.95, Mechanism: MechanismAuto})
+		p, err := pipeline.Rewrite(sql, on, plan.Options{Epsilon: mechanisms.EpsilonUnit, Confidence: 0.95, Mechanism: plan.MechanismAuto})
 		if err != nil {
 			t.Fatal(sql, err)
 		}
-		if got := len(p.made.Releases); got != want {
+		if got := len(p.Releases); got != want {
 			t.Errorf("%s: %d releases, want %d", sql, got, want)
 		}
 	}

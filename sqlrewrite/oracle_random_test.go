@@ -11,6 +11,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
@@ -37,7 +38,7 @@ func oracle(t *testing.T, w *world, queries int) {
 			w.prepareAll(t, nil)
 		}
 		sql, _ := writer.query()
-		p, err := w.plan(sql, Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1000, Mechanism: MechanismAuto,
+		p, err := w.plan(sql, plan.Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1000, Mechanism: plan.MechanismAuto,
 			Currency: catalog.Approx, Confidence: 0.95})
 		if errors.Is(err, errNoCopy) {
 			continue
@@ -48,12 +49,12 @@ func oracle(t *testing.T, w *world, queries int) {
 			}
 			continue
 		}
-		if slices.ContainsFunc(p.Blocks(), capped) {
+		if slices.ContainsFunc(p.Different(), capped) {
 			skipped++ // a unit may have more rows than take part: up to some 70 in a union
 			continue
 		}
 		limited := strings.Contains(sql, " LIMIT ") || strings.Contains(sql, " OFFSET ")
-		absent := slices.ContainsFunc(p.Blocks(), func(block *Plan) bool { return absentKeys(t, w, block) })
+		absent := slices.ContainsFunc(p.Different(), func(block *plan.Plan) bool { return absentKeys(t, w, block) })
 		if absent && (limited || strings.Contains(sql, " HAVING ") || strings.Contains(sql, "/*post*/")) {
 			skipped++ // groups that PostgreSQL does not have go through post-processing, and thousands of them may meet each other there
 			continue
@@ -87,21 +88,21 @@ UPDATE store.people SET k_bool = id % 2 = 0 WHERE k_bool IS NULL; UPDATE store.e
 UPDATE store.orders SET k_bool = true WHERE k_bool IS NULL; UPDATE store.items SET k_bool = true WHERE k_bool IS NULL`
 
 // capped reports whether a plan may leave out rows of a unit.
-func capped(p *Plan) bool {
-	return slices.ContainsFunc(p.made.Query.Shared().Caps, func(c *algebra.RowCap) bool {
+func capped(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Query.Shared().Caps, func(c *algebra.RowCap) bool {
 		return c.Active() && c.Rows < 128 && algebra.RowsOf(c.Of) != algebra.PublicRows
 	})
 }
 
 // absentKeys reports whether a plan has public keys that no row has.
-func absentKeys(t *testing.T, w *world, p *Plan) bool {
+func absentKeys(t *testing.T, w *world, p *plan.Plan) bool {
 	t.Helper()
-	if p.made.Query.Private() || len(p.made.Query.Keys) == 0 || !p.NeedsData() {
+	if p.Query.Private() || len(p.Query.Keys) == 0 || !p.NeedsData() {
 		return false
 	}
 	groups := make(map[string]bool)
-	for at, s := range p.Statements(&Draws{}) {
-		histogram := p.made.Parts[at].Histogram(p.made.Query)
+	for at, s := range p.Statements(&plan.Draws{}) {
+		histogram := p.Parts[at].Histogram(p.Query)
 		if histogram {
 			s = asCells(s)
 		}
@@ -111,17 +112,17 @@ func absentKeys(t *testing.T, w *world, p *Plan) bool {
 		}
 		for id := range exact {
 			keys := parseIdentity(t, id)
-			groups[scalar.KeyIdentity(keys[:len(p.made.Query.Keys)])] = true
+			groups[scalar.KeyIdentity(keys[:len(p.Query.Keys)])] = true
 		}
 	}
-	return int64(len(groups)) < scalar.ClampInt64(p.made.Query.PublicTuples())
+	return int64(len(groups)) < scalar.ClampInt64(p.Query.PublicTuples())
 }
 
 // onlyKeysOf drops the rows of got whose keys no row of want has.
-func onlyKeysOf(p *Plan, want, got [][]string) [][]string {
+func onlyKeysOf(p *plan.Plan, want, got [][]string) [][]string {
 	keys := func(row []string) string {
 		var b strings.Builder
-		for i, o := range p.made.Query.Outputs {
+		for i, o := range p.Query.Outputs {
 			if _, ok := o.Expr.(algebra.KeyRef); ok {
 				b.WriteString(row[i] + "\x00")
 			}

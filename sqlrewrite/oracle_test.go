@@ -14,8 +14,11 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
@@ -163,8 +166,9 @@ func TestOracle(t *testing.T) {
 			snapshot := parseSnapshot(t, oracleTables, fmt.Sprintf(oraclePolicy, clause))
 			for _, sql := range oracleQueries {
 				sql = strings.ReplaceAll(sql, "%s", unit)
-				p, err := Rewrite(sql, snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Delta: maxOracleBlocks, Mechanism: MechanismAuto,
-					Currency: catalog.Approx, Confidence: 0.95})
+				p, err := pipeline.Rewrite(sql, snapshot, plan.Options{Epsilon: mechanisms.EpsilonUnit, Delta: maxOracleBlocks,
+					Mechanism: plan.MechanismAuto,
+					Currency:  catalog.Approx, Confidence: 0.95})
 				if err != nil {
 					t.Errorf("%s: %v", sql, err)
 					continue
@@ -203,15 +207,15 @@ func plainAnswer(t *testing.T, conn *pgx.Conn, sql string) answerText {
 }
 
 // noiselessAnswer runs a plan's statement and post-processing query with the true values in place of noisy ones.
-func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
+func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *plan.Plan) answerText {
 	t.Helper()
 	released := noiselessRelease(t, conn, p)
-	var rows []PostRow
+	var rows []answer.PostRow
 	var types []string
 	if post, ok := released.Post(); ok {
 		rows, types = runPost(t, conn, post)
 	}
-	answer, err := released.Answer(rows, types)
+	answer, err := answer.Complete(released, rows, types)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,16 +234,16 @@ func noiselessAnswer(t *testing.T, conn *pgx.Conn, p *Plan) answerText {
 }
 
 // noiselessRelease is what a plan would release without noise, of all of its blocks.
-func noiselessRelease(t *testing.T, conn *pgx.Conn, p *Plan) *Released {
+func noiselessRelease(t *testing.T, conn *pgx.Conn, p *plan.Plan) *plan.Released {
 	t.Helper()
-	if !p.Several() {
-		return &Released{&plan.Released{Plan: p.made, Rows: noiselessRows(t, conn, p)}}
+	if !(p.Several != nil) {
+		return &plan.Released{Plan: p, Rows: noiselessRows(t, conn, p)}
 	}
-	var blocks []*Released
-	for _, block := range p.Blocks() {
+	var blocks []*plan.Released
+	for _, block := range p.Different() {
 		blocks = append(blocks, noiselessRelease(t, conn, block))
 	}
-	whole, err := p.Given(blocks).Whole()
+	whole, err := pipeline.Whole(p.Given(blocks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,22 +251,22 @@ func noiselessRelease(t *testing.T, conn *pgx.Conn, p *Plan) *Released {
 }
 
 // noiselessRows runs the statements of a plan and gives what its releases would be without noise.
-func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []plan.ReleasedRow {
+func noiselessRows(t *testing.T, conn *pgx.Conn, p *plan.Plan) []plan.ReleasedRow {
 	t.Helper()
 	groups := make(map[string]*plan.Group)
 	noisy := make(map[string][]*big.Int)
 	of := func(keys []catalog.Key) string {
 		id := scalar.KeyIdentity(keys)
 		if groups[id] == nil {
-			groups[id], noisy[id] = p.made.NewGroup(keys), make([]*big.Int, len(p.made.Releases))
+			groups[id], noisy[id] = p.NewGroup(keys), make([]*big.Int, len(p.Releases))
 			for i := range noisy[id] {
 				noisy[id][i] = new(big.Int)
 			}
 		}
 		return id
 	}
-	for at, s := range p.Statements(&Draws{}) {
-		part, histogram := p.made.Parts[at], p.made.Parts[at].Histogram(p.made.Query)
+	for at, s := range p.Statements(&plan.Draws{}) {
+		part, histogram := p.Parts[at], p.Parts[at].Histogram(p.Query)
 		if histogram {
 			s = asCells(s)
 		}
@@ -287,29 +291,29 @@ func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []plan.ReleasedRow {
 	var rows []plan.ReleasedRow
 	add := func(keys []catalog.Key) {
 		id := of(keys)
-		for at, part := range p.made.Parts {
+		for at, part := range p.Parts {
 			for _, i := range part.Releases {
-				if r := p.made.Releases[i]; r.Selection != nil {
+				if r := p.Releases[i]; r.Selection != nil {
 					noisy[id][i] = sharpSelection(t, r).Choose(fixedSampler(t), groups[id].Tallies[at])
 				}
 			}
 		}
 		rows = append(rows, plan.ReleasedRow{Keys: keys, Noisy: noisy[id]})
 	}
-	if p.made.Query.Top > 0 {
-		_ = plan.EachPublicTuple(p.made.Query, func(_ int, keys []catalog.Key) error {
+	if p.Query.Top > 0 {
+		_ = plan.EachPublicTuple(p.Query, func(_ int, keys []catalog.Key) error {
 			rows = append(rows, plan.ReleasedRow{Keys: keys, Noisy: noisy[of(keys)]})
 			return nil
 		})
 		slices.SortStableFunc(rows, func(a, b plan.ReleasedRow) int { return b.Noisy[0].Cmp(a.Noisy[0]) })
-		return rows[:p.made.Query.Top]
+		return rows[:p.Query.Top]
 	}
-	if !p.made.Query.Private() {
-		_ = plan.EachPublicTuple(p.made.Query, func(_ int, keys []catalog.Key) error { add(keys); return nil })
+	if !p.Query.Private() {
+		_ = plan.EachPublicTuple(p.Query, func(_ int, keys []catalog.Key) error { add(keys); return nil })
 		return rows
 	}
 	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *plan.Group) int {
-		return plan.CompareKeys(p.made.Query, a.Keys, b.Keys)
+		return plan.CompareKeys(p.Query, a.Keys, b.Keys)
 	}) {
 		add(g.Keys)
 	}
@@ -317,7 +321,7 @@ func noiselessRows(t *testing.T, conn *pgx.Conn, p *Plan) []plan.ReleasedRow {
 }
 
 // asCells reads a histogram's candidates as keys, so that each row is one number.
-func asCells(s Statement) Statement {
+func asCells(s sqlprint.Statement) sqlprint.Statement {
 	s.Keys, s.Values = s.Keys+1, 1
 	return s
 }
@@ -342,7 +346,7 @@ func nullText(k catalog.Key) string {
 }
 
 // runPost runs an post-processing query as gateway/pgexec does.
-func runPost(t *testing.T, conn *pgx.Conn, post Post) ([]PostRow, []string) {
+func runPost(t *testing.T, conn *pgx.Conn, post sqlprint.Post) ([]answer.PostRow, []string) {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), post.SQL(), append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, post.Args()...)...)
 	if err != nil {
@@ -354,11 +358,11 @@ func runPost(t *testing.T, conn *pgx.Conn, post Post) ([]PostRow, []string) {
 		types = append(types, pgTypeName(t, conn, f.DataTypeOID))
 	}
 	types = types[:len(types)-1]
-	var out []PostRow
+	var out []answer.PostRow
 	for rows.Next() {
 		raw := rows.RawValues()
 		texts := rawTexts(raw[:len(types)], types)
-		row := PostRow{}
+		row := answer.PostRow{}
 		for i, text := range texts {
 			row.Values = append(row.Values, catalog.Key{Text: text, Null: raw[i] == nil})
 		}
@@ -462,7 +466,7 @@ func sameValue(a, b string) bool {
 }
 
 // exactRows runs a statement once.
-func exactRows(t testing.TB, conn *pgx.Conn, s Statement) (exactTable, error) {
+func exactRows(t testing.TB, conn *pgx.Conn, s sqlprint.Statement) (exactTable, error) {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), s.SQL, s.Args...)
 	if err != nil {

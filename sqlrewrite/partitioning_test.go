@@ -8,6 +8,8 @@ import (
 
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
@@ -27,20 +29,20 @@ func TestPartitionsAddUp(t *testing.T) {
 			if keys != "" {
 				sql += " GROUP BY " + keys
 			}
-			p, err := Rewrite(sql, w.snapshot, sharp())
+			p, err := pipeline.Rewrite(sql, w.snapshot, sharp())
 			if err != nil {
 				t.Fatal(parsetest.ShowFault(err))
 			}
 			if keys == "k_bool, k_text" { // 12 groups, of which a unit may be in 4
-				if p.made.Bounding.Partitioning != stability.Unpartitioned {
+				if p.Bounding.Partitioning != stability.Unpartitioned {
 					t.Errorf("%s: groups that each unit keeps are not partitioned", sql)
 				}
 				continue
 			}
-			if p.made.Bounding.Partitioning != from.want {
-				t.Fatalf("%s: partitioning %v, want %v", sql, p.made.Bounding.Partitioning, from.want)
+			if p.Bounding.Partitioning != from.want {
+				t.Fatalf("%s: partitioning %v, want %v", sql, p.Bounding.Partitioning, from.want)
 			}
-			whole := p.made.Bounding
+			whole := p.Bounding
 			whole.Partitioning = stability.Unpartitioned
 			want := w.onePart(t, p, whole, nil)
 			for range 20 {
@@ -48,7 +50,7 @@ func TestPartitionsAddUp(t *testing.T) {
 				for range stability.RangePartitions - 1 {
 					ends = append(ends, []int{r.IntN(units + 1), -1, math.MinInt32, math.MaxInt32}[max(0, r.IntN(7)-3)])
 				}
-				if got := w.onePart(t, p, p.made.Bounding, ends); !reflect.DeepEqual(got, want) {
+				if got := w.onePart(t, p, p.Bounding, ends); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%s: partitions give %v, the whole gives %v", sql, got, want)
 				}
 			}
@@ -57,13 +59,13 @@ func TestPartitionsAddUp(t *testing.T) {
 }
 
 // onePart runs the only statement of a plan, printed with a bounding.
-func (w *world) onePart(t *testing.T, p *Plan, s stability.Bounding, ends []int) exactTable {
+func (w *world) onePart(t *testing.T, p *plan.Plan, s stability.Bounding, ends []int) exactTable {
 	t.Helper()
-	part := p.made.Parts[0]
-	sqlprint.NewStatementPrinter(p.made.Query, s, &part).Print()
+	part := p.Parts[0]
+	sqlprint.NewStatementPrinter(p.Query, s, &part).Print()
 	part.Statement.Args, part.Statement.Ranges = withEnds(part.Statement, ends...), nil
 	tables, err := runOnAll(t.Context(), w.conn, part.Statement, []string{"nobody"})
-	if err != nil || len(p.made.Parts) != 1 {
+	if err != nil || len(p.Parts) != 1 {
 		t.Fatalf("%s\n%v", part.Statement.SQL, err)
 	}
 	return tables[0]
@@ -88,12 +90,12 @@ func TestPartitioning(t *testing.T) {
 		"SELECT count(*) FROM events e JOIN people p ON p.id = e.unit":             stability.Unpartitioned,
 		"SELECT sum(c) FROM (SELECT unit, count(*) c FROM events GROUP BY unit) e": stability.Unpartitioned,
 	} {
-		o := Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto, Currency: "approx", Confidence: 0.95}
-		p, err := Rewrite(sql, w.snapshot, o)
+		o := plan.Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Mechanism: plan.MechanismAuto, Currency: "approx", Confidence: 0.95}
+		p, err := pipeline.Rewrite(sql, w.snapshot, o)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
-		} else if p.made.Bounding.Partitioning != want {
-			t.Errorf("%s: partitioning %v, want %v", sql, p.made.Bounding.Partitioning, want)
+		} else if p.Bounding.Partitioning != want {
+			t.Errorf("%s: partitioning %v, want %v", sql, p.Bounding.Partitioning, want)
 		}
 	}
 }

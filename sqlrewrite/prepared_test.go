@@ -9,6 +9,8 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // Every layout of a question that is tried over a copy is proven: with each set of ranks, and without.
@@ -32,12 +34,12 @@ func TestLayoutsOverCopies(t *testing.T) {
 		"SELECT sum(m) FROM (SELECT v.minutes + t.weight AS m FROM tags t JOIN visits v ON t.ward = v.ward) AS j",
 		"SELECT season, count(*) FROM visits GROUP BY 1 UNION ALL SELECT ward, count(*) FROM visits GROUP BY 1",
 	} {
-		live, err := Rewrite(sql, on, sharp())
+		live, err := pipeline.Rewrite(sql, on, sharp())
 		if err != nil {
 			t.Errorf("%s: of the table: %v", sql, err)
 			continue
 		}
-		if p, err := live.On(serving); err != nil {
+		if p, err := pipeline.Rewrite(sql, serving, live.Options); err != nil {
 			t.Errorf("%s: of the copy: %v", sql, err)
 		} else if p.Unproven() != nil {
 			t.Errorf("%s: a layout is not proven: %v", sql, p.Unproven())
@@ -67,15 +69,15 @@ func TestCopiesLackRows(t *testing.T) {
 		"SELECT reason, count(DISTINCT person) FROM visits GROUP BY reason":       taken, // biased in both
 		"SELECT count(*) FROM visits WHERE minutes > 3":                           taken,
 	} {
-		of, err := Rewrite(sql, on, Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1000, Mechanism: MechanismLaplace,
+		of, err := pipeline.Rewrite(sql, on, plan.Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1000, Mechanism: plan.MechanismLaplace,
 			Currency: catalog.Approx, Confidence: 0.95})
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 		got := left
-		if p, err := of.On(serving); err != nil {
+		if p, err := pipeline.Rewrite(sql, serving, of.Options); err != nil {
 			got = live
-		} else if p.Replaces(of) {
+		} else if pipeline.Replaces(p, of) {
 			got = taken
 		}
 		if got != want {
@@ -100,12 +102,12 @@ func TestCopiesAskForNoOtherRows(t *testing.T) {
 		"SELECT count(*) FROM visits v LEFT JOIN tags t ON t.ward = v.ward AND EXISTS " + again,
 		"SELECT count(*) FROM visits v JOIN visits w ON w.person = v.person",
 	} {
-		live, err := Rewrite(sql, on, sharp())
+		live, err := pipeline.Rewrite(sql, on, sharp())
 		if err != nil {
 			t.Errorf("%s: of the table: %v", sql, err)
 			continue
 		}
-		if p, err := live.On(serving); err == nil || fault.CodeOf(err) == fault.CodeUnverified {
+		if p, err := pipeline.Rewrite(sql, serving, live.Options); err == nil || fault.CodeOf(err) == fault.CodeUnverified {
 			t.Errorf("%s: of the copy: %v, %v", sql, p, err)
 		}
 	}
@@ -115,9 +117,9 @@ func TestCopiesAskForNoOtherRows(t *testing.T) {
 func TestCopiesJoinPublic(t *testing.T) {
 	on, serving := preparedVisits(t)
 	const tagged = "FROM visits v JOIN tags t ON t.ward = v.ward"
-	inAll, groups := func(o *Options) { o.MaxTotal = 2 }, func(o *Options) { o.MaxGroups = 2 }
+	inAll, groups := func(o *plan.Options) { o.MaxTotal = 2 }, func(o *plan.Options) { o.MaxGroups = 2 }
 	for sql, want := range map[string]struct {
-		ask                 func(*Options)
+		ask                 func(*plan.Options)
 		rows, groups, total int64 // 0: the table answers
 	}{
 		"SELECT count(*) FROM visits":                                               {rows: 3, groups: 1, total: 3},
@@ -136,11 +138,11 @@ func TestCopiesJoinPublic(t *testing.T) {
 		if want.ask != nil {
 			want.ask(&o)
 		}
-		live, err := Rewrite(sql, on, o)
+		live, err := pipeline.Rewrite(sql, on, o)
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
-		p, err := live.On(serving)
+		p, err := pipeline.Rewrite(sql, serving, live.Options)
 		switch {
 		case want.rows == 0:
 			if err == nil || fault.CodeOf(err) == fault.CodeUnverified {
@@ -148,8 +150,8 @@ func TestCopiesJoinPublic(t *testing.T) {
 			}
 		case err != nil || p.Unproven() != nil:
 			t.Errorf("%s: %v", sql, errors.Join(err, p.Unproven()))
-		case p.made.Bounding.MaxRows != want.rows || p.made.Bounding.MaxGroups != want.groups || p.made.Bounding.MaxTotal != want.total:
-			b := p.made.Bounding
+		case p.Bounding.MaxRows != want.rows || p.Bounding.MaxGroups != want.groups || p.Bounding.MaxTotal != want.total:
+			b := p.Bounding
 			t.Errorf("%s: %d rows, %d groups, %d in all, want %+v", sql, b.MaxRows, b.MaxGroups, b.MaxTotal, want)
 		}
 	}
@@ -184,12 +186,12 @@ budgets:
 `)
 	table, _ := on.Table("public", "visits")
 	v := catalog.Version{Table: catalog.TableName{Schema: "public", Name: "visits"}, Number: 1, OID: 77}
-	b, err := Prepare(on, table, v)
+	b, err := pipeline.Prepare(on, table, v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.Digest = b.Digest
-	return on, Serving(on, v)
+	return on, pipeline.Serving(on, v)
 }
 
 // A version is what its policy asks for as long as the digest of what made it is the same, and releases are found again by it: no other
@@ -222,7 +224,7 @@ budgets:
 `)
 		table, _ := on.Table("public", "visits")
 		for _, v := range []catalog.Version{{Number: 1}, {Number: 1, Narrow: true}} {
-			b, err := Prepare(on, table, v)
+			b, err := pipeline.Prepare(on, table, v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +232,7 @@ budgets:
 				t.Errorf("%s: %s, want %s unless numbers are integers: %t", prepare, got, want, v.Narrow)
 			}
 			v.Table, v.OID, v.Digest = catalog.TableName{Schema: "public", Name: "visits"}, 77, b.Digest
-			if every := EveryVersion(on, v); every == nil || !strings.HasSuffix(every.DataVersion, "made by "+want) {
+			if every := pipeline.EveryVersion(on, v); every == nil || !strings.HasSuffix(every.DataVersion, "made by "+want) {
 				t.Errorf("%s: releases of %q", prepare, every.DataVersion)
 			}
 			if narrow := strings.Contains(b.Create, "0::integer AS \"person\""); narrow != v.Narrow {

@@ -9,7 +9,10 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // The proofs run over prepared copies too. Each neighbour of a database is prepared by itself, from the views that leave one unit out, with
@@ -21,7 +24,7 @@ var proofCopies = map[string]string{"events": "[[k_num], [k_bool, k_text]]", "or
 
 // proofCopy is the copy of a table of the family.
 type proofCopy struct {
-	build   *Build
+	build   *sqlprint.Build
 	serving *catalog.Snapshot
 	rows    string // where the rows of all neighbours lie
 }
@@ -68,12 +71,12 @@ func (w *world) copyOf(t *testing.T, name string, oid uint32) *proofCopy {
 	t.Helper()
 	table, _ := w.snapshot.Table("public", name)
 	v := catalog.Version{Table: catalog.TableName{Schema: "public", Name: name}, Number: 1, OID: oid}
-	build, err := Prepare(w.snapshot, table, v)
+	build, err := pipeline.Prepare(w.snapshot, table, v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.Digest = build.Digest
-	c := &proofCopy{build: build, serving: Serving(w.snapshot, v), rows: "store." + name + "_copies"}
+	c := &proofCopy{build: build, serving: pipeline.Serving(w.snapshot, v), rows: "store." + name + "_copies"}
 	var columns []string
 	for _, column := range build.Copy.Columns {
 		columns = append(columns, scalar.QuoteIdent(column.Name))
@@ -118,16 +121,16 @@ func (w *world) prepareAll(t *testing.T, defect func(string) string) {
 
 // plan plans a query as the gateway does: over the tables, and over a copy where one answers it. In a world with copies the tables
 // themselves answer none.
-func (w *world) plan(sql string, o Options) (*Plan, error) {
+func (w *world) plan(sql string, o plan.Options) (*plan.Plan, error) {
 	if len(w.copies) == 0 {
-		return Rewrite(sql, w.seen(), o)
+		return pipeline.Rewrite(sql, w.seen(), o)
 	}
-	live, err := Rewrite(sql, w.snapshot, o)
+	live, err := pipeline.Rewrite(sql, w.snapshot, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range w.copies {
-		if p, err := live.On(c.serving); err == nil && p.NeedsData() {
+		if p, err := pipeline.Rewrite(sql, c.serving, live.Options); err == nil && p.NeedsData() {
 			return p, p.Unproven()
 		}
 	}

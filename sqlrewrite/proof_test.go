@@ -17,6 +17,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
@@ -395,7 +396,7 @@ var errNotSQL = errors.New("not a statement")
 
 // runOnAll runs a statement on the database and on its neighbours, in one round trip: the machine's time goes to the statements and not to
 // waiting for them. PostgreSQL plans it once (see newWorld).
-func runOnAll(ctx context.Context, conn *pgx.Conn, s Statement, without []string) (_ []exactTable, err error) {
+func runOnAll(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement, without []string) (_ []exactTable, err error) {
 	const leave, statement = "leave", ""
 	pipe := conn.PgConn().StartPipeline(ctx)
 	defer func() { err = errors.Join(err, pipe.Close()) }()
@@ -446,7 +447,7 @@ func argumentText(arg any) []byte {
 
 // withEnds are a statement's arguments with these ends of its ranges. They come from statistics of the data, so that neighbours have
 // others.
-func withEnds(s Statement, ends ...int) []any {
+func withEnds(s sqlprint.Statement, ends ...int) []any {
 	args := slices.Clone(s.Args)
 	if s.Ranges != nil {
 		for i, arg := range s.Ranges.Args {
@@ -457,7 +458,7 @@ func withEnds(s Statement, ends ...int) []any {
 }
 
 // nextExact reads the rows of the pipeline's next statement.
-func nextExact(pipe *pgconn.Pipeline, s Statement) (exactTable, error) {
+func nextExact(pipe *pgconn.Pipeline, s sqlprint.Statement) (exactTable, error) {
 	results, err := pipe.GetResults()
 	if err != nil {
 		return nil, err
@@ -477,7 +478,7 @@ func nextExact(pipe *pgconn.Pipeline, s Statement) (exactTable, error) {
 }
 
 // add takes one row of a statement.
-func (rows exactTable) add(raw [][]byte, s Statement) error {
+func (rows exactTable) add(raw [][]byte, s sqlprint.Statement) error {
 	if len(raw) != s.Keys+s.Values {
 		return fmt.Errorf("%d columns", len(raw))
 	}

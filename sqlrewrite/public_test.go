@@ -12,7 +12,13 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // Queries that read nothing private: what runs, and what the answer's columns are. "private" says that a query does need a price.
@@ -20,9 +26,9 @@ func TestGoldenFree(t *testing.T) {
 	runGoldenFile(t, "free", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 		options := parseOptions(t, d)
 		if d.Cmd == "mysql" {
-			options.Dialect = DialectMySQL
+			options.Dialect = parse.DialectMySQL
 		}
-		private, public, err := Read(d.Input, snapshot, options)
+		private, public, err := pipeline.Read(d.Input, snapshot, options)
 		if d.Cmd == "refuse" != (err != nil) || d.Cmd == "private" != (private != nil) {
 			d.Fatalf(t, "%s: private = %v, err = %v", d.Cmd, private != nil, err)
 		}
@@ -30,7 +36,7 @@ func TestGoldenFree(t *testing.T) {
 		case err != nil:
 			return parsetest.ShowFault(err)
 		case private != nil:
-			return private.Explain().Tree
+			return explain.Explain(private).Tree
 		default:
 			return showPublic(t, d, public)
 		}
@@ -51,7 +57,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 	db := pgtest.New(t)
 	db.Exec(t, "CREATE TABLE p (n integer, m numeric, f double precision, x text, b boolean, at timestamp)")
 	conn := db.Conn(t, db.DSN)
-	typeOf := func(p Post) (string, error) {
+	typeOf := func(p sqlprint.Post) (string, error) {
 		rows, err := conn.Query(t.Context(), p.SQL(), p.Args()...)
 		if err != nil {
 			return "", err
@@ -68,7 +74,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 			"0.5", "x", "x, x", "x, 2", "x IN x", "b", "at", "'day', at", "day FROM at", "at, 'YYYY'"} {
 			for _, over := range []string{"", " WITHIN GROUP (ORDER BY n)", " WITHIN GROUP (ORDER BY m)", " OVER (ORDER BY n)"} {
 				sql := "SELECT " + f.Name + "(" + args + ")" + over + " FROM p"
-				o, err := Open(sql, snapshot, Options{Dialect: DialectPostgres})
+				o, err := pipeline.Open(sql, snapshot, plan.Options{Dialect: parse.DialectPostgres})
 				if fault.CodeOf(err) == fault.CodeUnverified {
 					t.Errorf("%s: %v", sql, errors.Unwrap(err))
 				}
@@ -91,7 +97,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 	}
 }
 
-func showPublic(t *testing.T, d *datadriven.TestData, p *PublicPlan) string {
+func showPublic(t *testing.T, d *datadriven.TestData, p *free.PublicPlan) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(p.Tree())

@@ -9,6 +9,9 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
@@ -22,21 +25,21 @@ func TestNoiseReachesAsFarAsRanksSay(t *testing.T) {
 	for _, sql := range []string{"count(*)", "round(3 * count(*) + 1, 0)", "count(*) FILTER (WHERE minutes > 3) - count(*)"} {
 		o := sharp()
 		o.Epsilon = mechanisms.EpsilonUnit / 100
-		p, err := Rewrite("SELECT ward, season, "+sql+" AS n FROM visits GROUP BY 1, 2 ORDER BY n DESC LIMIT 3",
+		p, err := pipeline.Rewrite("SELECT ward, season, "+sql+" AS n FROM visits GROUP BY 1, 2 ORDER BY n DESC LIMIT 3",
 			parseSnapshot(t, wardTables, wardPolicy), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := ranksNote.FindStringSubmatch(fmt.Sprint(p.Explain().Notes))
+		said := ranksNote.FindStringSubmatch(fmt.Sprint(explain.Explain(p).Notes))
 		if said == nil || said[1] != fmt.Sprint(groups) {
-			t.Fatalf("%s: %v", sql, p.Explain().Notes)
+			t.Fatalf("%s: %v", sql, explain.Explain(p).Notes)
 		}
 		reach, beyond := number(t, said[2]), 0
 		for range repeats {
 			far := false
 			for range groups {
 				noise := new(big.Int)
-				for i, r := range p.made.Releases {
+				for i, r := range p.Releases {
 					one := r.Mechanism.Draw(s).Release(mechanisms.Seal(new(big.Int)))
 					switch {
 					case strings.HasPrefix(sql, "round"):
@@ -60,24 +63,25 @@ func TestNoiseReachesAsFarAsRanksSay(t *testing.T) {
 
 // Of private keys it is known only with the answer among how many groups noise reached.
 func TestRanksOfPrivateKeys(t *testing.T) {
-	p, err := Rewrite("SELECT minutes, count(*) AS n FROM visits GROUP BY minutes ORDER BY n DESC LIMIT 2",
+	p, err := pipeline.Rewrite("SELECT minutes, count(*) AS n FROM visits GROUP BY minutes ORDER BY n DESC LIMIT 2",
 		parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1)), sharp())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := fmt.Sprint(p.Explain().Notes); strings.Contains(text, "ranks") {
+	if text := fmt.Sprint(explain.Explain(p).Notes); strings.Contains(text, "ranks") {
 		t.Errorf("before there is an answer: %s", text)
 	}
 	for shown, want := range map[int]string{2: "", 7: "7"} {
-		r := &plan.Released{Plan: p.made}
+		r := &plan.Released{Plan: p}
 		for i := range shown {
 			r.Rows = append(r.Rows, plan.ReleasedRow{Keys: []catalog.Key{{Text: fmt.Sprint(i)}}, Noisy: []*big.Int{big.NewInt(int64(100 + i))}})
 		}
-		rows := make([]PostRow, 2)
+		rows := make([]answer.PostRow, 2)
 		for i := range rows {
-			rows[i] = PostRow{Ordinal: shown - i, Values: []catalog.Key{{Text: fmt.Sprint(shown - i - 1)}, {Text: fmt.Sprint(100 + shown - i - 1)}}}
+			rows[i] = answer.PostRow{Ordinal: shown - i, Values: []catalog.Key{{Text: fmt.Sprint(shown - i - 1)},
+				{Text: fmt.Sprint(100 + shown - i - 1)}}}
 		}
-		answer, err := (&Released{r}).Answer(rows, []string{"integer", "bigint"})
+		answer, err := answer.Complete(r, rows, []string{"integer", "bigint"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
@@ -30,13 +31,13 @@ func relationMutants() []mutant {
 func TestOneRowInEachGroup(t *testing.T) {
 	world := newWorld(t, 1, wild, 4)
 	world.fill(t, true)
-	p, err := Rewrite(`SELECT g.kk, count(*), sum(g.c) FROM people p
+	p, err := pipeline.Rewrite(`SELECT g.kk, count(*), sum(g.c) FROM people p
 		JOIN (SELECT unit, k_num AS kk, count(*) AS c FROM events GROUP BY unit, k_num) g ON g.unit = p.id GROUP BY g.kk`, world.snapshot, sharp())
 	if err != nil {
 		t.Fatal(parsetest.ShowFault(err))
 	}
-	if p.made.Bounding.Kind != stability.Flat || p.made.Bounding.MaxGroups != 3 {
-		t.Fatalf("the bounding is %v, want flat in 3 groups", p.made.Bounding)
+	if p.Bounding.Kind != stability.Flat || p.Bounding.MaxGroups != 3 {
+		t.Fatalf("the bounding is %v, want flat in 3 groups", p.Bounding)
 	}
 	draws := p.Draw(fixedSampler(t))
 	for _, m := range []struct {

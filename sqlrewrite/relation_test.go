@@ -7,6 +7,9 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 const pinTables = `
@@ -58,19 +61,20 @@ func TestPreconditionsOfRelations(t *testing.T) {
 		"SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM rental r WHERE r.customer_id = c.customer_id)": "customer customer_id! " +
 			"key customer_id; rental customer_id",
 	} {
-		p, err := Rewrite(sql, snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto, Currency: catalog.Approx,
+		p, err := pipeline.Rewrite(sql, snapshot, plan.Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: plan.MechanismAuto,
+			Currency:   catalog.Approx,
 			Confidence: 0.95})
 		if err != nil {
 			t.Errorf("%s: %v", sql, err)
 			continue
 		}
-		if got := preconditionText(p.Statements(&Draws{})[0].Preconditions); got != want {
+		if got := preconditionText(p.Statements(&plan.Draws{})[0].Preconditions); got != want {
 			t.Errorf("%s\npreconditions %s\nwant %s", sql, got, want)
 		}
 	}
 }
 
-func preconditionText(preconditions []Precondition) string {
+func preconditionText(preconditions []sqlprint.Precondition) string {
 	var all []string
 	for _, precondition := range preconditions {
 		text := precondition.Table
@@ -94,8 +98,9 @@ func TestDoublingWith(t *testing.T) {
 	for i := 1; i < 8; i++ {
 		sql += fmt.Sprintf(", c%d AS (SELECT a.* FROM c%d a JOIN c%d b ON a.customer_id = b.customer_id)", i, i-1, i-1)
 	}
-	_, err := Rewrite(sql+" SELECT count(*) FROM c7", snapshot, Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: MechanismAuto,
-		Currency: catalog.Approx, Confidence: 0.95})
+	_, err := pipeline.Rewrite(sql+" SELECT count(*) FROM c7", snapshot, plan.Options{Epsilon: mechanisms.EpsilonUnit,
+		Mechanism: plan.MechanismAuto,
+		Currency:  catalog.Approx, Confidence: 0.95})
 	if err == nil || !strings.Contains(err.Error(), "sql/too-complex") {
 		t.Errorf("got %v, want sql/too-complex", err)
 	}

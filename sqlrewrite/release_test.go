@@ -13,14 +13,16 @@ import (
 	"noisegate.example/internal/randomtest"
 	"noisegate.example/internal/stattest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // sharp are options under which counts of row units are exact: the chance of any noise at all is below 10^-4000.
-func sharp() Options {
-	return Options{Epsilon: 1_000_000 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 1000, Mechanism: MechanismLaplace,
+func sharp() plan.Options {
+	return plan.Options{Epsilon: 1_000_000 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 1000, Mechanism: plan.MechanismLaplace,
 		Currency: catalog.Approx, Confidence: 0.95}
 }
 
@@ -48,9 +50,9 @@ budgets:
 `)
 }
 
-func rewrite(t testing.TB, sql string, o Options) *Plan {
+func rewrite(t testing.TB, sql string, o plan.Options) *plan.Plan {
 	t.Helper()
-	p, err := Rewrite(sql, townSnapshot(t), o)
+	p, err := pipeline.Rewrite(sql, townSnapshot(t), o)
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
@@ -72,7 +74,7 @@ func TestEveryAggregateHasAValue(t *testing.T) {
 			args = []string{"0.5"}[:plain]
 		}
 		call := f.Name + "(" + strings.Join(args, ", ") + ")" + order
-		p := rewrite(t, "SELECT "+call+" FROM people", sharp()).made
+		p := rewrite(t, "SELECT "+call+" FROM people", sharp())
 		var row plan.ReleasedRow
 		for range p.Releases {
 			row.Noisy = append(row.Noisy, big.NewInt(50)) // rows, steps, or the place of a candidate
@@ -84,8 +86,8 @@ func TestEveryAggregateHasAValue(t *testing.T) {
 }
 
 // row is a row as pgexec would seal it: keys ("NULL" for NULL), then values.
-func row(keys string, values ...int64) ExactRow {
-	var r ExactRow
+func row(keys string, values ...int64) plan.ExactRow {
+	var r plan.ExactRow
 	for _, k := range strings.Fields(keys) {
 		r.Keys = append(r.Keys, catalog.Key{Text: strings.TrimSuffix(k, "NULL"), Null: k == "NULL"})
 	}
@@ -96,8 +98,8 @@ func row(keys string, values ...int64) ExactRow {
 }
 
 // streamed gives rows as pgexec would.
-func streamed(rows []ExactRow) Rows {
-	return func(yield func(ExactRow, error) bool) {
+func streamed(rows []plan.ExactRow) plan.Rows {
+	return func(yield func(plan.ExactRow, error) bool) {
 		for _, r := range rows {
 			if !yield(r, nil) {
 				return
@@ -106,25 +108,25 @@ func streamed(rows []ExactRow) Rows {
 	}
 }
 
-func answerOf(t testing.TB, p *Plan, rows ...ExactRow) *Answer {
+func answerOf(t testing.TB, p *plan.Plan, rows ...plan.ExactRow) *answer.Answer {
 	t.Helper()
 	return answerFrom(t, fixedSampler(t), p, rows...)
 }
 
-func answerFrom(t testing.TB, s *mechanisms.Sampler, p *Plan, rows ...ExactRow) *Answer {
+func answerFrom(t testing.TB, s *mechanisms.Sampler, p *plan.Plan, rows ...plan.ExactRow) *answer.Answer {
 	t.Helper()
-	released, err := p.Release(s, p.Draw(s), streamed(rows))
+	released, err := pipeline.Release(p, s, p.Draw(s), streamed(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := released.Answer(nil, nil)
+	a, err := answer.Complete(released, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func rowsText(a *Answer) string {
+func rowsText(a *answer.Answer) string {
 	var lines []string
 	for _, r := range a.Rows {
 		var texts []string
@@ -152,7 +154,7 @@ func TestPublicKeysAllAppear(t *testing.T) {
 //
 // covers: A11
 func TestOrderIsByKey(t *testing.T) {
-	rows := []ExactRow{row("b", 9000, 9000), row("NULL", 9000, 9000), row("a", 9000, 9000), row("B", 9000, 9000), row("é", 9000, 9000)}
+	rows := []plan.ExactRow{row("b", 9000, 9000), row("NULL", 9000, 9000), row("a", 9000, 9000), row("B", 9000, 9000), row("é", 9000, 9000)}
 	p := rewrite(t, "SELECT country, count(*) FROM people GROUP BY country", sharp())
 	for range 20 {
 		rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
@@ -181,9 +183,9 @@ func TestOrderOfHugeNumbers(t *testing.T) {
 
 func TestTimeKeysInOrder(t *testing.T) {
 	want := []string{"-infinity", "0044-03-15 BC", "0001-01-01", "1999-12-31", "2024-02-29", "10000-01-01", "infinity", "NULL"}
-	var rows []ExactRow
+	var rows []plan.ExactRow
 	for _, i := range rand.Perm(len(want)) {
-		r := ExactRow{Keys: []catalog.Key{{Text: want[i]}}, Values: row("", 9000, 9000).Values}
+		r := plan.ExactRow{Keys: []catalog.Key{{Text: want[i]}}, Values: row("", 9000, 9000).Values}
 		if want[i] == "NULL" {
 			r.Keys[0] = catalog.Key{Null: true}
 		}
@@ -215,15 +217,15 @@ func TestPrivateKeysAreSelected(t *testing.T) {
 func TestShapeIsChecked(t *testing.T) {
 	p := rewrite(t, "SELECT sex, count(*) FROM people GROUP BY sex", sharp())
 	s := fixedSampler(t)
-	for name, rows := range map[string][]ExactRow{
+	for name, rows := range map[string][]plan.ExactRow{
 		"twice": {row("Male", 1), row("Male", 2)}, "keys": {row("Male 2", 1)}, "values": {row("Male", 1, 2)}, "no values": {row("Male")},
 	} {
-		_, err := p.Release(s, p.Draw(s), streamed(rows))
+		_, err := pipeline.Release(p, s, p.Draw(s), streamed(rows))
 		if fault.CodeOf(err) != fault.CodeInternal || strings.Contains(fmt.Sprint(err), "Male") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := p.Release(s, &Draws{}, streamed([]ExactRow{row("Male", 1)})); fault.CodeOf(err) != fault.CodeInternal {
+	if _, err := pipeline.Release(p, s, &plan.Draws{}, streamed([]plan.ExactRow{row("Male", 1)})); fault.CodeOf(err) != fault.CodeInternal {
 		t.Errorf("foreign draws: %v", err)
 	}
 }
@@ -235,8 +237,8 @@ func TestEqualAggregatesAreOneRelease(t *testing.T) {
 	o := sharp()
 	o.Epsilon = mechanisms.EpsilonUnit / 1000
 	p := rewrite(t, "SELECT count(*), count(age), count(*), avg(age), sum(age), avg(age) FROM people", o)
-	if len(p.made.Releases) != 3 {
-		t.Fatalf("%d releases", len(p.made.Releases))
+	if len(p.Releases) != 3 {
+		t.Fatalf("%d releases", len(p.Releases))
 	}
 	r := answerOf(t, p, row("", 100, 5, 1000)).Rows[0]
 	if r[0] != r[1] || r[0] != r[2] || r[3] != r[5] {
@@ -259,8 +261,8 @@ func TestValuesStayInTheirType(t *testing.T) {
 		{big.NewInt(5), big.NewInt(1), big.NewInt(0), "5 NULL"},
 		{big.NewInt(5), big.NewInt(1), big.NewInt(-3), "5 NULL"},
 	} {
-		r := &Released{&plan.Released{Plan: p.made, Rows: []plan.ReleasedRow{{Noisy: []*big.Int{c.sum, c.centred, c.count}}}}}
-		a, err := r.Answer(nil, nil)
+		r := &plan.Released{Plan: p, Rows: []plan.ReleasedRow{{Noisy: []*big.Int{c.sum, c.centred, c.count}}}}
+		a, err := answer.Complete(r, nil, nil)
 		if err != nil || rowsText(a) != c.want {
 			t.Errorf("%v %v, want %s", rowsText(a), err, c.want)
 		}
@@ -328,7 +330,7 @@ func TestFingerprint(t *testing.T) {
 		}
 	}
 	seen := map[[32]byte]string{want: same[0]}
-	distinct := func(name string, p *Plan) {
+	distinct := func(name string, p *plan.Plan) {
 		if other, taken := seen[p.Fingerprint()]; taken {
 			t.Errorf("%s has the fingerprint of %s", name, other)
 		}
@@ -358,11 +360,11 @@ func TestFingerprint(t *testing.T) {
 	} {
 		distinct(sql, rewrite(t, sql, base))
 	}
-	for name, change := range map[string]func(*Options){
-		"epsilon": func(o *Options) { o.Epsilon-- }, "delta": func(o *Options) { o.Delta++ },
-		"rho":        func(o *Options) { o.Rho, o.Epsilon = 5_000_000, 0 },
-		"confidence": func(o *Options) { o.Confidence = 0.9 }, "mechanism": func(o *Options) { o.Mechanism = MechanismAuto },
-		"currency": func(o *Options) { o.Currency = catalog.Pure },
+	for name, change := range map[string]func(*plan.Options){
+		"epsilon": func(o *plan.Options) { o.Epsilon-- }, "delta": func(o *plan.Options) { o.Delta++ },
+		"rho":        func(o *plan.Options) { o.Rho, o.Epsilon = 5_000_000, 0 },
+		"confidence": func(o *plan.Options) { o.Confidence = 0.9 }, "mechanism": func(o *plan.Options) { o.Mechanism = plan.MechanismAuto },
+		"currency": func(o *plan.Options) { o.Currency = catalog.Pure },
 	} {
 		o := base
 		change(&o)
@@ -370,7 +372,7 @@ func TestFingerprint(t *testing.T) {
 	}
 	later := *townSnapshot(t)
 	later.Version++
-	p, err := Rewrite(same[0], &later, base)
+	p, err := pipeline.Rewrite(same[0], &later, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +413,7 @@ func TestIntervalsCover(t *testing.T) {
 // Rows of several statements meet in their groups: additive ones once each, histograms one row for each candidate; of private keys only
 // those that the first statement's rows show.
 func TestReleaseOfSeveralStatements(t *testing.T) {
-	at := func(part int, r ExactRow) ExactRow { r.Part = part; return r }
+	at := func(part int, r plan.ExactRow) plan.ExactRow { r.Part = part; return r }
 	p := rewrite(t, "SELECT sex, count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY age), count(DISTINCT country) FROM people GROUP BY sex",
 		sharp())
 	if got := rowsText(answerOf(t, p, at(0, row("Male", 9)), at(1, row("Male", 33, 4)), at(1, row("Male", 44, 5)),
@@ -425,7 +427,7 @@ func TestReleaseOfSeveralStatements(t *testing.T) {
 		at(1, row("none", 50, 1000)))); got != "many 40" {
 		t.Error(got)
 	}
-	for name, rows := range map[string][]ExactRow{
+	for name, rows := range map[string][]plan.ExactRow{
 		"no such statement":   {at(2, row("many", 1))},
 		"before the first":    {at(-1, row("many", 1))},
 		"too few of a tally":  {at(0, row("many", 1000)), at(1, row("many", 1))},
@@ -433,7 +435,7 @@ func TestReleaseOfSeveralStatements(t *testing.T) {
 		"too many of a count": {at(0, row("many", 1000, 1))},
 	} {
 		s := fixedSampler(t)
-		if _, err := p.Release(s, p.Draw(s), streamed(rows)); fault.CodeOf(err) != fault.CodeInternal {
+		if _, err := pipeline.Release(p, s, p.Draw(s), streamed(rows)); fault.CodeOf(err) != fault.CodeInternal {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -16,23 +16,25 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // asked are options of requests about the town.
-func asked(epsilon string) Options {
+func asked(epsilon string) plan.Options {
 	price, err := mechanisms.ParseEpsilon(epsilon)
 	if err != nil {
 		panic(err)
 	}
-	return Options{Epsilon: price, Delta: mechanisms.DeltaUnit / 1_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx,
+	return plan.Options{Epsilon: price, Delta: mechanisms.DeltaUnit / 1_000_000, Mechanism: plan.MechanismAuto, Currency: catalog.Approx,
 		Confidence: 0.95}
 }
 
 // answersTo reports whether what was released for one plan answers another.
-func answersTo(had, wanted *Plan) bool {
-	identity := had.Forms()[0].Identity()
-	return slices.ContainsFunc(wanted.Forms(), func(f Form) bool { return f.Identity() == identity })
+func answersTo(had, wanted *plan.Plan) bool {
+	identity := had.Forms()[0].ReleaseIdentity()
+	return slices.ContainsFunc(wanted.Forms(), func(f *plan.Plan) bool { return f.ReleaseIdentity() == identity })
 }
 
 // Views of one release: outputs by other names and in another order, arithmetic over them, ORDER BY, LIMIT, outer queries, HAVING over what
@@ -102,7 +104,7 @@ var others = []string{
 //
 // covers: E.5 A07
 func TestReleasesAreKnownByTheirBlocks(t *testing.T) {
-	plans := map[string]*Plan{}
+	plans := map[string]*plan.Plan{}
 	own, known := map[string][32]byte{}, map[string][][32]byte{}
 	all := slices.Clone(others)
 	for _, same := range views {
@@ -112,14 +114,14 @@ func TestReleasesAreKnownByTheirBlocks(t *testing.T) {
 		plans[text] = rewrite(t, text, asked("0.5"))
 		known[text] = nil
 		for _, f := range plans[text].Forms() {
-			known[text] = append(known[text], f.Identity())
+			known[text] = append(known[text], f.ReleaseIdentity())
 		}
 		own[text] = known[text][0]
 	}
 	for _, same := range views {
 		for _, had := range same {
 			for _, wanted := range same {
-				if !slices.Contains(known[wanted], own[had]) && plans[had].made.Query.Top == 0 {
+				if !slices.Contains(known[wanted], own[had]) && plans[had].Query.Top == 0 {
 					t.Errorf("what was released for %s does not answer %s", had, wanted)
 				}
 			}
@@ -141,17 +143,17 @@ func TestReleasesAreKnownByTheirNoise(t *testing.T) {
 	const text = "SELECT sex, count(*) AS n FROM people GROUP BY sex"
 	base := rewrite(t, text, asked("0.5"))
 	for name, c := range map[string]struct {
-		change func(*Options)
+		change func(*plan.Options)
 		same   bool
 	}{
-		"confidence":       {func(o *Options) { o.Confidence = 0.8 }, true},
-		"laplace by name":  {func(o *Options) { o.Mechanism = MechanismLaplace }, true},
-		"unused delta":     {func(o *Options) { o.Delta = 1 }, true},
-		"weight of all":    {func(o *Options) { o.Weights = map[string]*big.Rat{"n": big.NewRat(3, 1)} }, true},
-		"another currency": {func(o *Options) { o.Currency = catalog.Pure }, true},
-		"more":             {func(o *Options) { o.Epsilon++ }, false},
-		"less":             {func(o *Options) { o.Epsilon-- }, false},
-		"gaussian":         {func(o *Options) { o.Epsilon, o.Rho, o.Mechanism = 0, mechanisms.RhoUnit/8, MechanismGaussian }, false},
+		"confidence":       {func(o *plan.Options) { o.Confidence = 0.8 }, true},
+		"laplace by name":  {func(o *plan.Options) { o.Mechanism = plan.MechanismLaplace }, true},
+		"unused delta":     {func(o *plan.Options) { o.Delta = 1 }, true},
+		"weight of all":    {func(o *plan.Options) { o.Weights = map[string]*big.Rat{"n": big.NewRat(3, 1)} }, true},
+		"another currency": {func(o *plan.Options) { o.Currency = catalog.Pure }, true},
+		"more":             {func(o *plan.Options) { o.Epsilon++ }, false},
+		"less":             {func(o *plan.Options) { o.Epsilon-- }, false},
+		"gaussian":         {func(o *plan.Options) { o.Epsilon, o.Rho, o.Mechanism = 0, mechanisms.RhoUnit/8, plan.MechanismGaussian }, false},
 	} {
 		o := asked("0.5")
 		c.change(&o)
@@ -166,10 +168,10 @@ func TestReleasesAreKnownByTheirNoise(t *testing.T) {
 // covers: E.5
 func TestReleasesAreKnownByTheirFacts(t *testing.T) {
 	const text = "SELECT sex, count(*), sum(age) FROM people GROUP BY sex"
-	at := func(change func(*catalog.Snapshot)) *Plan {
+	at := func(change func(*catalog.Snapshot)) *plan.Plan {
 		snapshot := townSnapshot(t)
 		change(snapshot)
-		p, err := Rewrite(text, snapshot, asked("0.5"))
+		p, err := pipeline.Rewrite(text, snapshot, asked("0.5"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,17 +253,17 @@ func made(p *plan.Plan, r *rand.Rand) *plan.Released {
 func TestKeptReleasesAreRecalled(t *testing.T) {
 	r := rand.New(rand.NewPCG(25, 11)) // reproducible on purpose
 	n, shared, shown := 0, 0, 0
-	seen := map[[32]byte]*Plan{}
-	eachGoldenPlan(t, func(_ *datadriven.TestData, p *Plan) {
-		if !p.NeedsData() || p.made.Query.PublicTuples().Cmp(big.NewInt(5000)) > 0 {
+	seen := map[[32]byte]*plan.Plan{}
+	eachGoldenPlan(t, func(_ *datadriven.TestData, p *plan.Plan) {
+		if !p.NeedsData() || p.Query.PublicTuples().Cmp(big.NewInt(5000)) > 0 {
 			return
 		}
-		had := &Released{made(p.made, r)}
+		had := made(p, r)
 		text, err := had.Kept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := p.Forms()[0].Recall(text)
+		got, err := pipeline.Recall(p.Forms()[0], text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -269,11 +271,11 @@ func TestKeptReleasesAreRecalled(t *testing.T) {
 			t.Fatalf("%s was recalled as %s, %v", text, again, err)
 		}
 		shown += showOtherForms(t, p, r)
-		if diff := cmp.Diff(had.made.Rows, got.made.Rows, cmpopts.EquateEmpty(),
+		if diff := cmp.Diff(had.Rows, got.Rows, cmpopts.EquateEmpty(),
 			cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 })); diff != "" {
 			t.Fatal(diff)
 		}
-		identity := p.Forms()[0].Identity()
+		identity := p.Forms()[0].ReleaseIdentity()
 		if other := seen[identity]; other != nil {
 			shared++
 			if other.Loss() != p.Loss() {
@@ -293,15 +295,15 @@ func TestKeptReleasesAreRecalled(t *testing.T) {
 // selected nothing is foretold.
 func TestLengthOfReleasesIsForetold(t *testing.T) {
 	n := 0
-	eachGoldenPlan(t, func(_ *datadriven.TestData, p *Plan) {
-		if !p.NeedsData() || p.Several() || p.made.Query.PublicTuples().Cmp(big.NewInt(5000)) > 0 {
+	eachGoldenPlan(t, func(_ *datadriven.TestData, p *plan.Plan) {
+		if !p.NeedsData() || (p.Several != nil) || p.Query.PublicTuples().Cmp(big.NewInt(5000)) > 0 {
 			return
 		}
 		n++
-		digits := &plan.Released{Plan: p.made}
-		if err := plan.EachPublicTuple(p.made.Query, func(_ int, keys []catalog.Key) error {
+		digits := &plan.Released{Plan: p}
+		if err := plan.EachPublicTuple(p.Query, func(_ int, keys []catalog.Key) error {
 			row := plan.ReleasedRow{Keys: keys}
-			for range p.made.Releases {
+			for range p.Releases {
 				row.Noisy = append(row.Noisy, big.NewInt(7))
 			}
 			digits.Rows = append(digits.Rows, row)
@@ -309,12 +311,12 @@ func TestLengthOfReleasesIsForetold(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		text, err := (&Released{digits}).Kept()
+		text, err := digits.Kept()
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := int64(len(text))
-		if len(digits.Rows) == 0 || p.made.Query.Private() || p.made.Query.Top > 0 {
+		if len(digits.Rows) == 0 || p.Query.Private() || p.Query.Top > 0 {
 			want = 0
 		}
 		if got := p.KeptLeast(); got != want {
@@ -328,29 +330,29 @@ func TestLengthOfReleasesIsForetold(t *testing.T) {
 
 // showOtherForms answers a question from made-up releases of its other forms, and says how many there are: whatever its outputs are, they
 // have columns and intervals, or none.
-func showOtherForms(t *testing.T, p *Plan, r *rand.Rand) int {
+func showOtherForms(t *testing.T, p *plan.Plan, r *rand.Rand) int {
 	t.Helper()
 	forms := p.Forms()[1:]
 	for _, f := range forms {
-		text, err := (&Released{made(f.made, r)}).Kept()
+		text, err := made(f, r).Kept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.Recall(text)
+		got, err := pipeline.Recall(f, text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		var rows []PostRow
+		var rows []answer.PostRow
 		var types []string
 		if _, ok := got.Post(); ok {
-			for _, c := range got.made.Plan.Outputs {
+			for _, c := range got.Plan.Outputs {
 				types = append(types, c.Column.Type)
 			}
-			for i := range got.made.Rows {
-				rows = append(rows, PostRow{Ordinal: i + 1, Values: slices.Repeat([]catalog.Key{{Text: "1"}}, len(types))})
+			for i := range got.Rows {
+				rows = append(rows, answer.PostRow{Ordinal: i + 1, Values: slices.Repeat([]catalog.Key{{Text: "1"}}, len(types))})
 			}
 		}
-		if _, err := got.Answer(rows, types); err != nil {
+		if _, err := answer.Complete(got, rows, types); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -361,17 +363,17 @@ func showOtherForms(t *testing.T, p *Plan, r *rand.Rand) int {
 func TestViewsShowOneRelease(t *testing.T) {
 	o := asked("0.5")
 	had := rewrite(t, "SELECT sex, grade, count(*) AS n, sum(age) AS a FROM people GROUP BY sex, grade", o)
-	text, err := (&Released{made(had.made, rand.New(rand.NewPCG(1, 2)))}).Kept()
+	text, err := made(had, rand.New(rand.NewPCG(1, 2))).Kept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := func(p *Plan, columns ...int) map[string]string {
+	shown := func(p *plan.Plan, columns ...int) map[string]string {
 		t.Helper()
-		r, err := p.Forms()[0].Recall(text)
+		r, err := pipeline.Recall(p.Forms()[0], text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := r.Answer(nil, nil)
+		answer, err := answer.Complete(r, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,27 +400,27 @@ func TestViewsShowOneRelease(t *testing.T) {
 func TestRecalledNoise(t *testing.T) {
 	p := rewrite(t, "SELECT sex, sum(age) AS a, count(*) AS n FROM people GROUP BY sex", atRho(4*centiRho))
 	view := rewrite(t, "SELECT count(*) AS n, sex, sum(age) AS a FROM people GROUP BY sex", atRho(4*centiRho))
-	slots, err := p.WithSlots([]mechanisms.Slot{{Rho: centiRho}, {Rho: 2 * centiRho}})
+	slots, err := pipeline.WithSlots(p, []mechanisms.Slot{{Rho: centiRho}, {Rho: 2 * centiRho}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	weaker := rewrite(t, "SELECT sex, sum(age) AS a, count(*) AS n FROM people GROUP BY sex", atRho(8*centiRho))
 	s := fixedSampler(t)
-	combined := p.Reuse(releasedOnce(t, s, weaker).Vector())
-	reused, err := combined.Weaker(s)
+	combined := pipeline.Reuse(p, releasedOnce(t, s, weaker).Vector())
+	reused, err := pipeline.Weaker(combined, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, had := range map[string]*Released{"slots": releasedOnce(t, s, slots), "combination": reused} {
+	for name, had := range map[string]*plan.Released{"slots": releasedOnce(t, s, slots), "combination": reused} {
 		text, err := had.Kept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := view.Forms()[0].Recall(text)
+		got, err := pipeline.Recall(view.Forms()[0], text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, after := had.made.Plan, got.made.Plan
+		before, after := had.Plan, got.Plan
 		for i, j := range []int{1, 0} {
 			if a, b := before.Releases[i].Mechanism.Parameters(), after.Releases[j].Mechanism.Parameters(); a != b {
 				t.Errorf("%s: %+v was recalled as %+v", name, a, b)
@@ -438,11 +440,11 @@ func TestRecallRefuses(t *testing.T) {
 	public := rewrite(t, "SELECT sex, count(*) FROM people GROUP BY sex", asked("0.5"))
 	chosen := rewrite(t, "SELECT median(age), mode() WITHIN GROUP (ORDER BY sex) FROM people", asked("0.5"))
 	top := rewrite(t, "SELECT grade, sex FROM people GROUP BY grade, sex ORDER BY count(*) DESC LIMIT 1", asked("0.5"))
-	if top.made.Query.Top != 1 {
+	if top.Query.Top != 1 {
 		t.Fatal("nothing is selected")
 	}
 	for _, c := range []struct {
-		of   *Plan
+		of   *plan.Plan
 		text string
 		ok   bool
 	}{
@@ -470,7 +472,7 @@ func TestRecallRefuses(t *testing.T) {
 		{top, `{"rows":[{"keys":["3","Female"],"noisy":[0]}]}`, false},
 		{top, `{"rows":[{"keys":["2","Male"],"noisy":[9]}]}`, false},
 	} {
-		if _, err := c.of.Forms()[0].Recall([]byte(c.text)); (err == nil) != c.ok {
+		if _, err := pipeline.Recall(c.of.Forms()[0], []byte(c.text)); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
@@ -478,14 +480,14 @@ func TestRecallRefuses(t *testing.T) {
 
 // Whatever the store holds, recalling it gives a refusal or an answer.
 func FuzzRecall(f *testing.F) {
-	plans := []*Plan{
+	plans := []*plan.Plan{
 		rewrite(f, "SELECT sex, count(*) FROM people GROUP BY sex", asked("0.5")),
 		rewrite(f, "SELECT country, sum(age), avg(age) FROM people GROUP BY country", asked("0.5")),
 		rewrite(f, "SELECT median(age), mode() WITHIN GROUP (ORDER BY sex) FROM people", asked("0.5")),
 		rewrite(f, "SELECT count(*) FROM people", atRho(centiRho)),
 	}
 	for i, p := range plans {
-		text, err := (&Released{made(p.made, rand.New(rand.NewPCG(3, uint64(i))))}).Kept()
+		text, err := made(p, rand.New(rand.NewPCG(3, uint64(i)))).Kept()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -493,14 +495,14 @@ func FuzzRecall(f *testing.F) {
 	}
 	f.Add(uint8(3), []byte(`{"rows":[{"keys":[],"noisy":[7]}],"noise":[{"parts":[10000000000,10000000000]}],"reused":"x"}`))
 	f.Fuzz(func(t *testing.T, which uint8, text []byte) {
-		r, err := plans[int(which)%len(plans)].Forms()[0].Recall(text)
+		r, err := pipeline.Recall(plans[int(which)%len(plans)].Forms()[0], text)
 		if err != nil {
 			return
 		}
-		if _, err := r.Answer(nil, nil); err != nil && r.made.Plan.Post == nil {
+		if _, err := answer.Complete(r, nil, nil); err != nil && r.Plan.Post == nil {
 			t.Error(err)
 		}
-		r.Plain()
+		answer.Plain(r)
 		if again, err := r.Kept(); err != nil || !json.Valid(again) {
 			t.Errorf("%s: %v", again, err)
 		}
@@ -515,7 +517,7 @@ const releasedTexts = "testdata/stored/released.txt"
 func TestReleasedIdentitiesStay(t *testing.T) {
 	var lines []string
 	for _, text := range slices.Concat(slices.Concat(views...), others) {
-		identity := rewrite(t, text, asked("0.5")).Forms()[0].Identity()
+		identity := rewrite(t, text, asked("0.5")).Forms()[0].ReleaseIdentity()
 		lines = append(lines, fmt.Sprintf("%x %s", identity[:8], text))
 	}
 	want, err := os.ReadFile(releasedTexts)

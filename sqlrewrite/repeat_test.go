@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 )
 
 // doubled is a query in FROM that names each column of the one below it twice.
@@ -68,7 +69,7 @@ func TestColumnsOfQueriesAreComputedOnce(t *testing.T) {
 		"SELECT sum(x), count(x), avg(x) FROM (SELECT age + 1 AS x FROM people) d WHERE x > 3":                                             0,
 		"SELECT sum(x) FROM (SELECT age::numeric * 3 AS x FROM people) d":                                                                  0,
 	} {
-		p, err := Rewrite(sql, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 			continue

@@ -9,7 +9,10 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 const reportPolicy = `
@@ -37,11 +40,11 @@ visits
 `
 
 // reported answers a question with a report from true counts: of each region, of the rows that count, and of all rows.
-func reported(t *testing.T, p *Plan, s *mechanisms.Sampler, regions []int64, kept, all int64) *Answer {
+func reported(t *testing.T, p *plan.Plan, s *mechanisms.Sampler, regions []int64, kept, all int64) *answer.Answer {
 	t.Helper()
 	truth := [][]int64{regions, {kept}, {all}}
-	var blocks []*Released
-	for i, block := range p.made.Several.Plans {
+	var blocks []*plan.Released
+	for i, block := range p.Several.Plans {
 		r := &plan.Released{Plan: block}
 		err := plan.EachPublicTuple(block.Query, func(j int, keys []catalog.Key) error {
 			exact := mechanisms.Seal(big.NewInt(truth[i][j]))
@@ -51,29 +54,29 @@ func reported(t *testing.T, p *Plan, s *mechanisms.Sampler, regions []int64, kep
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks = append(blocks, &Released{r})
+		blocks = append(blocks, r)
 	}
-	whole, err := p.Given(blocks).Whole()
+	whole, err := pipeline.Whole(p.Given(blocks))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, types := make([]PostRow, len(regions)), []string{"text", "bigint", "bigint", "bigint", "bigint"}
+	rows, types := make([]answer.PostRow, len(regions)), []string{"text", "bigint", "bigint", "bigint", "bigint"}
 	for j := range rows {
 		number := catalog.Key{Text: fmt.Sprint(j + 1)}
 		rows[j].Values = []catalog.Key{{Text: "x"}, {Text: "0"}, number, {Null: true}, {Null: true}}
 	}
-	answer, err := whole.Answer(rows, types)
+	answer, err := answer.Complete(whole, rows, types)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return answer
 }
 
-func reportPlan(t *testing.T, level float64) *Plan {
+func reportPlan(t *testing.T, level float64) *plan.Plan {
 	t.Helper()
-	o := Options{Epsilon: 3 * mechanisms.EpsilonUnit, Mechanism: MechanismLaplace, Currency: catalog.Approx,
-		Confidence: mechanisms.Confidence(level), Report: ReportKept}
-	p, err := Rewrite("SELECT region, count(*) FROM visits GROUP BY region", parseSnapshot(t, reportTables, reportPolicy), o)
+	o := plan.Options{Epsilon: 3 * mechanisms.EpsilonUnit, Mechanism: plan.MechanismLaplace, Currency: catalog.Approx,
+		Confidence: mechanisms.Confidence(level), Report: plan.ReportKept}
+	p, err := pipeline.Rewrite("SELECT region, count(*) FROM visits GROUP BY region", parseSnapshot(t, reportTables, reportPolicy), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +144,7 @@ func TestReportHasOneSeed(t *testing.T) {
 	p := reportPlan(t, 0.95)
 	var seeds []any
 	for at, s := range p.Statements(p.Draw(fixedSampler(t))) {
-		if block := p.Blocks()[at].made; block.Parts[0].SeedArg > 0 {
+		if block := p.Different()[at]; block.Parts[0].SeedArg > 0 {
 			seeds = append(seeds, s.Args[block.Parts[0].SeedArg-1])
 		}
 	}
@@ -154,35 +157,35 @@ func TestReportHasOneSeed(t *testing.T) {
 // question is another one.
 func TestReportLeavesTheReleaseAsItIs(t *testing.T) {
 	p := reportPlan(t, 0.95)
-	o := p.made.Options
+	o := p.Options
 	o.Report, o.Epsilon = "", o.Epsilon/3
-	plain, err := Rewrite("SELECT region, count(*) FROM visits GROUP BY region", p.made.Snapshot, o)
+	plain, err := pipeline.Rewrite("SELECT region, count(*) FROM visits GROUP BY region", p.Snapshot, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Blocks()[0].Forms()[0].Identity() != plain.Forms()[0].Identity() {
+	if p.Different()[0].Forms()[0].ReleaseIdentity() != plain.Forms()[0].ReleaseIdentity() {
 		t.Error("the release is another one")
 	}
 	if p.Fingerprint() == plain.Fingerprint() {
 		t.Error("the question is the same")
 	}
-	if p.Loss().Epsilon != p.made.Options.Epsilon {
+	if p.Loss().Epsilon != p.Options.Epsilon {
 		t.Errorf("the price is %v", p.Loss().Epsilon)
 	}
 }
 
 // What is proven of a report is no less than what it claims, and no more: with a larger sensitivity than claimed a statement is refused.
 func TestReportIsProvenTight(t *testing.T) {
-	for i, block := range reportPlan(t, 0.95).Blocks() {
-		if block.made.Query.Part == algebra.NoPart {
+	for i, block := range reportPlan(t, 0.95).Different() {
+		if block.Query.Part == algebra.NoPart {
 			continue
 		}
-		s := block.made.Parts[0].Statement
+		s := block.Parts[0].Statement
 		claim := s.Claim
 		one := big.NewInt(1)
 		claim.PerGroup = []*big.Int{new(big.Int).Sub(claim.PerGroup[0], one)}
 		s.Claim = claim
-		if err := s.WithSeed(0).Prove(new(Proofs)); err == nil || !strings.Contains(err.Error(), "unverified") {
+		if err := s.WithSeed(0).Prove(new(sqlprint.Proofs)); err == nil || !strings.Contains(err.Error(), "unverified") {
 			t.Errorf("part %d: %v", i, err)
 		}
 	}

@@ -9,20 +9,22 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // atRho are options under which everything additive is Gaussian.
-func atRho(rho mechanisms.PicoRho) Options {
-	return Options{Rho: rho, Mechanism: MechanismGaussian, Currency: catalog.ZCDP, Confidence: 0.95}
+func atRho(rho mechanisms.PicoRho) plan.Options {
+	return plan.Options{Rho: rho, Mechanism: plan.MechanismGaussian, Currency: catalog.ZCDP, Confidence: 0.95}
 }
 
 const centiRho = mechanisms.PicoRho(mechanisms.RhoUnit) / 100
 
 // releasedOnce is one release of a plan.
-func releasedOnce(t testing.TB, s *mechanisms.Sampler, p *Plan, rows ...ExactRow) *Released {
+func releasedOnce(t testing.TB, s *mechanisms.Sampler, p *plan.Plan, rows ...plan.ExactRow) *plan.Released {
 	t.Helper()
-	released, err := p.Release(s, p.Draw(s), streamed(rows))
+	released, err := pipeline.Release(p, s, p.Draw(s), streamed(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,20 +32,20 @@ func releasedOnce(t testing.TB, s *mechanisms.Sampler, p *Plan, rows ...ExactRow
 }
 
 // reused is the answer to a plan with the help of a vector, and the vector afterwards.
-func reused(t testing.TB, s *mechanisms.Sampler, p *Plan, earlier *Vector, rows ...ExactRow) (*Released, *Vector) {
+func reused(t testing.TB, s *mechanisms.Sampler, p *plan.Plan, earlier *plan.Vector, rows ...plan.ExactRow) (*plan.Released, *plan.Vector) {
 	t.Helper()
-	u := p.Reuse(earlier)
+	u := pipeline.Reuse(p, earlier)
 	if u == nil {
 		t.Fatal("the earlier release does not help")
 	}
-	if u.Fresh() == nil {
-		weaker, err := u.Weaker(s)
+	if u.More == nil {
+		weaker, err := pipeline.Weaker(u, s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return weaker, earlier
 	}
-	stronger, all, err := u.Stronger(s, releasedOnce(t, s, u.Fresh(), rows...))
+	stronger, all, err := pipeline.Stronger(u, s, releasedOnce(t, s, u.More, rows...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func TestReusedLaws(t *testing.T) {
 		"stronger, then weaker": {centiRho, 4 * centiRho, 2 * centiRho},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plans := make([]*Plan, len(prices))
+			plans := make([]*plan.Plan, len(prices))
 			for i, rho := range prices {
 				plans[i] = rewrite(t, text, atRho(rho))
 			}
@@ -79,11 +81,11 @@ func TestReusedLaws(t *testing.T) {
 				for _, p := range plans[1:] {
 					answer, vector = reused(t, s, p, vector, row("", exact))
 				}
-				law := answer.made.Plan.Releases[0].Mechanism
+				law := answer.Plan.Releases[0].Mechanism
 				if width.Sign() == 0 {
 					width = law.HalfWidth(0.95)
 				}
-				off := answer.made.Rows[0].Noisy[0].Int64() - exact
+				off := answer.Rows[0].Noisy[0].Int64() - exact
 				got[off]++
 				squares += float64(off * off)
 				if new(big.Int).Abs(big.NewInt(off)).Cmp(width) > 0 {
@@ -93,7 +95,7 @@ func TestReusedLaws(t *testing.T) {
 			}
 			sameLaw(t, got, drawn)
 			// The error of a sample variance of noise that is nearly normal is √(2/n) of it, and rounding adds at most 1/4.
-			want, _ := new(big.Rat).SetString(last.made.Releases[0].Mechanism.Parameters().Variance)
+			want, _ := new(big.Rat).SetString(last.Releases[0].Mechanism.Parameters().Variance)
 			variance, _ := want.Float64()
 			if have := squares / draws; math.Abs(have-variance) > 0.25+5.5*variance*math.Sqrt(2./draws) {
 				t.Errorf("variance %g, want %g", have, variance)
@@ -132,7 +134,7 @@ func sameLaw(t *testing.T, a, b map[int64]int64) {
 // What is charged is the difference, exactly; what is shown are columns of the accuracy asked for, and a note.
 func TestReuseCharges(t *testing.T) {
 	text := "SELECT sex, count(*) AS n, sum(age) AS years FROM people GROUP BY sex"
-	rows := []ExactRow{row("Female", 40, 1600), row("Male", 50, 2500)}
+	rows := []plan.ExactRow{row("Female", 40, 1600), row("Male", 50, 2500)}
 	first, s := rewrite(t, text, atRho(2*centiRho)), fixedSampler(t)
 	vector := releasedOnce(t, s, first, rows...).Vector()
 	for name, c := range map[string]struct {
@@ -144,14 +146,14 @@ func TestReuseCharges(t *testing.T) {
 		"stronger": {7*centiRho + 4, 5*centiRho + 4, "combines"},
 	} {
 		p := rewrite(t, text, atRho(c.rho))
-		u := p.Reuse(vector)
+		u := pipeline.Reuse(p, vector)
 		if u == nil {
 			t.Fatal(name)
 		}
 		charged := mechanisms.Loss{}
-		if u.Fresh() != nil {
-			charged = u.Fresh().Loss()
-			if u.Fresh().Statements(&Draws{})[0].SQL != p.Statements(&Draws{})[0].SQL {
+		if u.More != nil {
+			charged = u.More.Loss()
+			if u.More.Statements(&plan.Draws{})[0].SQL != p.Statements(&plan.Draws{})[0].SQL {
 				t.Errorf("%s: another statement", name)
 			}
 		}
@@ -159,27 +161,27 @@ func TestReuseCharges(t *testing.T) {
 			t.Errorf("%s: charged %+v", name, charged)
 		}
 		released, after := reused(t, s, p, vector, rows...)
-		answer, err := released.Answer(nil, nil)
-		if err != nil || len(answer.Rows) != 2 || answer.Notes[0].Code != "reused" || !strings.Contains(answer.Notes[0].Text, c.note) {
-			t.Fatalf("%s: %+v, %v", name, answer, err)
+		answered, err := answer.Complete(released, nil, nil)
+		if err != nil || len(answered.Rows) != 2 || answered.Notes[0].Code != "reused" || !strings.Contains(answered.Notes[0].Text, c.note) {
+			t.Fatalf("%s: %+v, %v", name, answered, err)
 		}
-		whole, err := releasedOnce(t, s, p, rows...).Answer(nil, nil)
+		whole, err := answer.Complete(releasedOnce(t, s, p, rows...), nil, nil)
 		if err != nil || whole.Notes[0].Code == "reused" {
 			t.Fatalf("%s: %+v, %v", name, whole, err)
 		}
-		for i, column := range answer.Columns[1:] {
+		for i, column := range answered.Columns[1:] {
 			want := whole.Columns[i+1]
 			ratio, _ := new(big.Rat).Quo(column.HalfWidth, want.HalfWidth).Float64()
 			if column.Mechanism != want.Mechanism || column.Scale != want.Scale || column.Sensitivity != want.Sensitivity || ratio < 0.9 ||
 				ratio > 1.3 {
 				t.Errorf("%s: %+v, want about %+v", name, column, want)
 			}
-			for j := range answer.Rows {
-				value, _ := strconv.ParseFloat(answer.Rows[j][i+1].Text, 64)
-				lo, _ := strconv.ParseFloat(answer.Intervals[j][i+1].Lo, 64)
+			for j := range answered.Rows {
+				value, _ := strconv.ParseFloat(answered.Rows[j][i+1].Text, 64)
+				lo, _ := strconv.ParseFloat(answered.Intervals[j][i+1].Lo, 64)
 				width, _ := column.HalfWidth.Float64()
 				if value-lo != width {
-					t.Errorf("%s: interval %+v of %g is not %g wide", name, answer.Intervals[j][i+1], value, width)
+					t.Errorf("%s: interval %+v of %g is not %g wide", name, answered.Intervals[j][i+1], value, width)
 				}
 			}
 		}
@@ -189,13 +191,13 @@ func TestReuseCharges(t *testing.T) {
 	}
 }
 
-func vectorRho(t *testing.T, v *Vector) (mechanisms.PicoRho, *Vector) {
+func vectorRho(t *testing.T, v *plan.Vector) (mechanisms.PicoRho, *plan.Vector) {
 	t.Helper()
 	text, rho, err := v.Text()
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := ReadVector(text)
+	again, err := plan.ReadVector(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,24 +211,24 @@ func vectorRho(t *testing.T, v *Vector) (mechanisms.PicoRho, *Vector) {
 func TestQuestionIsWithoutPrice(t *testing.T) {
 	text := "SELECT sex, count(*) FROM people WHERE age < 30 AND grade = 2 GROUP BY sex"
 	one := rewrite(t, text, atRho(centiRho))
-	auto := Options{Rho: 2 * centiRho, Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95, Delta: 5}
-	for _, same := range []*Plan{
+	auto := plan.Options{Rho: 2 * centiRho, Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95, Delta: 5}
+	for _, same := range []*plan.Plan{
 		rewrite(t, text, atRho(3*centiRho)), rewrite(t, text, auto),
 		rewrite(t, "select sex, count(*) from people where grade=2 and age<30.0 group by sex", atRho(2*centiRho)),
 	} {
 		if !same.Reusable() || same.Question() != one.Question() || same.Fingerprint() == one.Fingerprint() {
-			t.Errorf("%v: not the same question at another price", same.made.Options)
+			t.Errorf("%v: not the same question at another price", same.Options)
 		}
 	}
 	wider, weighted := atRho(centiRho), atRho(centiRho)
 	wider.Confidence, weighted.Weights = 0.99, map[string]*big.Rat{"count": big.NewRat(2, 1)}
 	bumped := townSnapshot(t)
 	bumped.Version++
-	newer, err := Rewrite(text, bumped, atRho(centiRho))
+	newer, err := pipeline.Rewrite(text, bumped, atRho(centiRho))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, other := range map[string]*Plan{
+	for name, other := range map[string]*plan.Plan{
 		"text":       rewrite(t, strings.Replace(text, "30", "31", 1), atRho(centiRho)),
 		"name":       rewrite(t, strings.Replace(text, "(*)", "(*) AS n", 1), atRho(centiRho)),
 		"confidence": rewrite(t, text, wider), "weights": rewrite(t, text, weighted), "version": newer,
@@ -240,10 +242,10 @@ func TestQuestionIsWithoutPrice(t *testing.T) {
 // Only Gaussian noise on public groups is combined, and only what fits.
 func TestWhatIsNotReused(t *testing.T) {
 	laplace := atRho(centiRho)
-	laplace.Mechanism = MechanismLaplace
+	laplace.Mechanism = plan.MechanismLaplace
 	private := atRho(centiRho)
 	private.Delta = mechanisms.DeltaUnit / 1000
-	for text, o := range map[string]Options{
+	for text, o := range map[string]plan.Options{
 		"SELECT count(*) FROM people":                           laplace,
 		"SELECT country, count(*) FROM people GROUP BY country": private,
 		"SELECT max(age) FROM people":                           atRho(centiRho),
@@ -272,7 +274,7 @@ func TestWhatIsNotReused(t *testing.T) {
 	}
 	holes := sums(2, 2)
 	holes[1][1] = nil
-	for name, v := range map[string]*Vector{
+	for name, v := range map[string]*plan.Vector{
 		"empty":                    {},
 		"of one release":           {Rho: [][]mechanisms.PicoRho{rho(centiRho)}, Sums: sums(2, 1)},
 		"of one group":             {Rho: [][]mechanisms.PicoRho{rho(centiRho), rho(centiRho)}, Sums: sums(1, 2)},
@@ -284,11 +286,11 @@ func TestWhatIsNotReused(t *testing.T) {
 		"one weaker, one stronger": {Rho: [][]mechanisms.PicoRho{rho(centiRho), rho(3 * centiRho)}, Sums: sums(2, 2)},
 		"of too many parts":        {Rho: [][]mechanisms.PicoRho{long, long}, Sums: sums(2, 2)},
 	} {
-		if p.Reuse(v) != nil {
+		if pipeline.Reuse(p, v) != nil {
 			t.Errorf("a vector %s is reused", name)
 		}
 	}
-	if _, err := ReadVector([]byte("[1]")); err == nil {
+	if _, err := plan.ReadVector([]byte("[1]")); err == nil {
 		t.Error("a list is no vector")
 	}
 }
@@ -314,7 +316,7 @@ budgets:
 		"SELECT sex, count(*) FROM visits GROUP BY sex": false,
 		"SELECT count(*) FROM visits":                   true,
 	} {
-		p, err := Rewrite(text, snapshot, atRho(centiRho))
+		p, err := pipeline.Rewrite(text, snapshot, atRho(centiRho))
 		if err != nil || p.Reusable() != want {
 			t.Errorf("%s: %v, %v", text, p.Reusable(), err)
 		}

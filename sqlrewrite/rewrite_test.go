@@ -15,7 +15,11 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // goldenQueries are the queries of all golden files.
@@ -56,10 +60,10 @@ func TestHiddenColumnsDoNotExist(t *testing.T) {
 	} {
 		var got []string
 		for _, name := range []string{"age", "xyz"} {
-			p, err := Rewrite(strings.ReplaceAll(sql, "%s", name), snapshot, sharp())
+			p, err := pipeline.Rewrite(strings.ReplaceAll(sql, "%s", name), snapshot, sharp())
 			text := fmt.Sprint(err)
 			if err == nil {
-				text = p.Explain().Tree
+				text = explain.Explain(p).Tree
 			}
 			got = append(got, strings.ReplaceAll(text, name, "%s"))
 		}
@@ -83,11 +87,11 @@ tables:
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
-	p, err := Rewrite("SELECT count(*), sum(items), count(DISTINCT buyer) FROM sales", snapshot, sharp())
+	p, err := pipeline.Rewrite("SELECT count(*), sum(items), count(DISTINCT buyer) FROM sales", snapshot, sharp())
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, err := exactRows(t, db.Conn(t, db.DSN), p.Statements(&Draws{})[0])
+	exact, err := exactRows(t, db.Conn(t, db.DSN), p.Statements(&plan.Draws{})[0])
 	if got := fmt.Sprint(exact.at("", 0), exact.at("", 1), exact.at("", 2)); err != nil || got != "90 630 9" {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -101,7 +105,7 @@ func FuzzRewrite(f *testing.F) {
 	}
 	snapshot := townSnapshot(f)
 	f.Fuzz(func(t *testing.T, sql string) {
-		p, err := Rewrite(sql, snapshot, sharp())
+		p, err := pipeline.Rewrite(sql, snapshot, sharp())
 		if err != nil {
 			var refusal *fault.Error
 			if !errors.As(err, &refusal) || refusal.Code == fault.CodeInternal {
@@ -115,20 +119,20 @@ func FuzzRewrite(f *testing.F) {
 				t.Fatalf("%s: %v", printed, err)
 			}
 		}
-		p.Explain()
-		if again, err := Rewrite(sql, snapshot, sharp()); err != nil || again.Fingerprint() != p.Fingerprint() {
+		explain.Explain(p)
+		if again, err := pipeline.Rewrite(sql, snapshot, sharp()); err != nil || again.Fingerprint() != p.Fingerprint() {
 			t.Fatalf("another plan the second time: %v", err)
 		}
 	})
 }
 
-func printedSQL(p *Plan) []string {
+func printedSQL(p *plan.Plan) []string {
 	var all []string
 	if statements := statementsOf(p); len(statements) > 0 {
 		all = append(all, statements[0].SQL)
 	}
-	if p.made.Post != nil {
-		all = append(all, p.made.Post.SQL())
+	if p.Post != nil {
+		all = append(all, p.Post.SQL())
 	}
 	return all
 }
@@ -145,16 +149,16 @@ func TestConstantsTravelAsParameters(t *testing.T) {
 	for _, a := range parts {
 		for _, b := range parts {
 			want := a + b + "marker"
-			p, err := Rewrite("SELECT count(*) FROM people WHERE country = '"+strings.ReplaceAll(want, "'", "''")+"'", snapshot, sharp())
+			p, err := pipeline.Rewrite("SELECT count(*) FROM people WHERE country = '"+strings.ReplaceAll(want, "'", "''")+"'", snapshot, sharp())
 			if err != nil {
 				t.Fatalf("%q: %v", want, err)
 			}
-			if strings.Contains(p.made.Parts[0].Statement.SQL, "marker") || len(p.made.Parts[0].Statement.Args) != 1 ||
-				p.made.Parts[0].Statement.Args[0] != want {
-				t.Fatalf("%q: %s %q", want, p.made.Parts[0].Statement.SQL, p.made.Parts[0].Statement.Args)
+			if strings.Contains(p.Parts[0].Statement.SQL, "marker") || len(p.Parts[0].Statement.Args) != 1 ||
+				p.Parts[0].Statement.Args[0] != want {
+				t.Fatalf("%q: %s %q", want, p.Parts[0].Statement.SQL, p.Parts[0].Statement.Args)
 			}
 			var got string
-			if err := db.QueryRow(t.Context(), "SELECT $1::text", p.made.Parts[0].Statement.Args...).Scan(&got); err != nil || got != want {
+			if err := db.QueryRow(t.Context(), "SELECT $1::text", p.Parts[0].Statement.Args...).Scan(&got); err != nil || got != want {
 				t.Fatalf("%q arrives as %q, %v", want, got, err)
 			}
 		}
@@ -177,7 +181,7 @@ func TestPlantedOperators(t *testing.T) {
 		"CREATE FUNCTION public.evilcount() RETURNS bigint LANGUAGE sql AS 'SELECT 42::bigint'")
 	conn := db.Conn(t, db.DSN)
 	count := func(sql string) string {
-		rows, err := exactRows(t, conn, rewrite(t, sql, sharp()).made.Parts[0].Statement)
+		rows, err := exactRows(t, conn, rewrite(t, sql, sharp()).Parts[0].Statement)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,8 +208,8 @@ func TestDomainFilterIsOfGroups(t *testing.T) {
 		"born date)")
 	conn := db.Conn(t, db.DSN)
 	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
-	args := append([]any{pgx.QueryExecModeExec}, p.made.Parts[0].Statement.Args...)
-	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+p.made.Parts[0].Statement.SQL, args...)
+	args := append([]any{pgx.QueryExecModeExec}, p.Parts[0].Statement.Args...)
+	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+p.Parts[0].Statement.SQL, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,13 +234,13 @@ func BenchmarkRewrite(b *testing.B) {
 		"partial": "SELECT sex, sum((age + 1) * 2), avg(age * 2.5 / (age + 1)), count(exp(age)) FROM people WHERE born + 30 < DATE " +
 			"'2020-01-01' GROUP BY sex",
 	} {
-		for kind, proofs := range map[string]*Proofs{"new": nil, "proven": new(Proofs)} {
+		for kind, proofs := range map[string]*sqlprint.Proofs{"new": nil, "proven": new(sqlprint.Proofs)} {
 			b.Run(name+"/"+kind, func(b *testing.B) {
-				o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismAuto, Currency: catalog.Approx,
+				o := plan.Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: plan.MechanismAuto, Currency: catalog.Approx,
 					Confidence: 0.95, Proofs: proofs}
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := Rewrite(sql, snapshot, o); err != nil {
+					if _, err := pipeline.Rewrite(sql, snapshot, o); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -267,12 +271,12 @@ func TestLongQueriesArePlannedInTime(t *testing.T) {
 		"sums":    "SELECT " + repeat(60, func(int) string { return "count(*)" }, " + ") + " FROM people",
 	} {
 		took := parsetest.Fastest(func() {
-			p, err := Rewrite(sql, snapshot, sharp())
+			p, err := pipeline.Rewrite(sql, snapshot, sharp())
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				return
 			}
-			p.Explain()
+			explain.Explain(p)
 		})
 		if took > parsetest.Longest {
 			t.Errorf("%s: took %v", name, took)
@@ -292,7 +296,7 @@ func TestStarOfOtherAggregatesIsRefused(t *testing.T) {
 				}
 			}()
 			text := "SELECT count(*) FROM people p JOIN (SELECT id, " + f + "(*) AS c FROM people GROUP BY id) g ON g.id = p.id"
-			if _, err := Rewrite(text, townSnapshot(t), asked("0.5")); err == nil {
+			if _, err := pipeline.Rewrite(text, townSnapshot(t), asked("0.5")); err == nil {
 				t.Errorf("%s(*) is taken", f)
 			}
 		}()

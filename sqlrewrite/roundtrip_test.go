@@ -12,8 +12,10 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -307,7 +309,7 @@ func links(op syntax.Operator, e syntax.Expr) []syntax.Expr {
 
 // roundTrip parses a text, writes the tree as PostgreSQL's SQL and parses that: the same tree must come back, whatever the dialect was.
 // Trees are compared as texts, in which a chain of ANDs or ORs is flat, as PostgreSQL's grammar reads it.
-func roundTrip(t *testing.T, text string, dialect Dialect) {
+func roundTrip(t *testing.T, text string, dialect parse.Dialect) {
 	t.Helper()
 	tree, err := parse.Parse(text, dialect)
 	if err != nil {
@@ -318,7 +320,7 @@ func roundTrip(t *testing.T, text string, dialect Dialect) {
 		return
 	}
 	written := writeQuery(tree)
-	again, err := parse.Parse(written, DialectPostgres)
+	again, err := parse.Parse(written, parse.DialectPostgres)
 	if fault.CodeOf(err) == fault.CodeTooComplex {
 		return // parentheses are tokens and levels too
 	}
@@ -360,10 +362,10 @@ func parsedTexts(t testing.TB, file string) []string {
 
 func TestRoundTrip(t *testing.T) {
 	for _, text := range append(append(goldenQueries(t), parsedTexts(t, "testdata/parse")...), parsetest.Everything...) {
-		roundTrip(t, text, DialectPostgres)
+		roundTrip(t, text, parse.DialectPostgres)
 	}
 	for _, text := range parsedTexts(t, "testdata/mysql_parse") {
-		roundTrip(t, text, DialectMySQL)
+		roundTrip(t, text, parse.DialectMySQL)
 	}
 }
 
@@ -376,9 +378,9 @@ func FuzzRoundTrip(f *testing.F) {
 		f.Add(text, true)
 	}
 	f.Fuzz(func(t *testing.T, text string, mysql bool) {
-		dialect := DialectPostgres
+		dialect := parse.DialectPostgres
 		if mysql {
-			dialect = DialectMySQL
+			dialect = parse.DialectMySQL
 		}
 		roundTrip(t, text, dialect)
 	})
@@ -397,9 +399,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sql string, mysql bool) {
 		options := sharp()
 		if mysql {
-			options.Dialect = DialectMySQL
+			options.Dialect = parse.DialectMySQL
 		}
-		private, public, err := Read(sql, snapshot, options)
+		private, public, err := pipeline.Read(sql, snapshot, options)
 		var texts []string
 		switch {
 		case err != nil:
@@ -413,9 +415,9 @@ func FuzzRead(f *testing.F) {
 				texts = append(texts, post.SQL())
 			}
 		default:
-			private.Explain()
-			if private.made.Post != nil {
-				texts = append(texts, private.made.Post.SQL())
+			explain.Explain(private)
+			if private.Post != nil {
+				texts = append(texts, private.Post.SQL())
 			}
 		}
 		for _, printed := range texts {
@@ -477,7 +479,7 @@ func TestBoundBombs(t *testing.T) {
 			"*, *, *, name FROM shops) a) b) c) d",
 	} {
 		var err error
-		if took := parsetest.Fastest(func() { _, _, err = Read(sql, snapshot, sharp()) }); took > parsetest.Longest {
+		if took := parsetest.Fastest(func() { _, _, err = pipeline.Read(sql, snapshot, sharp()) }); took > parsetest.Longest {
 			t.Errorf("%s: took %v", name, took)
 		} else {
 			t.Logf("%s: %v, %v", name, took, fault.CodeOf(err))

@@ -11,6 +11,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/bind"
 	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -20,15 +21,15 @@ import (
 // query was bound.
 func TestRowsAreDerived(t *testing.T) {
 	plans, owned, posts := 0, 0, 0
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
-		q := p.made.Query
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+		q := p.Query
 		plans++
 		want := algebra.ReleasedRows
 		if q.Post != nil {
 			want = q.Post.Rows()
 		}
 		several := strings.Contains(d.Pos, "several") // the plan is of one of its releases
-		if kind := rowKind(t, d, p.made.Snapshot); kind != want && !several {
+		if kind := rowKind(t, d, p.Snapshot); kind != want && !several {
 			t.Errorf("rows of kind %d were bound to rows of kind %d: %s", kind, want, d.Input)
 		}
 		if algebra.RowsOf(q.Source.Node) != algebra.OwnedRows {
@@ -58,9 +59,9 @@ func TestRowsAreDerived(t *testing.T) {
 // column stays as it is.
 func TestFieldsFollowTheirJoins(t *testing.T) {
 	absent := 0
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		read := sqlprint.NewPreconditionWalk()
-		read.Query(p.made.Query)
+		read.Query(p.Query)
 		for _, s := range read.Scans {
 			for i, f := range s.Fields {
 				if f.Column != s.Table.Columns[i] {
@@ -68,7 +69,7 @@ func TestFieldsFollowTheirJoins(t *testing.T) {
 				}
 			}
 		}
-		eachLeaf(p.made.Query.Source.Node, false, func(l *algebra.Leaf, outer bool) {
+		eachLeaf(p.Query.Source.Node, false, func(l *algebra.Leaf, outer bool) {
 			for _, f := range l.Fields {
 				if f.Side == nil { // of a path, or of a value: no join leaves it out
 					continue
@@ -112,13 +113,13 @@ func eachLeaf(n algebra.FromItem, outer bool, visit func(l *algebra.Leaf, outer 
 // goes on from.
 func TestQueriesAreBoundOnce(t *testing.T) {
 	found := 0
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		o := parseOptions(t, d)
 		query, err := parse.ParseAt(d.Input, o.Dialect, o.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opened := algebra.NewOpened(d.Input, query, p.made.Snapshot)
+		opened := algebra.NewOpened(d.Input, query, p.Snapshot)
 		if _, err := bind.Statement(opened); err != nil {
 			t.Fatal(err)
 		}

@@ -11,14 +11,17 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // scoring are scores of a grouping of the data at a price.
-func (c clusterData) scoring(t testing.TB, centres [][]float64, epsilon float64, which ...bool) *Scoring {
+func (c clusterData) scoring(t testing.TB, centres [][]float64, epsilon float64, which ...bool) *fit.Scoring {
 	t.Helper()
-	q := ScoreQuestion{From: c.q.From, Where: c.q.Where, Columns: c.q.Columns, Centres: centres, CalinskiHarabasz: which[0],
+	q := fit.ScoreQuestion{From: c.q.From, Where: c.q.Where, Columns: c.q.Columns, Centres: centres, CalinskiHarabasz: which[0],
 		Silhouette: which[1]}
-	p, err := NewScoring(q, parseSnapshot(t, c.tables, c.policy), ScoreOptions{Rho: rhoFor(epsilon, 1e-6), Confidence: 0.95})
+	p, err := fit.NewScoring(q, parseSnapshot(t, c.tables, c.policy), fit.ScoreOptions{Rho: rhoFor(epsilon, 1e-6), Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -26,24 +29,24 @@ func (c clusterData) scoring(t testing.TB, centres [][]float64, epsilon float64,
 }
 
 // trueScoreSums are those of the statement of scores.
-func (c clusterData) trueScoreSums(t testing.TB, p *Scoring) []*big.Int {
+func (c clusterData) trueScoreSums(t testing.TB, p *fit.Scoring) []*big.Int {
 	t.Helper()
 	statement, _ := p.Start(nil).Next()
-	if err := statement.Prove(new(Proofs)); err != nil {
+	if err := statement.Prove(new(sqlprint.Proofs)); err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	return trueSums(t, c.conn, statement)
 }
 
 // scored are scores of sums; without a sampler there is no noise.
-func scored(t testing.TB, p *Scoring, s *mechanisms.Sampler, sums []*big.Int) *Scored {
+func scored(t testing.TB, p *fit.Scoring, s *mechanisms.Sampler, sums []*big.Int) *fit.Scored {
 	t.Helper()
 	run := p.Start(s)
 	err := error(nil)
 	if s == nil {
 		err = run.Advance(sums)
 	} else {
-		row := ExactRow{}
+		row := plan.ExactRow{}
 		for _, n := range sums {
 			row.Values = append(row.Values, mechanisms.Seal(n))
 		}
@@ -195,21 +198,21 @@ func TestAccuracyOfScores(t *testing.T) {
 func TestScoreRefusals(t *testing.T) {
 	snapshot := parseSnapshot(t, fitTables, fitPolicy)
 	for name, c := range map[string]struct {
-		change func(*ScoreQuestion)
+		change func(*fit.ScoreQuestion)
 		code   fault.Code
 	}{
-		"nothing":            {func(*ScoreQuestion) {}, ""},
-		"one centre":         {func(q *ScoreQuestion) { q.Centres = q.Centres[:1] }, fault.CodeFit},
-		"too many centres":   {func(q *ScoreQuestion) { q.Centres = slices.Repeat(q.Centres, 33) }, fault.CodeFit},
-		"a centre too short": {func(q *ScoreQuestion) { q.Centres = [][]float64{{1, 2}, {1}} }, fault.CodeFit},
-		"no number":          {func(q *ScoreQuestion) { q.Centres = [][]float64{{1, 2}, {1, math.NaN()}} }, fault.CodeFit},
-		"no columns":         {func(q *ScoreQuestion) { q.Columns = nil }, fault.CodeFit},
+		"nothing":            {func(*fit.ScoreQuestion) {}, ""},
+		"one centre":         {func(q *fit.ScoreQuestion) { q.Centres = q.Centres[:1] }, fault.CodeFit},
+		"too many centres":   {func(q *fit.ScoreQuestion) { q.Centres = slices.Repeat(q.Centres, 33) }, fault.CodeFit},
+		"a centre too short": {func(q *fit.ScoreQuestion) { q.Centres = [][]float64{{1, 2}, {1}} }, fault.CodeFit},
+		"no number":          {func(q *fit.ScoreQuestion) { q.Centres = [][]float64{{1, 2}, {1, math.NaN()}} }, fault.CodeFit},
+		"no columns":         {func(q *fit.ScoreQuestion) { q.Columns = nil }, fault.CodeFit},
 		"a level too high":   {nil, fault.CodeFit},
-		"no score":           {func(q *ScoreQuestion) { q.CalinskiHarabasz, q.Silhouette = false, false }, fault.CodeFit},
-		"a text":             {func(q *ScoreQuestion) { q.Columns[0].Expr = "sex" }, fault.CodeTypeMismatch},
-		"a unit picked":      {func(q *ScoreQuestion) { q.Where = "person_id = 7" }, fault.CodeUnitColumn},
-		"a weight of dust":   {func(q *ScoreQuestion) { q.Columns[0].Weight = big.NewRat(1, 1001) }, fault.CodeFit},
-		"too many sums": {func(q *ScoreQuestion) {
+		"no score":           {func(q *fit.ScoreQuestion) { q.CalinskiHarabasz, q.Silhouette = false, false }, fault.CodeFit},
+		"a text":             {func(q *fit.ScoreQuestion) { q.Columns[0].Expr = "sex" }, fault.CodeTypeMismatch},
+		"a unit picked":      {func(q *fit.ScoreQuestion) { q.Where = "person_id = 7" }, fault.CodeUnitColumn},
+		"a weight of dust":   {func(q *fit.ScoreQuestion) { q.Columns[0].Weight = big.NewRat(1, 1001) }, fault.CodeFit},
+		"too many sums": {func(q *fit.ScoreQuestion) {
 			q.Columns, q.Centres = nil, make([][]float64, 64)
 			for i := range 40 {
 				q.Columns = append(q.Columns, features(fmt.Sprintf("age + %d * education_num", i+1))...)
@@ -219,15 +222,15 @@ func TestScoreRefusals(t *testing.T) {
 			}
 		}, fault.CodeFit},
 	} {
-		q := ScoreQuestion{From: "people", Columns: features("age", "hours_per_week"), Centres: [][]float64{{30, 40}, {50, 20}},
+		q := fit.ScoreQuestion{From: "people", Columns: features("age", "hours_per_week"), Centres: [][]float64{{30, 40}, {50, 20}},
 			CalinskiHarabasz: true, Silhouette: true}
-		o := ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}
+		o := fit.ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}
 		if c.change == nil {
 			o.Confidence = 0.999
 		} else {
 			c.change(&q)
 		}
-		_, err := NewScoring(q, snapshot, o)
+		_, err := fit.NewScoring(q, snapshot, o)
 		if c.code == "" && err != nil || c.code != "" && fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
@@ -237,22 +240,22 @@ func TestScoreRefusals(t *testing.T) {
 // Two spellings of one scoring are one; what changes the answer is another.
 func TestScoringsAreKnownByWhatTheyAsk(t *testing.T) {
 	seen := map[[32]byte]int{}
-	for i, change := range []func(*ScoreQuestion, *ScoreOptions){
-		func(*ScoreQuestion, *ScoreOptions) {},
-		func(q *ScoreQuestion, _ *ScoreOptions) { q.Where = "" },
-		func(q *ScoreQuestion, _ *ScoreOptions) { q.Centres[1][0] = 51 },
-		func(q *ScoreQuestion, _ *ScoreOptions) { q.Silhouette = false },
-		func(q *ScoreQuestion, _ *ScoreOptions) { q.CalinskiHarabasz = false },
-		func(q *ScoreQuestion, _ *ScoreOptions) { q.Columns[0].Weight = big.NewRat(2, 1) },
-		func(_ *ScoreQuestion, o *ScoreOptions) { o.Rho *= 2 },
-		func(_ *ScoreQuestion, o *ScoreOptions) { o.Confidence = 0.9 },
-		func(q *ScoreQuestion, _ *ScoreOptions) { q.Where = "sex='Male' and (age) > 30.0" },
+	for i, change := range []func(*fit.ScoreQuestion, *fit.ScoreOptions){
+		func(*fit.ScoreQuestion, *fit.ScoreOptions) {},
+		func(q *fit.ScoreQuestion, _ *fit.ScoreOptions) { q.Where = "" },
+		func(q *fit.ScoreQuestion, _ *fit.ScoreOptions) { q.Centres[1][0] = 51 },
+		func(q *fit.ScoreQuestion, _ *fit.ScoreOptions) { q.Silhouette = false },
+		func(q *fit.ScoreQuestion, _ *fit.ScoreOptions) { q.CalinskiHarabasz = false },
+		func(q *fit.ScoreQuestion, _ *fit.ScoreOptions) { q.Columns[0].Weight = big.NewRat(2, 1) },
+		func(_ *fit.ScoreQuestion, o *fit.ScoreOptions) { o.Rho *= 2 },
+		func(_ *fit.ScoreQuestion, o *fit.ScoreOptions) { o.Confidence = 0.9 },
+		func(q *fit.ScoreQuestion, _ *fit.ScoreOptions) { q.Where = "sex='Male' and (age) > 30.0" },
 	} {
-		q := ScoreQuestion{From: "people", Where: "age > 30 AND sex = 'Male'", Columns: features("age", "education_num"),
+		q := fit.ScoreQuestion{From: "people", Where: "age > 30 AND sex = 'Male'", Columns: features("age", "education_num"),
 			Centres: [][]float64{{30, 9}, {50, 12}}, CalinskiHarabasz: true, Silhouette: true}
-		o := ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}
+		o := fit.ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}
 		change(&q, &o)
-		p, err := NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), o)
+		p, err := fit.NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,8 +272,8 @@ func TestScoringsAreKnownByWhatTheyAsk(t *testing.T) {
 // A centre beyond the bounds of a column is one at the bound, however far.
 func TestCentresEndAtBounds(t *testing.T) {
 	identity := func(age float64) [32]byte {
-		q := ScoreQuestion{From: "people", Columns: features("age"), Centres: [][]float64{{30}, {age}}, CalinskiHarabasz: true}
-		p, err := NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		q := fit.ScoreQuestion{From: "people", Columns: features("age"), Centres: [][]float64{{30}, {age}}, CalinskiHarabasz: true}
+		p, err := fit.NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), fit.ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,11 +287,11 @@ func TestCentresEndAtBounds(t *testing.T) {
 // The silhouette's interval holds also where its number of rows is a sum of many noisy sizes. The randomness is fixed.
 func TestSilhouettesOfManyCentresCover(t *testing.T) {
 	const centres, rows, runs = 16, 40_000, 200
-	q := ScoreQuestion{From: "people", Columns: features("age"), CalinskiHarabasz: true, Silhouette: true}
+	q := fit.ScoreQuestion{From: "people", Columns: features("age"), CalinskiHarabasz: true, Silhouette: true}
 	for i := range centres {
 		q.Centres = append(q.Centres, []float64{20 + 3*float64(i)})
 	}
-	p, err := NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), ScoreOptions{Rho: mechanisms.RhoUnit / 100, Confidence: 0.95})
+	p, err := fit.NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), fit.ScoreOptions{Rho: mechanisms.RhoUnit / 100, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +322,7 @@ func TestNeighboursOfScores(t *testing.T) {
 			w.fill(t, tried%40 == 0)
 		}
 		f := w.randomFit()
-		q := ScoreQuestion{From: f.From, Where: f.Where, CalinskiHarabasz: w.r.IntN(3) > 0}
+		q := fit.ScoreQuestion{From: f.From, Where: f.Where, CalinskiHarabasz: w.r.IntN(3) > 0}
 		q.Silhouette = !q.CalinskiHarabasz || w.r.IntN(2) == 0
 		for _, c := range f.Features {
 			if !c.OneHot {
@@ -333,7 +336,7 @@ func TestNeighboursOfScores(t *testing.T) {
 			}
 			q.Centres = append(q.Centres, centre)
 		}
-		p, err := NewScoring(q, w.snapshot, ScoreOptions{Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3)), Confidence: 0.95})
+		p, err := fit.NewScoring(q, w.snapshot, fit.ScoreOptions{Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3)), Confidence: 0.95})
 		if err != nil {
 			if fault.CodeOf(err) == fault.CodeUnverified || fault.CodeOf(err) == fault.CodeInternal {
 				t.Fatal(err, errors.Unwrap(err))

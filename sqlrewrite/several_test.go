@@ -14,6 +14,9 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
@@ -58,13 +61,13 @@ func TestLevelsAreTheirQueries(t *testing.T) {
 	} {
 		o, _ := severalOptions()
 		sql := fmt.Sprintf(c[0], c[1], c[2])
-		p, err := Rewrite(sql, snapshot, o)
+		p, err := pipeline.Rewrite(sql, snapshot, o)
 		if err != nil {
 			t.Errorf("%s: %v", sql, err)
 			continue
 		}
-		if len(p.Blocks()) != 2 {
-			t.Errorf("%s: %d releases", sql, len(p.Blocks()))
+		if len(p.Different()) != 2 {
+			t.Errorf("%s: %d releases", sql, len(p.Different()))
 			continue
 		}
 		checkShares(t, p, snapshot, fmt.Sprintf(c[0], c[1], "GROUP BY "+c[1]), fmt.Sprintf(c[0], "NULL::int", ""))
@@ -92,11 +95,11 @@ func TestDeltaIsForPrivateKeys(t *testing.T) {
 		for i, block := range c.from {
 			from += fmt.Sprintf(", %s AS t%d", block, i)
 		}
-		p, err := Rewrite("SELECT 1 AS one FROM "+strings.TrimPrefix(from, ", "), snapshot, o)
+		p, err := pipeline.Rewrite("SELECT 1 AS one FROM "+strings.TrimPrefix(from, ", "), snapshot, o)
 		if err != nil {
 			t.Fatalf("%s: %v", c.from, err)
 		}
-		blocks := p.Blocks()
+		blocks := p.Different()
 		if len(blocks) != len(c.parts) {
 			t.Errorf("%s: %d releases", c.from, len(blocks))
 			continue
@@ -111,7 +114,7 @@ func TestDeltaIsForPrivateKeys(t *testing.T) {
 			if len(c.from) > len(blocks) { // of two that are equal the first
 				text = c.from[2*i]
 			}
-			earlier, err := Rewrite("SELECT t.* FROM "+text+" AS t", snapshot, even)
+			earlier, err := pipeline.Rewrite("SELECT t.* FROM "+text+" AS t", snapshot, even)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,8 +126,8 @@ func TestDeltaIsForPrivateKeys(t *testing.T) {
 }
 
 // severalOptions are those of a question with two releases, and of one by itself at half its price.
-func severalOptions() (both, half Options) {
-	both = Options{Epsilon: 2 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 500_000, Mechanism: MechanismAuto,
+func severalOptions() (both, half plan.Options) {
+	both = plan.Options{Epsilon: 2 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 500_000, Mechanism: plan.MechanismAuto,
 		Currency: catalog.Approx, Confidence: 0.95}
 	half = both
 	half.Epsilon, half.Delta = both.Epsilon/2, both.Delta/2
@@ -132,50 +135,50 @@ func severalOptions() (both, half Options) {
 }
 
 // together is the plan of one query beside another; ok is false where that is none of two releases.
-func together(left, right string, snapshot *catalog.Snapshot) (p *Plan, ok bool) {
+func together(left, right string, snapshot *catalog.Snapshot) (p *plan.Plan, ok bool) {
 	o, _ := severalOptions()
-	p, err := Rewrite(fmt.Sprintf("SELECT 1 AS one FROM (%s) AS a, (%s) AS b", left, right), snapshot, o)
-	return p, err == nil && len(p.Blocks()) == 2
+	p, err := pipeline.Rewrite(fmt.Sprintf("SELECT 1 AS one FROM (%s) AS a, (%s) AS b", left, right), snapshot, o)
+	return p, err == nil && len(p.Different()) == 2
 }
 
-func checkShares(t *testing.T, both *Plan, snapshot *catalog.Snapshot, queries ...string) {
+func checkShares(t *testing.T, both *plan.Plan, snapshot *catalog.Snapshot, queries ...string) {
 	t.Helper()
 	whole, half := severalOptions()
 	keyed := 0
-	for _, block := range both.Blocks() {
-		keyed += algebra.BoolIndex(block.made.Query.Private())
+	for _, block := range both.Different() {
+		keyed += algebra.BoolIndex(block.Query.Private())
 	}
 	if keyed == 1 { // which has δ to itself
 		half.Delta = whole.Delta
 	}
 	var loss mechanisms.Loss
-	for i, block := range both.Blocks() {
+	for i, block := range both.Different() {
 		loss = loss.Plus(block.Loss())
-		alone, err := Rewrite(fmt.Sprintf("SELECT x.* FROM (%s) AS x", queries[i]), snapshot, half)
+		alone, err := pipeline.Rewrite(fmt.Sprintf("SELECT x.* FROM (%s) AS x", queries[i]), snapshot, half)
 		if err != nil {
 			t.Errorf("%s: %v", queries[i], err)
 			return
 		}
-		if len(block.made.Parts) != len(alone.made.Parts) {
-			t.Errorf("%s: %d statements, %d alone", queries[i], len(block.made.Parts), len(alone.made.Parts))
+		if len(block.Parts) != len(alone.Parts) {
+			t.Errorf("%s: %d statements, %d alone", queries[i], len(block.Parts), len(alone.Parts))
 			return
 		}
 		found := false
 		for _, form := range alone.Forms() { // which one is chosen depends on what is shown
-			found = found || form.Identity() == block.Forms()[0].Identity()
+			found = found || form.ReleaseIdentity() == block.Forms()[0].ReleaseIdentity()
 		}
 		if !found {
 			t.Errorf("%s: another release than alone", queries[i])
 		}
-		for j, part := range block.made.Parts {
-			s, other := part.Statement, alone.made.Parts[j].Statement
-			if found && alone.Forms()[0].Identity() == block.Forms()[0].Identity() &&
+		for j, part := range block.Parts {
+			s, other := part.Statement, alone.Parts[j].Statement
+			if found && alone.Forms()[0].ReleaseIdentity() == block.Forms()[0].ReleaseIdentity() &&
 				(s.SQL != other.SQL || !reflect.DeepEqual(s.Args, other.Args) || !reflect.DeepEqual(s.Claim, other.Claim)) {
 				t.Errorf("%s: another statement than alone: %s\n%s", queries[i], s.SQL, other.SQL)
 			}
 		}
 	}
-	if both.Loss() != loss || len(both.Mechanisms()) != len(both.Blocks()[0].Mechanisms())+len(both.Blocks()[1].Mechanisms()) {
+	if both.Loss() != loss || len(both.Mechanisms()) != len(both.Different()[0].Mechanisms())+len(both.Different()[1].Mechanisms()) {
 		t.Errorf("the loss %v is not that of the releases together, %v", both.Loss(), loss)
 	}
 }
@@ -215,11 +218,11 @@ var severalCases = map[string]severalCase{
 }
 
 // releases adds noise to the true numbers, once.
-func (c severalCase) released(t *testing.T, p *Plan, s *mechanisms.Sampler) *Answer {
+func (c severalCase) released(t *testing.T, p *plan.Plan, s *mechanisms.Sampler) *answer.Answer {
 	t.Helper()
-	var blocks []*Released
-	for i, block := range p.made.Several.Plans {
-		if p.made.Several.Same(i) != i {
+	var blocks []*plan.Released
+	for i, block := range p.Several.Plans {
+		if p.Several.Same(i) != i {
 			continue
 		}
 		r := &plan.Released{Plan: block}
@@ -231,13 +234,13 @@ func (c severalCase) released(t *testing.T, p *Plan, s *mechanisms.Sampler) *Ans
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks = append(blocks, &Released{r})
+		blocks = append(blocks, r)
 	}
-	whole, err := p.Given(blocks).Whole()
+	whole, err := pipeline.Whole(p.Given(blocks))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, types := make([]PostRow, len(c.values)), []string{"numeric"}
+	rows, types := make([]answer.PostRow, len(c.values)), []string{"numeric"}
 	for range c.truth {
 		types = append(types, "bigint")
 	}
@@ -250,7 +253,7 @@ func (c severalCase) released(t *testing.T, p *Plan, s *mechanisms.Sampler) *Ans
 			rows[j].Values = append(rows[j].Values, catalog.Key{Null: stem == 0, Text: fmt.Sprint(stem)})
 		}
 	}
-	answer, err := whole.Answer(rows, types)
+	answer, err := answer.Complete(whole, rows, types)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,14 +272,14 @@ func TestSeveralIntervalsCover(t *testing.T) {
 		for _, level := range []float64{0.8, 0.95} {
 			t.Run(fmt.Sprintf("%s at %v", name, level), func(t *testing.T) {
 				s := fixedSampler(t)
-				o := Options{Epsilon: mechanisms.EpsilonUnit / 10, Mechanism: MechanismLaplace, Currency: catalog.Approx,
+				o := plan.Options{Epsilon: mechanisms.EpsilonUnit / 10, Mechanism: plan.MechanismLaplace, Currency: catalog.Approx,
 					Confidence: mechanisms.Confidence(level)}
-				p, err := Rewrite(c.sql, snapshot, o)
+				p, err := pipeline.Rewrite(c.sql, snapshot, o)
 				if err != nil {
 					t.Fatal(err)
 				}
 				o.Simultaneous = true
-				together, err := Rewrite(c.sql, snapshot, o)
+				together, err := pipeline.Rewrite(c.sql, snapshot, o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -301,7 +304,7 @@ func TestSeveralIntervalsCover(t *testing.T) {
 }
 
 // misses says of each row whether its interval misses.
-func (c severalCase) misses(t *testing.T, a *Answer) []bool {
+func (c severalCase) misses(t *testing.T, a *answer.Answer) []bool {
 	t.Helper()
 	missed := make([]bool, len(c.values))
 	for j, row := range a.Intervals {
@@ -329,13 +332,13 @@ func TestSeveralWithoutIntervals(t *testing.T) {
 		"different rows":            "SELECT DISTINCT a.n + b.n AS d FROM " + byWard + " a, " + total + " b",
 		"a chosen row":              "SELECT a.n + (SELECT max(n) FROM " + byWard + " b) AS d FROM " + total + " a",
 	} {
-		p, err := Rewrite(sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+		p, err := pipeline.Rewrite(sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if text := fmt.Sprint(p.Explain().Notes); !strings.Contains(text, "{no-interval d: ") || p.Columns()[0].HalfWidth != nil {
-			t.Errorf("%s: an interval: %s, ± %v", name, text, p.Columns()[0].HalfWidth)
+		if text := fmt.Sprint(explain.Explain(p).Notes); !strings.Contains(text, "{no-interval d: ") || answer.Columns(p)[0].HalfWidth != nil {
+			t.Errorf("%s: an interval: %s, ± %v", name, text, answer.Columns(p)[0].HalfWidth)
 		}
 	}
 }
@@ -345,7 +348,7 @@ func TestSeveralAbsentRows(t *testing.T) {
 	c := severalCases["rate by season"]
 	c.sql = strings.ReplaceAll(strings.Replace(c.sql, "a.n::numeric / b.n", "coalesce(b.n, 0)", 1), "FROM a JOIN", "FROM a LEFT JOIN")
 	c.values, c.stems = []float64{600, 0, 1000}, [][]int{{1, 1}, {2, 0}, {3, 3}}
-	p, err := Rewrite(c.sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+	p, err := pipeline.Rewrite(c.sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,11 +364,11 @@ func TestSeveralUntoldSides(t *testing.T) {
 	for _, third := range []string{"SELECT 7", "SELECT sum(n) FROM (SELECT count(*) AS n FROM visits GROUP BY season, ward) t"} {
 		c := severalCase{sql: union + third, truth: [][]int64{{400}, {200, 300, 500}, make([]int64, 64)}, values: []float64{400, 300, 7},
 			stems: [][]int{{1, 0, 0}, {0, 2, 0}, {0, 0, 0}}}
-		p, err := Rewrite(c.sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+		p, err := pipeline.Rewrite(c.sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks := len(p.Blocks())
+		blocks := len(p.Different())
 		c.truth = c.truth[:blocks]
 		for j := range c.stems {
 			c.stems[j] = c.stems[j][:blocks]
@@ -385,11 +388,11 @@ func TestEqualBlocksHaveOneNoise(t *testing.T) {
 	snapshot := parseSnapshot(t, wardTables, wardPolicy)
 	width := func(sql string) *big.Rat {
 		t.Helper()
-		p, err := Rewrite(sql, snapshot, sharp())
+		p, err := pipeline.Rewrite(sql, snapshot, sharp())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Columns()[0].HalfWidth
+		return answer.Columns(p)[0].HalfWidth
 	}
 	one, two := width("SELECT count(*) FROM visits"), width(severalCases["equal blocks"].sql)
 	if two == nil || two.Cmp(new(big.Rat).Add(one, one)) != 0 {
@@ -402,30 +405,30 @@ func TestSeveralOptions(t *testing.T) {
 	snapshot := parseSnapshot(t, wardTables, wardPolicy)
 	o := sharp()
 	o.Weights = map[string]*big.Rat{"n": big.NewRat(1, 1)}
-	if _, err := Rewrite(severalCases["difference"].sql, snapshot, o); fault.CodeOf(err) != fault.CodeRequestWeights {
+	if _, err := pipeline.Rewrite(severalCases["difference"].sql, snapshot, o); fault.CodeOf(err) != fault.CodeRequestWeights {
 		t.Errorf("weights: %v", err)
 	}
 	o, _ = severalOptions()
 	o.Simultaneous = true
 	keyed := parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1))
 	const totals = "SELECT minutes, count(*) FROM visits GROUP BY ROLLUP (minutes)"
-	if _, err := Rewrite(totals, keyed, o); fault.CodeOf(err) != fault.CodeRequestConfidence {
+	if _, err := pipeline.Rewrite(totals, keyed, o); fault.CodeOf(err) != fault.CodeRequestConfidence {
 		t.Errorf("intervals together, of private keys: %v", err)
 	}
 	many, product := "", "1"
 	for season := range 3 {
 		many += fmt.Sprintf(", (SELECT minutes, ward, count(*) AS n FROM visits WHERE season = %d GROUP BY 1, 2) t%d", season+1, season)
 		product += fmt.Sprintf(" * t%d.n", season)
-		_, err := Rewrite("SELECT "+product+" FROM "+strings.TrimPrefix(many, ", "), snapshot, o)
+		_, err := pipeline.Rewrite("SELECT "+product+" FROM "+strings.TrimPrefix(many, ", "), snapshot, o)
 		if taken := season < 2; (err == nil) != taken || !taken && fault.CodeOf(err) != fault.CodeRequestConfidence { // 165 rows of each, or none
 			t.Errorf("intervals together, of %d releases with 164 groups: %v", season+1, err)
 		}
 	}
-	p, err := Rewrite(severalCases["difference"].sql, snapshot, sharp())
+	p, err := pipeline.Rewrite(severalCases["difference"].sql, snapshot, sharp())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.WithSlots(nil); err == nil || p.Reusable() {
+	if _, err := pipeline.WithSlots(p, nil); err == nil || p.Reusable() {
 		t.Errorf("slots: %v", err)
 	}
 }

@@ -5,24 +5,27 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // Slots decide the noise and nothing else: statement, post-processing query and identity stay what they were.
 func TestWithSlots(t *testing.T) {
 	o := sharp()
-	o.Mechanism = MechanismAuto
+	o.Mechanism = plan.MechanismAuto
 	p := rewrite(t, "SELECT sex, avg(age) AS a, count(*) AS n FROM people GROUP BY sex ORDER BY n", o)
 	slots := []mechanisms.Slot{{Epsilon: mechanisms.EpsilonUnit / 10}, {Rho: mechanisms.RhoUnit / 200}, {Epsilon: 1}}
-	fixed, err := p.WithSlots(slots)
+	fixed, err := pipeline.WithSlots(p, slots)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.made.Parts[0].Statement.SQL != p.made.Parts[0].Statement.SQL ||
-		fixed.made.Post != p.made.Post {
+	if p.Slots() != 2 || fixed.Fingerprint() != p.Fingerprint() || fixed.Parts[0].Statement.SQL != p.Parts[0].Statement.SQL ||
+		fixed.Post != p.Post {
 		t.Errorf("%d slots; another question", p.Slots())
 	}
 	want := mechanisms.Loss{Epsilon: mechanisms.EpsilonUnit / 10, Unbounded: true, Rho: mechanisms.RhoUnit / 200}
-	want.Rho += fixed.made.Releases[0].Mechanism.Loss().Rho
+	want.Rho += fixed.Releases[0].Mechanism.Loss().Rho
 	if got := fixed.Loss(); got != want {
 		t.Errorf("loss %+v, want %+v", got, want)
 	}
@@ -30,11 +33,12 @@ func TestWithSlots(t *testing.T) {
 	if got := fixed.Mechanisms(); got[0].Scale != "500" || got[1].Variance != "100" || len(got) != 2 {
 		t.Errorf("%+v", got)
 	}
-	n := fixed.Columns()[2]
-	if n.Mechanism != mechanisms.DiscreteGaussian || n.Scale != "100" || n.HalfWidth == nil || n.HalfWidth.Cmp(p.Columns()[2].HalfWidth) <= 0 {
+	n := answer.Columns(fixed)[2]
+	if n.Mechanism != mechanisms.DiscreteGaussian || n.Scale != "100" || n.HalfWidth == nil ||
+		n.HalfWidth.Cmp(answer.Columns(p)[2].HalfWidth) <= 0 {
 		t.Errorf("%+v", n)
 	}
-	if p.made.Releases[1].Mechanism.Name() != mechanisms.DiscreteLaplace {
+	if p.Releases[1].Mechanism.Name() != mechanisms.DiscreteLaplace {
 		t.Error("the plan that was given changed")
 	}
 }
@@ -43,20 +47,20 @@ func TestWithSlotsRefuses(t *testing.T) {
 	laplace, gaussian := mechanisms.Slot{Epsilon: 1}, mechanisms.Slot{Rho: 1}
 	for name, c := range map[string]struct {
 		sql       string
-		mechanism MechanismChoice
+		mechanism plan.MechanismChoice
 		slots     []mechanisms.Slot
 		code      fault.Code
 	}{
-		"too few": {"SELECT avg(age) FROM people", MechanismAuto, []mechanisms.Slot{laplace}, fault.CodePlanExhausted},
-		"none":    {"SELECT count(*) FROM people", MechanismAuto, nil, fault.CodePlanExhausted},
-		"private keys": {"SELECT country, count(*) FROM people GROUP BY country", MechanismAuto, []mechanisms.Slot{laplace, laplace},
+		"too few": {"SELECT avg(age) FROM people", plan.MechanismAuto, []mechanisms.Slot{laplace}, fault.CodePlanExhausted},
+		"none":    {"SELECT count(*) FROM people", plan.MechanismAuto, nil, fault.CodePlanExhausted},
+		"private keys": {"SELECT country, count(*) FROM people GROUP BY country", plan.MechanismAuto, []mechanisms.Slot{laplace, laplace},
 			fault.CodeSlotMismatch},
-		"asks for Laplace": {"SELECT avg(age) FROM people", MechanismLaplace, []mechanisms.Slot{laplace, gaussian}, fault.CodeSlotMismatch},
-		"no slot at all":   {"SELECT count(*) FROM people", MechanismAuto, []mechanisms.Slot{{}}, fault.CodeInternal},
+		"asks for Laplace": {"SELECT avg(age) FROM people", plan.MechanismLaplace, []mechanisms.Slot{laplace, gaussian}, fault.CodeSlotMismatch},
+		"no slot at all":   {"SELECT count(*) FROM people", plan.MechanismAuto, []mechanisms.Slot{{}}, fault.CodeInternal},
 	} {
 		o := sharp()
 		o.Mechanism = c.mechanism
-		if _, err := rewrite(t, c.sql, o).WithSlots(c.slots); fault.CodeOf(err) != c.code {
+		if _, err := pipeline.WithSlots(rewrite(t, c.sql, o), c.slots); fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

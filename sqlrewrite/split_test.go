@@ -9,6 +9,9 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 func weights(t testing.TB, pairs ...string) map[string]*big.Rat {
@@ -50,14 +53,14 @@ func TestWeightedSplit(t *testing.T) {
 			[]string{"6"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := Options{Epsilon: c.epsilon, Rho: c.rho, Mechanism: MechanismGaussian, Currency: catalog.Approx, Confidence: 0.95,
+			o := plan.Options{Epsilon: c.epsilon, Rho: c.rho, Mechanism: plan.MechanismGaussian, Currency: catalog.Approx, Confidence: 0.95,
 				Weights: c.weights}
 			if c.epsilon > 0 {
-				o.Mechanism = MechanismLaplace
+				o.Mechanism = plan.MechanismLaplace
 			}
 			p := rewrite(t, c.sql, o)
 			var got []int64
-			for _, r := range p.made.Releases {
+			for _, r := range p.Releases {
 				l := r.Mechanism.Loss()
 				if c.epsilon > 0 {
 					got = append(got, int64(l.Epsilon))
@@ -69,7 +72,7 @@ func TestWeightedSplit(t *testing.T) {
 			if !slices.EqualFunc(got, c.want, func(a, b int64) bool { return a <= b && b <= a+1 }) {
 				t.Errorf("shares %d, want %d", got, c.want)
 			}
-			for i, out := range p.Explain().Outputs {
+			for i, out := range explain.Explain(p).Outputs {
 				if (out.Weight == nil) != (c.wantWeights == nil) || out.Weight != nil && out.Weight.RatString() != c.wantWeights[i] {
 					t.Errorf("%s weighs %v, want %v", out.Name, out.Weight, c.wantWeights)
 				}
@@ -81,15 +84,15 @@ func TestWeightedSplit(t *testing.T) {
 // The selection of private keys keeps the portion that it has without weights.
 func TestWeightedSelectionKeepsItsShare(t *testing.T) {
 	const sql = "SELECT country, count(*) AS n, sum(age) AS s FROM people GROUP BY country"
-	o := Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: MechanismLaplace, Currency: catalog.Approx,
+	o := plan.Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: plan.MechanismLaplace, Currency: catalog.Approx,
 		Confidence: 0.95}
-	even := rewrite(t, sql, o).made.PartitionSelection.Mechanism.Loss()
+	even := rewrite(t, sql, o).PartitionSelection.Mechanism.Loss()
 	o.Weights = weights(t, "s", "1000000")
 	p := rewrite(t, sql, o)
-	if got := p.made.PartitionSelection.Mechanism.Loss(); got != even {
+	if got := p.PartitionSelection.Mechanism.Loss(); got != even {
 		t.Errorf("the selection costs %+v, without weights %+v", got, even)
 	}
-	if n, s := p.made.Releases[0].Mechanism.Loss(), p.made.Releases[1].Mechanism.Loss(); s.Epsilon < 1000*n.Epsilon {
+	if n, s := p.Releases[0].Mechanism.Loss(), p.Releases[1].Mechanism.Loss(); s.Epsilon < 1000*n.Epsilon {
 		t.Errorf("the sum gets %v and the count %v", s.Epsilon, n.Epsilon)
 	}
 }
@@ -101,19 +104,19 @@ func TestWeightsKeepToThePrice(t *testing.T) {
 	for _, price := range []int64{1, 97, 1_000_003, 123_456_789_012_345, 1_000_000_000_000_000_000} {
 		for _, a := range texts {
 			for _, c := range texts {
-				for _, o := range []Options{
-					{Epsilon: mechanisms.PicoEpsilon(price), Mechanism: MechanismLaplace, Currency: catalog.Approx},
-					{Rho: mechanisms.PicoRho(price), Mechanism: MechanismGaussian, Currency: catalog.ZCDP},
+				for _, o := range []plan.Options{
+					{Epsilon: mechanisms.PicoEpsilon(price), Mechanism: plan.MechanismLaplace, Currency: catalog.Approx},
+					{Rho: mechanisms.PicoRho(price), Mechanism: plan.MechanismGaussian, Currency: catalog.ZCDP},
 				} {
 					o.Confidence, o.Weights = 0.95, weights(t, "a", a, "c", c)
-					p, err := Rewrite(sql, townSnapshot(t), o)
+					p, err := pipeline.Rewrite(sql, townSnapshot(t), o)
 					if fault.CodeOf(err) == fault.CodePriceTooSmall {
 						continue
 					}
 					if err != nil {
 						t.Fatal(price, a, c, err)
 					}
-					_, portions, err := p.made.Split()
+					_, portions, err := p.Split()
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -134,9 +137,9 @@ func TestWeightsKeepToThePrice(t *testing.T) {
 // The split is the best one: no other gives a smaller weighted sum of variances.
 func TestWeightedSplitIsBest(t *testing.T) {
 	const sql = "SELECT count(*) AS n, sum(age) AS s FROM people"
-	cost := func(p *Plan, w int64) *big.Rat {
+	cost := func(p *plan.Plan, w int64) *big.Rat {
 		total := new(big.Rat)
-		for i, r := range p.made.Releases {
+		for i, r := range p.Releases {
 			variance, ok := new(big.Rat).SetString(r.Mechanism.Parameters().Variance)
 			if !ok {
 				t.Fatal("no variance")
@@ -148,7 +151,7 @@ func TestWeightedSplitIsBest(t *testing.T) {
 		}
 		return total
 	}
-	o := Options{Rho: mechanisms.RhoUnit, Mechanism: MechanismGaussian, Currency: catalog.ZCDP, Confidence: 0.95}
+	o := plan.Options{Rho: mechanisms.RhoUnit, Mechanism: plan.MechanismGaussian, Currency: catalog.ZCDP, Confidence: 0.95}
 	for _, w := range []int64{1, 40, 10_000, 3_000_000} {
 		o.Weights = map[string]*big.Rat{"n": big.NewRat(w, 1)}
 		best := cost(rewrite(t, sql, o), w)
@@ -175,7 +178,7 @@ func TestWeightsNameOutputs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := sharp()
 			o.Weights = weights(t, c.output, "2")
-			_, err := Rewrite(c.sql, townSnapshot(t), o)
+			_, err := pipeline.Rewrite(c.sql, townSnapshot(t), o)
 			if fault.CodeOf(err) != fault.CodeRequestWeights || !strings.Contains(err.Error(), "and "+fault.Quote(c.output)+" is none") {
 				t.Errorf("%v", err)
 			}

@@ -15,7 +15,10 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 const steadyPolicy = `version: 1
@@ -379,7 +382,7 @@ func TestConditionsOverBothSidesAreJoins(t *testing.T) {
 	taken, some := 0, 0
 	for _, from := range queries {
 		for _, count := range []string{"count(*)", "count(v.paid)", "count(v.place) FILTER (WHERE v.place > 1)"} {
-			p, err := Rewrite("SELECT "+count+" FROM "+from, snapshot, steadyOptions)
+			p, err := pipeline.Rewrite("SELECT "+count+" FROM "+from, snapshot, steadyOptions)
 			if err != nil {
 				if fault.CodeOf(err) != fault.CodeFanOut {
 					t.Errorf("%s: %s %v", from, parsetest.ShowFault(err), errors.Unwrap(err))
@@ -435,7 +438,7 @@ func TestRowByRowIsRefused(t *testing.T) {
 		"EXISTS (SELECT 1 FROM visits v JOIN lines l ON l.line = v.age WHERE l.kind < p.paid AND v.person_id = p.person_id)": false,
 		"EXISTS (SELECT 1 FROM streets s LEFT JOIN lines l ON l.line = p.age WHERE s.kind = p.paid)":                         true,
 	} {
-		_, err := Rewrite("SELECT count(*) FROM visits p WHERE "+in, snapshot, steadyOptions)
+		_, err := pipeline.Rewrite("SELECT count(*) FROM visits p WHERE "+in, snapshot, steadyOptions)
 		if code := fault.CodeOf(err); (err != nil) != refused || refused && code != fault.CodeUnsupported {
 			t.Errorf("%s: %v", in, err)
 		}
@@ -465,7 +468,7 @@ func steadyWorld(t *testing.T, changes string) (*pgx.Conn, *catalog.Snapshot) {
 }
 
 // moved is by how many rows the target moves the work of a statement, in one plan, and what its rows can move it by.
-func moved(ctx context.Context, conn *pgx.Conn, s Statement, pairs float64) (by, most float64, err error) {
+func moved(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement, pairs float64) (by, most float64, err error) {
 	var work [2]float64
 	nodes := 0
 	for i, delete := range []string{"", steadyWithout} {
@@ -502,7 +505,7 @@ func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 	}
 	conn, snapshot := steadyWorld(t, "")
 	for i, sql := range someQueries() {
-		p, err := Rewrite(sql, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 			continue
@@ -513,7 +516,7 @@ func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 			}
 			mustExec(t, conn, "RESET enable_mergejoin; RESET work_mem;"+setting)
 			for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
-				by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.made.Query.Pairs)))
+				by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.Query.Pairs)))
 				if err != nil || by > most {
 					t.Errorf("%s\n%s\n%s\nmoved the work by %.0f rows, its own are %.0f: %v", setting, sql, s.SQL, by, most, err)
 				}
@@ -532,7 +535,7 @@ func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {
 	}
 	conn, snapshot := steadyWorld(t, "")
 	for _, sql := range noneLeft() {
-		p, err := Rewrite(sql, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 			continue
@@ -559,7 +562,7 @@ func TestWhatTakesLongIsComputedInAnyCase(t *testing.T) {
 	}
 	conn, snapshot := steadyWorld(t, steadyWithout)
 	for _, sql := range openForms()["what takes long over a small public table"] {
-		p, err := Rewrite(sql, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 			continue
@@ -574,7 +577,7 @@ func TestWhatTakesLongIsComputedInAnyCase(t *testing.T) {
 }
 
 // planOf is the plan of a statement.
-func planOf(ctx context.Context, conn *pgx.Conn, s Statement) (string, error) {
+func planOf(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement) (string, error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return "", err
@@ -595,7 +598,7 @@ func TestPlansDoNotFollowOneUnit(t *testing.T) {
 	}
 	with, snapshot := steadyWorld(t, steadyMore)
 	without, _ := steadyWorld(t, steadyWithout)
-	differ := func(s Statement) string {
+	differ := func(s sqlprint.Statement) string {
 		one, err := planOf(t.Context(), with, s)
 		if err != nil {
 			t.Fatalf("%s\n%v", s.SQL, err)
@@ -616,7 +619,7 @@ func TestPlansDoNotFollowOneUnit(t *testing.T) {
 		if slices.Contains(bothSides, sql) {
 			continue
 		}
-		p, err := Rewrite(sql, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Fatalf("%s: %s", sql, parsetest.ShowFault(err))
 		}
@@ -650,7 +653,7 @@ func TestPowerOfTablesAreRead(t *testing.T) {
 	conn, snapshot := steadyWorld(t, "")
 	caught, all := 0, 0
 	for _, sql := range someQueries() {
-		p, err := Rewrite(sql, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite(sql, snapshot, steadyOptions)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -667,7 +670,7 @@ func TestPowerOfTablesAreRead(t *testing.T) {
 			}
 			all++
 			s.SQL, s.InOrder = seen, false
-			by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.made.Query.Pairs)))
+			by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.Query.Pairs)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -682,7 +685,8 @@ func TestPowerOfTablesAreRead(t *testing.T) {
 	}
 }
 
-var steadyOptions = Options{Epsilon: 1_000_000_000_000, Mechanism: MechanismAuto, Delta: 1, Currency: catalog.Approx, Confidence: 0.95}
+var steadyOptions = plan.Options{Epsilon: 1_000_000_000_000, Mechanism: plan.MechanismAuto, Delta: 1, Currency: catalog.Approx,
+	Confidence: 0.95}
 
 // EXISTS by other comparisons than equalities is a join for tables on several servers as well, whose statements have a form of their own.
 //
@@ -695,7 +699,7 @@ func TestExistsIsAJoinOnSeveralServers(t *testing.T) {
 			"(SELECT * FROM events ee WHERE ee.unit = p.id AND (p.n2 IS NULL OR ee.n4 < p.n2)) AND p.free::float8 * p.free::float8 * p.coarse " +
 			"< 2 GROUP BY 1",
 	} {
-		p, err := Rewrite(sql, snapshot, sharp())
+		p, err := pipeline.Rewrite(sql, snapshot, sharp())
 		if err != nil {
 			t.Fatal(err, errors.Unwrap(err))
 		}
@@ -706,7 +710,7 @@ func TestExistsIsAJoinOnSeveralServers(t *testing.T) {
 					t.Fatal(err, errors.Unwrap(err))
 				}
 			}
-			if text := p.made.Parts[0].Statement.SQL; strings.Contains(text, "EXISTS (") || distributed && strings.Contains(text, "HAVING CASE") {
+			if text := p.Parts[0].Statement.SQL; strings.Contains(text, "EXISTS (") || distributed && strings.Contains(text, "HAVING CASE") {
 				t.Errorf("%s, distributed %v:\n%s", sql, distributed, text)
 			}
 		}
@@ -735,7 +739,7 @@ func TestInOfNullsIsAJoin(t *testing.T) {
 		if i%oneIn(3) > 0 {
 			continue
 		}
-		p, err := Rewrite("SELECT count(*) FROM visits p WHERE "+test, snapshot, steadyOptions)
+		p, err := pipeline.Rewrite("SELECT count(*) FROM visits p WHERE "+test, snapshot, steadyOptions)
 		if err != nil {
 			t.Fatalf("%s: %s", test, parsetest.ShowFault(err))
 		}

@@ -11,6 +11,8 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // The files of testdata/stored hold questions with the fingerprints under which 7c2e952 stored their answers: every query of its golden
@@ -30,13 +32,13 @@ func TestStoredQuestionsStay(t *testing.T) {
 			runGoldenFile(t, "stored/"+clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 				switch d.Cmd {
 				case "plan":
-					p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+					p, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d))
 					if err != nil {
 						d.Fatalf(t, "%v", err)
 					}
 					return fmt.Sprintf("fingerprint %x\nquestion %x\n", p.Fingerprint(), p.Question())
 				case "renewed": // its rows are capped by now, which is another relation: the old answer is not one to it
-					p, err := Rewrite(d.Input, snapshot, parseOptions(t, d))
+					p, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d))
 					if err != nil {
 						d.Fatalf(t, "%v", err)
 					}
@@ -45,7 +47,7 @@ func TestStoredQuestionsStay(t *testing.T) {
 					}
 					return d.Expected
 				case "refused":
-					if _, err := Rewrite(d.Input, snapshot, parseOptions(t, d)); err == nil {
+					if _, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d)); err == nil {
 						d.Fatalf(t, "it is taken again: name it plan")
 					}
 					return d.Expected
@@ -95,7 +97,7 @@ func TestStoredExpressionsStay(t *testing.T) {
 }
 
 func shortIdentity(query string, snapshot *catalog.Snapshot) (string, error) {
-	p, err := Rewrite(query, snapshot, Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
+	p, err := pipeline.Rewrite(query, snapshot, plan.Options{Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
 		Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000})
 	if err != nil {
 		return "", err

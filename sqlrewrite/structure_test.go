@@ -11,6 +11,8 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/bind"
 	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
@@ -152,7 +154,7 @@ func TestQuestionsThatReadAlikeAreTwo(t *testing.T) {
 		`SELECT count(*), a + 1 FROM t GROUP BY a + 1, "(a + 1)"`,
 		`SELECT count(*), "(a + 1)" FROM t GROUP BY a + 1, "(a + 1)"`,
 	} {
-		p, err := Rewrite(text, snapshot, Options{Mechanism: MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
+		p, err := pipeline.Rewrite(text, snapshot, plan.Options{Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
 			Epsilon: mechanisms.EpsilonUnit})
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)

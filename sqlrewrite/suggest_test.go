@@ -12,19 +12,22 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/parsetest"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/suggest"
 )
 
 // eachGoldenRefusal visits the refusals of the golden files.
-func eachGoldenRefusal(t *testing.T, clauses []string, visit func(sql string, snapshot *catalog.Snapshot, o Options,
+func eachGoldenRefusal(t *testing.T, clauses []string, visit func(sql string, snapshot *catalog.Snapshot, o plan.Options,
 	refusal *fault.Error)) {
 	t.Helper()
 	for _, clause := range clauses {
 		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 			if d.Cmd == "refuse" {
 				o := parseOptions(t, d)
-				_, err := Rewrite(d.Input, snapshot, o)
+				_, err := pipeline.Rewrite(d.Input, snapshot, o)
 				var refusal *fault.Error
 				if errors.As(err, &refusal) {
 					visit(d.Input, snapshot, o, refusal)
@@ -52,10 +55,10 @@ func suggestionsOf(err error) (texts []string) {
 // Every query that a refusal suggests is accepted; the golden file shows which refusals have one.
 func TestSuggestionsAreAccepted(t *testing.T) {
 	suggested := 0
-	eachGoldenRefusal(t, goldenClauses(), func(sql string, snapshot *catalog.Snapshot, o Options, refusal *fault.Error) {
+	eachGoldenRefusal(t, goldenClauses(), func(sql string, snapshot *catalog.Snapshot, o plan.Options, refusal *fault.Error) {
 		for _, text := range suggestionsOf(Suggest(refusal, sql, snapshot, o)) {
 			suggested++
-			if _, _, err := Read(text, snapshot, o); err != nil {
+			if _, _, err := pipeline.Read(text, snapshot, o); err != nil {
 				t.Errorf("%s\n suggests %s\n which is refused: %v", sql, text, err)
 			}
 		}
@@ -68,16 +71,16 @@ func TestSuggestionsAreAccepted(t *testing.T) {
 // The golden file of suggestions: each refused query, and what would be accepted.
 func TestSuggestGolden(t *testing.T) {
 	runGoldenFile(t, "suggest", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
-		o := Options{Now: goldenNow(), Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: MechanismAuto, Currency: catalog.Approx,
-			Confidence: 0.95, Dialect: Dialect(d.Cmd)}
-		_, _, err := Read(d.Input, snapshot, o)
+		o := plan.Options{Now: goldenNow(), Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: plan.MechanismAuto, Currency: catalog.Approx,
+			Confidence: 0.95, Dialect: parse.Dialect(d.Cmd)}
+		_, _, err := pipeline.Read(d.Input, snapshot, o)
 		if err == nil {
 			d.Fatalf(t, "accepted as it is")
 		}
 		err = Suggest(err, d.Input, snapshot, o)
 		var b strings.Builder
 		for _, text := range suggestionsOf(err) {
-			if _, _, err := Read(text, snapshot, o); err != nil {
+			if _, _, err := pipeline.Read(text, snapshot, o); err != nil {
 				d.Fatalf(t, "%s: %v", text, err)
 			}
 		}
@@ -103,12 +106,12 @@ func FuzzSuggest(f *testing.F) {
 	snapshot := townSnapshot(f)
 	f.Fuzz(func(t *testing.T, sql string, line, column int) {
 		o := sharp()
-		_, _, err := Read(sql, snapshot, o)
+		_, _, err := pipeline.Read(sql, snapshot, o)
 		if err == nil {
 			err = fault.Unsupported(fault.Position{Line: line, Column: column}, "x", "PARTITION BY id")
 		}
 		for _, text := range suggestionsOf(Suggest(err, sql, snapshot, o)) {
-			if _, _, err := Read(text, snapshot, o); err != nil {
+			if _, _, err := pipeline.Read(text, snapshot, o); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
 		}
@@ -118,7 +121,7 @@ func FuzzSuggest(f *testing.F) {
 // Every refusal of the golden files says where, what and what to do: a place in the text with the words there, and a hint. Those about the
 // request's options have no place.
 func TestRefusalsHelp(t *testing.T) {
-	eachGoldenRefusal(t, goldenClauses(), func(sql string, snapshot *catalog.Snapshot, o Options, refusal *fault.Error) {
+	eachGoldenRefusal(t, goldenClauses(), func(sql string, snapshot *catalog.Snapshot, o plan.Options, refusal *fault.Error) {
 		if refusal.Hint == "" {
 			t.Errorf("%s\n has no hint: %v", sql, refusal)
 		}

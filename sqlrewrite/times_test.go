@@ -11,6 +11,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/bind"
 	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 )
 
 // What the clock says is a constant of its day: the question is that of the literal.
@@ -20,7 +21,7 @@ func TestClockIsALiteral(t *testing.T) {
 		t.Helper()
 		o := sharp()
 		o.Now = goldenNow()
-		p, err := Rewrite("SELECT count(*) FROM people WHERE "+condition, snapshot, o)
+		p, err := pipeline.Rewrite("SELECT count(*) FROM people WHERE "+condition, snapshot, o)
 		if err != nil {
 			t.Fatalf("%s: %v", condition, err)
 		}
@@ -51,7 +52,7 @@ func TestClockIsALiteral(t *testing.T) {
 	}
 	o := sharp()
 	for _, text := range []string{"current_date", "now()::date"} {
-		if _, err := Rewrite("SELECT count(*) FROM people WHERE born < "+text, snapshot, o); err == nil {
+		if _, err := pipeline.Rewrite("SELECT count(*) FROM people WHERE born < "+text, snapshot, o); err == nil {
 			t.Errorf("%s is taken without a clock", text)
 		}
 	}

@@ -18,7 +18,9 @@ import (
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -407,13 +409,13 @@ func rewrites(t *testing.T, text string, snapshot *catalog.Snapshot) bool {
 			t.Errorf("%s: panic: %v\n%s", text, p, debug.Stack())
 		}
 	}()
-	p, err := Rewrite(text, snapshot, sharp())
+	p, err := pipeline.Rewrite(text, snapshot, sharp())
 	var f *fault.Error
 	if errors.As(err, &f) && f.Code == fault.CodeInternal {
 		t.Errorf("%s: %v", text, err)
 	}
 	if err == nil {
-		p.Explain()
+		explain.Explain(p)
 	}
 	return err == nil
 }

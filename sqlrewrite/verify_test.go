@@ -23,19 +23,23 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/verify"
 )
 
 // proposed is a statement with what its plan claims of it.
 type proposed struct {
 	at        string
-	statement Statement
+	statement sqlprint.Statement
 	claim     verify.Claim
 	snapshot  *catalog.Snapshot
 }
 
 // proposals are the statements of a plan with their claims.
-func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
+func proposals(at string, p *plan.Plan, snapshot *catalog.Snapshot) []proposed {
 	var all []proposed
 	for i, s := range p.Statements(p.Draw(mechanisms.NewSamplerFrom(randomtest.Source(at)))) {
 		all = append(all, proposed{fmt.Sprintf("%s part %d", at, i), s, s.Claimed(), snapshot})
@@ -46,8 +50,8 @@ func proposals(at string, p *Plan, snapshot *catalog.Snapshot) []proposed {
 // eachGolden calls with every statement of the golden files.
 func eachGolden(t *testing.T, visit func(proposed)) {
 	t.Helper()
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
-		for _, s := range proposals(d.Pos, p, p.made.Snapshot) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+		for _, s := range proposals(d.Pos, p, p.Snapshot) {
 			visit(s)
 		}
 	})
@@ -194,16 +198,16 @@ func TestPreconditionsAreNeeded(t *testing.T) {
 // A statement is proven under the preconditions that are held while it runs, whatever its claim says: without one it is neither run nor
 // explained.
 func TestProofsRestOnHeldPreconditions(t *testing.T) {
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *Plan) {
+	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		for _, run := range p.DryRuns() {
 			run.For.Claim = run.For.Claimed()
 			for i := range run.For.Preconditions {
 				less := run
 				less.For.Preconditions = slices.Delete(slices.Clone(run.For.Preconditions), i, i+1)
-				if err := less.For.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
+				if err := less.For.Prove(new(sqlprint.Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
 					t.Errorf("%s: proven without a precondition: %v", d.Pos, err)
 				}
-				if err := less.Prove(new(Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
+				if err := less.Prove(new(sqlprint.Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
 					t.Errorf("%s: explained without a precondition: %v", d.Pos, err)
 				}
 			}
@@ -224,14 +228,14 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 		if totals.IntN(2) == 0 { // from 1 to more than all groups may have
 			o.MaxTotal = 1 + totals.Int64N(2+4*max(o.MaxRows, 1))
 		}
-		p, err := Rewrite(sql, world.snapshot, o)
+		p, err := pipeline.Rewrite(sql, world.snapshot, o)
 		if err != nil {
 			if !tolerated[string(fault.CodeOf(err))] {
 				t.Errorf("%s\n%v\n%v", sql, err, errors.Unwrap(err))
 			}
 			continue
 		}
-		if slices.ContainsFunc(p.Blocks(), func(block *Plan) bool { return block.made.Bounding.MaxTotal > 0 }) {
+		if slices.ContainsFunc(p.Different(), func(block *plan.Plan) bool { return block.Bounding.MaxTotal > 0 }) {
 			bounded++
 		}
 		estimated(t, sql, p)
@@ -246,21 +250,21 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 }
 
 // estimated asks for the estimate of a plan, which every question has.
-func estimated(t *testing.T, at string, p *Plan) {
+func estimated(t *testing.T, at string, p *plan.Plan) {
 	t.Helper()
 	defer func() {
 		if reason := recover(); reason != nil {
 			t.Errorf("%s: its estimate panics: %v\n%s", at, reason, debug.Stack())
 		}
 	}()
-	p.Explain()
+	explain.Explain(p)
 }
 
 // dryProven proves the dry runs of a plan: what they explain, and that what they compute names no table.
-func dryProven(t *testing.T, at string, p *Plan) {
+func dryProven(t *testing.T, at string, p *plan.Plan) {
 	t.Helper()
 	for _, run := range p.DryRuns() {
-		if err := run.Prove(new(Proofs)); err != nil {
+		if err := run.Prove(new(sqlprint.Proofs)); err != nil {
 			t.Errorf("%s: %v", at, errors.Unwrap(err))
 		}
 	}
@@ -310,7 +314,7 @@ func TestRandomExpressionsAreProven(t *testing.T) {
 		query := fmt.Sprintf(forms[kind][r.IntN(len(forms[kind]))], write(r, kind, 1+r.IntN(4)))
 		p, err := planned(t, query, snapshot)
 		if err == nil {
-			taken += len(p.made.Parts)
+			taken += len(p.Parts)
 			dryProven(t, query, p)
 		} else if fault.CodeOf(err) == fault.CodeUnverified {
 			t.Errorf("%s\n%.1500v", query, errors.Unwrap(err))
@@ -323,14 +327,14 @@ func TestRandomExpressionsAreProven(t *testing.T) {
 }
 
 // planned is Rewrite, which must not panic.
-func planned(t *testing.T, query string, snapshot *catalog.Snapshot) (*Plan, error) {
+func planned(t *testing.T, query string, snapshot *catalog.Snapshot) (*plan.Plan, error) {
 	t.Helper()
 	defer func() {
 		if p := recover(); p != nil {
 			t.Fatalf("%s: panic: %v\n%s", query, p, debug.Stack())
 		}
 	}()
-	return Rewrite(query, snapshot, sharp())
+	return pipeline.Rewrite(query, snapshot, sharp())
 }
 
 // unmoving are mutants of the neighbour tests that leave the sensitivities of a statement as they are: what they change is whether a row
@@ -478,7 +482,7 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
 	const sql = "SELECT weight * weight < 0.5 AS light, count(DISTINCT weight) FROM visits GROUP BY 1"
-	if _, err := Rewrite(sql, on, sharp()); err != nil {
+	if _, err := pipeline.Rewrite(sql, on, sharp()); err != nil {
 		t.Errorf("%s: %v", sql, err)
 	}
 }
