@@ -162,7 +162,7 @@ func TestAccuracyOfPrivateKeys(t *testing.T) {
 	for _, row := range plainAnswer(t, conn, sql).rows {
 		truth[row[0]] = number(t, row[1])
 	}
-	exact := (&world{conn: conn}).sealed(t, p.Statements(&plan.Draws{}))
+	exact := sealed(t, conn, p.Statements(&plan.Draws{}))
 	var shown, held, squares float64
 	s := fixedSampler(t)
 	for range answers {
@@ -306,7 +306,7 @@ func pagila(t *testing.T) *pgx.Conn {
 func barsHeld(t *testing.T, conn *pgx.Conn, p *plan.Plan, answers int, truth map[string]*big.Rat) (bars, whole int) {
 	t.Helper()
 	s := fixedSampler(t)
-	exact := (&world{conn: conn}).sealed(t, p.Statements(p.Draw(s)))
+	exact := sealed(t, conn, p.Statements(p.Draw(s)))
 	for range answers {
 		a := answerFrom(t, s, p, exact...)
 		before := bars

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"noisegate.example/catalog"
 	"noisegate.example/internal/randomtest"
 	"noisegate.example/internal/stattest"
@@ -61,8 +63,8 @@ func TestAuditOfStatistics(t *testing.T) {
 	w := newWorld(t, 1, wild, 4)
 	for _, a := range audits {
 		t.Run(a.name, func(t *testing.T) {
-			p := w.auditPlan(t, a.sql)
-			proof := w.certify(t, p, a.rows)
+			p := auditPlan(t, w, a.sql)
+			proof := certify(t, w, p, a.rows)
 			if loss := p.Loss(); loss.Epsilon > mechanisms.EpsilonUnit {
 				t.Fatalf("costs %v", loss)
 			}
@@ -84,7 +86,7 @@ func TestAuditFindsWrongSensitivity(t *testing.T) {
 		if a.name != "median" && a.name != "mode" {
 			continue
 		}
-		p := w.auditPlan(t, a.sql)
+		p := auditPlan(t, w, a.sql)
 		r := p.Releases[0]
 		r.PerGroup = big.NewInt(1)
 		wrong, err := p.NewSelection(r, plan.Portion{Epsilon: mechanisms.EpsilonUnit})
@@ -92,13 +94,13 @@ func TestAuditFindsWrongSensitivity(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Releases[0].Selection = wrong
-		if proof := w.certify(t, p, a.rows); proof.Epsilon <= 1 && !randomtest.Fresh() {
+		if proof := certify(t, w, p, a.rows); proof.Epsilon <= 1 && !randomtest.Fresh() {
 			t.Errorf("%s: certified ε %.3f only", a.name, proof.Epsilon)
 		}
 	}
 }
 
-func (w *world) auditPlan(t *testing.T, sql string) *plan.Plan {
+func auditPlan(t *testing.T, w *world, sql string) *plan.Plan {
 	t.Helper()
 	p, err := pipeline.Rewrite(sql, w.snapshot, plan.Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: plan.MechanismAuto,
 		Currency:   catalog.Approx,
@@ -110,7 +112,7 @@ func (w *world) auditPlan(t *testing.T, sql string) *plan.Plan {
 }
 
 // certify audits a plan on rows with and without unit 1.
-func (w *world) certify(t *testing.T, p *plan.Plan, rows string) stattest.Certificate {
+func certify(t *testing.T, w *world, p *plan.Plan, rows string) stattest.Certificate {
 	t.Helper()
 	mustExec(t, w.conn, "TRUNCATE store.people, store.events, store.orders, store.items")
 	mustExec(t, w.conn, "INSERT INTO store.events (event, unit, k_num, nn, n4) SELECT row_number() OVER (), v.* FROM (VALUES "+rows+") AS v")
@@ -118,7 +120,7 @@ func (w *world) certify(t *testing.T, p *plan.Plan, rows string) stattest.Certif
 	d := p.Draw(s)
 	draw := func(without string) []float64 {
 		mustExec(t, w.conn, "SELECT pg_catalog.set_config('test.without', '"+without+"', false)")
-		exact := w.sealed(t, p.Statements(d))
+		exact := sealed(t, w.conn, p.Statements(d))
 		answers := make([]float64, auditDraws)
 		for i := range answers {
 			released, err := pipeline.Release(p, s, p.Draw(s), streamed(exact))
@@ -160,11 +162,11 @@ func outcome(t *testing.T, p *plan.Plan, released *plan.Released) float64 {
 }
 
 // sealed runs statements as the gateway does.
-func (w *world) sealed(t *testing.T, statements []sqlprint.Statement) []plan.ExactRow {
+func sealed(t *testing.T, conn *pgx.Conn, statements []sqlprint.Statement) []plan.ExactRow {
 	t.Helper()
 	var all []plan.ExactRow
 	for part, s := range statements {
-		rows, err := w.conn.Query(t.Context(), s.SQL, s.Args...)
+		rows, err := conn.Query(t.Context(), s.SQL, s.Args...)
 		if err != nil {
 			t.Fatal(err)
 		}

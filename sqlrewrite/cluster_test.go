@@ -241,7 +241,7 @@ func clusterReference(t *testing.T) (reference map[string]struct {
 	Centres                       [][]float64
 }) {
 	t.Helper()
-	text, err := os.ReadFile("internal/fit/testdata/clusters.json")
+	text, err := os.ReadFile(repoFile("sqlrewrite/internal/fit/testdata/clusters.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

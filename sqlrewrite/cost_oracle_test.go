@@ -216,7 +216,7 @@ func TestCostOracle(t *testing.T) {
 		if tried%50 == 0 {
 			world.fill(t, true)
 			mustExec(t, world.owner, costAdversary)
-			c.unitRows = world.rowsOf(t, "unit = "+chosenUnit)
+			c.unitRows = rowsWhere(t, world, "unit = "+chosenUnit)
 		}
 		sql, from := writer.query()
 		snapshot := world.seen()
@@ -268,7 +268,7 @@ func TestCostOracleKillsUncapped(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
 		}
-		c := costs{unitRows: world.rowsOf(t, "unit = "+chosenUnit)}
+		c := costs{unitRows: rowsWhere(t, world, "unit = "+chosenUnit)}
 		draws := p.Draw(fixedSampler(t))
 		if err := c.compare(t, world, p, draws); err != nil {
 			t.Error(err)
@@ -282,8 +282,8 @@ func TestCostOracleKillsUncapped(t *testing.T) {
 	}
 }
 
-// rowsOf is how many rows of owned tables fulfil a condition, and how many all public tables have.
-func (w *world) rowsOf(t *testing.T, condition string) float64 {
+// rowsWhere is how many rows of owned tables fulfil a condition, and how many all public tables have.
+func rowsWhere(t *testing.T, w *world, condition string) float64 {
 	t.Helper()
 	people, orders := strings.ReplaceAll(condition, "unit", "id"), strings.ReplaceAll(condition, "unit", "buyer")
 	var n float64

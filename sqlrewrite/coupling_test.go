@@ -118,7 +118,7 @@ func (c *Couplings) copied() int {
 }
 
 // runOnSides runs a statement on two neighbouring databases.
-func (w *world) runOnSides(ctx context.Context, s sqlprint.Statement, without [2]string) ([]exactTable, error) {
+func runOnSides(ctx context.Context, w *world, s sqlprint.Statement, without [2]string) ([]exactTable, error) {
 	if w.twin == nil {
 		return runOnAll(ctx, w.conn, s, without[:])
 	}
@@ -292,7 +292,7 @@ func (c *coupling) values(t *testing.T, w *world, q *Coupled) error {
 		if c.plan.Parts[at].Histogram(c.plan.Query) {
 			s = asCells(s)
 		}
-		tables, err := w.runOnSides(t.Context(), s, q.Without)
+		tables, err := runOnSides(t.Context(), w, s, q.Without)
 		if err != nil {
 			return err
 		}

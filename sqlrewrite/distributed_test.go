@@ -63,11 +63,11 @@ func TestDistributedStatementsGiveTheSame(t *testing.T) {
 		}
 		for range 3 {
 			w.fill(t, true)
-			want := w.statementOf(t, p)
+			want := statementOf(t, w, p)
 			if err := p.Distribute(); err != nil {
 				t.Fatal(err)
 			}
-			if got := w.statementOf(t, p); !reflect.DeepEqual(got, want) {
+			if got := statementOf(t, w, p); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: rows give %v, groups give %v", sql, got, want)
 			}
 			p, _ = pipeline.Rewrite(sql, w.snapshot, sharp())
@@ -76,7 +76,7 @@ func TestDistributedStatementsGiveTheSame(t *testing.T) {
 }
 
 // statementOf runs the only statement of a plan.
-func (w *world) statementOf(t *testing.T, p *plan.Plan) exactTable {
+func statementOf(t *testing.T, w *world, p *plan.Plan) exactTable {
 	t.Helper()
 	s := p.Parts[0].Statement
 	tables, err := runOnAll(t.Context(), w.conn, s, []string{"nobody"})

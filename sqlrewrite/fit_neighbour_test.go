@@ -24,7 +24,7 @@ var (
 )
 
 // randomFit writes a fit over a relation of the world.
-func (w *world) randomFit() fit.Question {
+func randomFit(w *world) fit.Question {
 	pick := func(list []string) string { return list[w.r.IntN(len(list))] }
 	q := fit.Question{From: pick(fitRelations), Where: pick(fitConditions), Model: []fit.Model{fit.Linear, fit.Ridge}[w.r.IntN(2)]}
 	q.Target = pick(fitNumbers)
@@ -57,7 +57,7 @@ func TestNeighboursOfFits(t *testing.T) {
 		if tried%20 == 0 {
 			w.fill(t, tried%40 == 0)
 		}
-		q := w.randomFit()
+		q := randomFit(w)
 		o := fit.Options{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3)), Confidence: 0.95}
 		if q.Model != fit.Logistic || w.r.IntN(3) == 0 {
 			o.Method = fit.Moments
@@ -74,14 +74,14 @@ func TestNeighboursOfFits(t *testing.T) {
 		s := p.Statement()
 		if p.Method() == fit.Gradient {
 			gradients++
-			w.anyArguments(&s)
+			anyArguments(w, &s)
 		}
 		joint := s.Claim.Joint[0]
 		if joint.L2Squared.Cmp(big.NewRat(2, 1)) > 0 { // more than one row's
 			several++
 		}
 		most := &reached[methodIndex(p)]
-		*most = larger(*most, w.movesWithin(t, s))
+		*most = larger(*most, movesWithin(t, w, s))
 	}
 	t.Logf("%d fits, %d by gradients, %d of units with several rows; the largest moves are %s and %s of their claims; refused: %v", ran,
 		gradients, several, reached[0].FloatString(3), reached[1].FloatString(3), refusals)
@@ -98,7 +98,7 @@ func larger(a, b *big.Rat) *big.Rat {
 }
 
 // anyArguments gives the arguments that later passes have values of any size: the text clamps them.
-func (w *world) anyArguments(s *sqlprint.Statement) {
+func anyArguments(w *world, s *sqlprint.Statement) {
 	s.Args = slices.Clone(s.Args)
 	for i, a := range s.Args {
 		if _, later := a.(int64); later {
@@ -109,7 +109,7 @@ func (w *world) anyArguments(s *sqlprint.Statement) {
 
 // movesWithin takes each of some units out of the database, and gives the largest move of a statement's sums as part of its claim, which it
 // is within, as a vector and one by one.
-func (w *world) movesWithin(t *testing.T, s sqlprint.Statement) *big.Rat {
+func movesWithin(t *testing.T, w *world, s sqlprint.Statement) *big.Rat {
 	t.Helper()
 	tables, err := runOnAll(t.Context(), w.conn, s, neighbourhood())
 	if err != nil {
@@ -154,7 +154,7 @@ func TestNeighboursOfClusterings(t *testing.T) {
 		if tried%20 == 0 {
 			w.fill(t, tried%40 == 0)
 		}
-		f := w.randomFit()
+		f := randomFit(w)
 		q := fit.ClusterQuestion{From: f.From, Where: f.Where, Centres: 2 + w.r.IntN(4)}
 		for _, c := range f.Features {
 			if !c.OneHot {
@@ -172,11 +172,11 @@ func TestNeighboursOfClusterings(t *testing.T) {
 		ran++
 		for i, dry := range p.DryRuns() {
 			s := dry.For
-			w.anyArguments(&s)
+			anyArguments(w, &s)
 			if one := big.NewRat(3, 1); s.Claim.Joint[0].L2Squared.Cmp(one) > 0 {
 				several++
 			}
-			reached[i] = larger(reached[i], w.movesWithin(t, s))
+			reached[i] = larger(reached[i], movesWithin(t, w, s))
 		}
 	}
 	t.Logf("%d clusterings, %d statements of units with several rows; the largest moves of moments and of steps are %s and %s of their "+

@@ -325,7 +325,7 @@ type reference struct {
 // referenceModels are those of internal/fit/testdata.
 func referenceModels(t *testing.T) (models map[string]reference) {
 	t.Helper()
-	text, err := os.ReadFile("internal/fit/testdata/reference.json")
+	text, err := os.ReadFile(repoFile("sqlrewrite/internal/fit/testdata/reference.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func runGoldenFile(t *testing.T, file string, answer func(*testing.T, *datadrive
 	t.Helper()
 	var tables string
 	var snapshot *catalog.Snapshot
-	datadriven.RunTest(t, "testdata/"+file, func(t *testing.T, d *datadriven.TestData) string {
+	datadriven.RunTest(t, goldenFile(file), func(t *testing.T, d *datadriven.TestData) string {
 		switch d.Cmd {
 		case "tables":
 			tables = d.Input
@@ -75,6 +75,21 @@ func runGoldenFile(t *testing.T, file string, answer func(*testing.T, *datadrive
 		}
 	})
 }
+
+// repoFile is where a file of the repository is, for a test of any package.
+func repoFile(name string) string {
+	root := ""
+	for range 10 {
+		if _, err := os.Stat(root + "go.mod"); err == nil {
+			break
+		}
+		root += "../"
+	}
+	return root + name
+}
+
+// goldenFile is where a file of sqlrewrite/testdata is.
+func goldenFile(name string) string { return repoFile("sqlrewrite/testdata/" + name) }
 
 // goldenPlan is a case of a golden file and its plan.
 type goldenPlan struct {
@@ -362,7 +377,7 @@ func TestEveryRefusalIsGolden(t *testing.T) {
 // goldenCodes lists the codes of all refusals in the golden files.
 func goldenCodes(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/*")
+	paths, err := filepath.Glob(goldenFile("*"))
 	if err != nil {
 		t.Fatal(err)
 	}

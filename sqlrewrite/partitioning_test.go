@@ -44,13 +44,13 @@ func TestPartitionsAddUp(t *testing.T) {
 			}
 			whole := p.Bounding
 			whole.Partitioning = stability.Unpartitioned
-			want := w.onePart(t, p, whole, nil)
+			want := onePart(t, w, p, whole, nil)
 			for range 20 {
 				var ends []int
 				for range stability.RangePartitions - 1 {
 					ends = append(ends, []int{r.IntN(units + 1), -1, math.MinInt32, math.MaxInt32}[max(0, r.IntN(7)-3)])
 				}
-				if got := w.onePart(t, p, p.Bounding, ends); !reflect.DeepEqual(got, want) {
+				if got := onePart(t, w, p, p.Bounding, ends); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%s: partitions give %v, the whole gives %v", sql, got, want)
 				}
 			}
@@ -59,7 +59,7 @@ func TestPartitionsAddUp(t *testing.T) {
 }
 
 // onePart runs the only statement of a plan, printed with a bounding.
-func (w *world) onePart(t *testing.T, p *plan.Plan, s stability.Bounding, ends []int) exactTable {
+func onePart(t *testing.T, w *world, p *plan.Plan, s stability.Bounding, ends []int) exactTable {
 	t.Helper()
 	part := p.Parts[0]
 	sqlprint.NewStatementPrinter(p.Query, s, &part).Print()

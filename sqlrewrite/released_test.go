@@ -511,7 +511,7 @@ func FuzzRecall(f *testing.F) {
 
 // releasedTexts are questions with the identities under which their releases were stored first, one a line. They are never rewritten: a
 // release that has another identity is charged again.
-const releasedTexts = "testdata/stored/released.txt"
+const releasedTexts = "stored/released.txt"
 
 // covers: E.5
 func TestReleasedIdentitiesStay(t *testing.T) {
@@ -520,7 +520,7 @@ func TestReleasedIdentitiesStay(t *testing.T) {
 		identity := rewrite(t, text, asked("0.5")).Forms()[0].ReleaseIdentity()
 		lines = append(lines, fmt.Sprintf("%x %s", identity[:8], text))
 	}
-	want, err := os.ReadFile(releasedTexts)
+	want, err := os.ReadFile(goldenFile(releasedTexts))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 // goldenQueries are the queries of all golden files.
 func goldenQueries(t testing.TB) []string {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/*")
+	paths, err := filepath.Glob(goldenFile("*"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -335,7 +335,7 @@ func roundTrip(t *testing.T, text string, dialect parse.Dialect) {
 // postSnapshot is that of testdata/post: private tables of two kinds and a public one.
 func postSnapshot(t testing.TB) *catalog.Snapshot {
 	t.Helper()
-	data, err := os.ReadFile("testdata/post")
+	data, err := os.ReadFile(goldenFile("post"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,20 +361,20 @@ func parsedTexts(t testing.TB, file string) []string {
 }
 
 func TestRoundTrip(t *testing.T) {
-	for _, text := range append(append(goldenQueries(t), parsedTexts(t, "testdata/parse")...), parsetest.Everything...) {
+	for _, text := range append(append(goldenQueries(t), parsedTexts(t, goldenFile("parse"))...), parsetest.Everything...) {
 		roundTrip(t, text, parse.DialectPostgres)
 	}
-	for _, text := range parsedTexts(t, "testdata/mysql_parse") {
+	for _, text := range parsedTexts(t, goldenFile("mysql_parse")) {
 		roundTrip(t, text, parse.DialectMySQL)
 	}
 }
 
 // FuzzRoundTrip: no text of either dialect makes a parser panic, and what a text means is what its tree says.
 func FuzzRoundTrip(f *testing.F) {
-	for _, text := range append(goldenQueries(f), parsedTexts(f, "testdata/parse")...) {
+	for _, text := range append(goldenQueries(f), parsedTexts(f, goldenFile("parse"))...) {
 		f.Add(text, false)
 	}
-	for _, text := range parsedTexts(f, "testdata/mysql_parse") {
+	for _, text := range parsedTexts(f, goldenFile("mysql_parse")) {
 		f.Add(text, true)
 	}
 	f.Fuzz(func(t *testing.T, text string, mysql bool) {

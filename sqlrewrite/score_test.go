@@ -321,7 +321,7 @@ func TestNeighboursOfScores(t *testing.T) {
 		if tried%20 == 0 {
 			w.fill(t, tried%40 == 0)
 		}
-		f := w.randomFit()
+		f := randomFit(w)
 		q := fit.ScoreQuestion{From: f.From, Where: f.Where, CalinskiHarabasz: w.r.IntN(3) > 0}
 		q.Silhouette = !q.CalinskiHarabasz || w.r.IntN(2) == 0
 		for _, c := range f.Features {
@@ -351,7 +351,7 @@ func TestNeighboursOfScores(t *testing.T) {
 		if s.Claim.Joint[0].L2Squared.Cmp(big.NewRat(4, 1)) > 0 {
 			several++
 		}
-		reached = larger(reached, w.movesWithin(t, s))
+		reached = larger(reached, movesWithin(t, w, s))
 	}
 	t.Logf("%d scorings, %d of units with several rows; the largest move is %s of its claim", ran, several, reached.FloatString(3))
 	if reached.Cmp(big.NewRat(8, 10)) < 0 || several < ran/5 {

@@ -62,7 +62,7 @@ func TestStoredQuestionsStay(t *testing.T) {
 
 // storedExpressions are random questions with computed values, one per line: the first eight digits of fingerprint and question, and the
 // text.
-const storedExpressions = "testdata/stored/expressions.txt"
+const storedExpressions = "stored/expressions.txt"
 
 // The same for random expressions, in sums, filters and keys.
 //
@@ -72,7 +72,7 @@ func TestStoredExpressionsStay(t *testing.T) {
 	if os.Getenv("NOISEGATE_STORE") != "" { // on 7c2e952, once
 		writeStored(t, snapshot)
 	}
-	text, err := os.ReadFile(storedExpressions)
+	text, err := os.ReadFile(goldenFile(storedExpressions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func writeStored(t *testing.T, snapshot *catalog.Snapshot) {
 			b.WriteString(identity + " " + query + "\n")
 		}
 	}
-	if err := os.WriteFile(storedExpressions, []byte(b.String()), 0o644); err != nil {
+	if err := os.WriteFile(goldenFile(storedExpressions), []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

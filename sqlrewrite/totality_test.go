@@ -381,7 +381,7 @@ func TestNoConstantPanics(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32)) // reproducible on purpose
 	tried, taken := 0, 0
 	for _, clause := range goldenClauses() {
-		if _, err := os.Stat("testdata/stored/" + clause); err != nil {
+		if _, err := os.Stat(goldenFile("stored/" + clause)); err != nil {
 			continue // there were no such statements when these were stored
 		}
 		runGoldenFile(t, "stored/"+clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {

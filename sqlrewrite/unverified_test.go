@@ -91,13 +91,13 @@ func TestWhatIsNotProvenIsNotRun(t *testing.T) {
 			log := new(gatewaytest.Log)
 			logger := slog.New(slog.NewTextHandler(log, nil))
 			g := gatewaytest.New(t, ledgers, gatewaytest.Options{Change: c.change, Log: logger})
-			handler, err := httpapi.New(httpapi.Config{Service: g.Service, Labels: g.Labels, Verifier: names{}, Log: logger})
+			handler, err := httpapi.New(httpapi.Config{Service: g.Service, Labels: g.Labels, Verifier: new(gatewaytest.Names), Log: logger})
 			if err != nil {
 				t.Fatal(err)
 			}
 			server := httptest.NewServer(handler)
 			defer server.Close()
-			ana, before := api.NewClient(server.URL, "ana"), g.Entries(t)
+			ana, before := api.NewClient(server.URL, "ana:analyst"), g.Entries(t)
 			ask := func(sql string) error {
 				_, err := ana.Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: sql, Epsilon: "1"}, "")
 				return err

@@ -429,7 +429,7 @@ func TestWriteCorpus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile("verify/testdata/statements.jsonl", text.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(repoFile("sqlrewrite/verify/testdata/statements.jsonl"), text.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
