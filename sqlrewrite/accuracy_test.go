@@ -20,7 +20,9 @@ import (
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 const (
@@ -78,17 +80,17 @@ func events(t *testing.T) *pgx.Conn {
 // computed from the statement's true integers, and the variance of the noise. Nothing is drawn.
 func rootMeanSquare(t *testing.T, conn *pgx.Conn, p *plan.Plan, sql string) float64 {
 	t.Helper()
-	got, want := noiselessAnswer(t, conn, p), plainAnswer(t, conn, sql)
-	if len(got.rows) != len(want.rows) {
-		t.Fatalf("%s: %d groups, of %d", sql, len(got.rows), len(want.rows))
+	got, want := gen.NoiselessAnswer(t, conn, p), gen.PlainAnswer(t, conn, sql)
+	if len(got.Rows) != len(want.Rows) {
+		t.Fatalf("%s: %d groups, of %d", sql, len(got.Rows), len(want.Rows))
 	}
 	squares := 0.0
-	for i, row := range want.rows {
+	for i, row := range want.Rows {
 		last := len(row) - 1
-		if strings.Join(row[:last], "\x00") != strings.Join(got.rows[i][:last], "\x00") {
-			t.Fatalf("%s: group %v in the place of %v", sql, got.rows[i], row)
+		if strings.Join(row[:last], "\x00") != strings.Join(got.Rows[i][:last], "\x00") {
+			t.Fatalf("%s: group %v in the place of %v", sql, got.Rows[i], row)
 		}
-		off := new(big.Rat).Sub(number(t, got.rows[i][last]), number(t, row[last]))
+		off := new(big.Rat).Sub(number(t, got.Rows[i][last]), number(t, row[last]))
 		f, _ := off.Float64()
 		squares += f * f
 	}
@@ -101,7 +103,7 @@ func rootMeanSquare(t *testing.T, conn *pgx.Conn, p *plan.Plan, sql string) floa
 		scale, _ := number(t, parameters.Scale).Float64()
 		variance = 2 * scale * scale // of discrete Laplace noise a little less
 	}
-	return math.Sqrt(squares/float64(len(want.rows)) + variance*unit*unit)
+	return math.Sqrt(squares/float64(len(want.Rows)) + variance*unit*unit)
 }
 
 func number(t *testing.T, text string) *big.Rat {
@@ -150,7 +152,7 @@ func TestAccuracyOfPrivateKeys(t *testing.T) {
 	t.Parallel()
 	const sql, answers = "SELECT native_country, count(*) FROM people GROUP BY native_country", 200
 	conn := adult(t)
-	p, err := pipeline.Rewrite(sql, parseSnapshot(t, adultTables, adultPolicy), plan.Options{Epsilon: mechanisms.EpsilonUnit,
+	p, err := pipeline.Rewrite(sql, rewritetest.ParseSnapshot(t, adultTables, adultPolicy), plan.Options{Epsilon: mechanisms.EpsilonUnit,
 		Delta: mechanisms.DeltaUnit / 1_000_000, Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
@@ -159,16 +161,16 @@ func TestAccuracyOfPrivateKeys(t *testing.T) {
 		t.Fatalf("charged %+v", loss)
 	}
 	truth := make(map[string]*big.Rat)
-	for _, row := range plainAnswer(t, conn, sql).rows {
+	for _, row := range gen.PlainAnswer(t, conn, sql).Rows {
 		truth[row[0]] = number(t, row[1])
 	}
 	exact := sealed(t, conn, p.Statements(&plan.Draws{}))
 	var shown, held, squares float64
-	s := fixedSampler(t)
+	s := rewritetest.FixedSampler(t)
 	for range answers {
 		a := answerFrom(t, s, p, exact...)
 		for i, row := range a.Rows {
-			n := truth[nullText(row[0])]
+			n := truth[gen.NullText(row[0])]
 			off, _ := new(big.Rat).Sub(number(t, row[1].Text), n).Float64()
 			squares += off * off
 			shown++
@@ -187,7 +189,7 @@ func TestAccuracyOfPrivateKeys(t *testing.T) {
 // What a price buys on a table with many rows a person, bias included.
 func TestAccuracyOfEvents(t *testing.T) {
 	conn := events(t)
-	snapshot := parseSnapshot(t, eventTables, eventPolicy)
+	snapshot := rewritetest.ParseSnapshot(t, eventTables, eventPolicy)
 	for _, test := range []struct {
 		sql     string
 		epsilon mechanisms.PicoEpsilon
@@ -260,7 +262,7 @@ func TestMomentIntervalsCover(t *testing.T) {
 	const answers, groups = 500, 3
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
-	mustExec(t, conn, `CREATE TABLE public.visits (visit_id int NOT NULL UNIQUE, season int NOT NULL, x int NOT NULL, y int NOT NULL);
+	rewritetest.MustExec(t, conn, `CREATE TABLE public.visits (visit_id int NOT NULL UNIQUE, season int NOT NULL, x int NOT NULL, y int NOT NULL);
 		INSERT INTO public.visits SELECT i, i % 3 + 1, i * 7919 % 41, i * 7919 % 41 + i * 613 % 59 FROM generate_series(1, 1200) i`)
 	for _, text := range []string{
 		"var_pop(x)", "var_samp(y)", "stddev_pop(x)", "stddev(y)", "covar_pop(y, x)", "covar_samp(y, x)", "corr(y, x)", "regr_slope(y, x)",
@@ -273,7 +275,7 @@ func TestMomentIntervalsCover(t *testing.T) {
 			if level == 0.95 {
 				o.Epsilon, o.Rho, o.Mechanism, o.Currency = 0, mechanisms.RhoUnit, plan.MechanismGaussian, catalog.ZCDP
 			}
-			p, err := pipeline.Rewrite(sql, parseSnapshot(t, momentTables, momentPolicy), o)
+			p, err := pipeline.Rewrite(sql, rewritetest.ParseSnapshot(t, momentTables, momentPolicy), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +298,7 @@ func pagila(t *testing.T) *pgx.Conn {
 	db.LoadDump(t, filepath.Join(dump, "pagila-schema.sql.gz"))
 	db.LoadDump(t, filepath.Join(dump, "pagila-data.sql.gz"))
 	conn := db.Conn(t, db.DSN)
-	mustExec(t, conn, "SET TIME ZONE 'UTC'")
+	rewritetest.MustExec(t, conn, "SET TIME ZONE 'UTC'")
 	return conn
 }
 
@@ -305,7 +307,7 @@ func pagila(t *testing.T) *pgx.Conn {
 // in each run.
 func barsHeld(t *testing.T, conn *pgx.Conn, p *plan.Plan, answers int, truth map[string]*big.Rat) (bars, whole int) {
 	t.Helper()
-	s := fixedSampler(t)
+	s := rewritetest.FixedSampler(t)
 	exact := sealed(t, conn, p.Statements(p.Draw(s)))
 	for range answers {
 		a := answerFrom(t, s, p, exact...)
@@ -333,7 +335,7 @@ func barsHeld(t *testing.T, conn *pgx.Conn, p *plan.Plan, answers int, truth map
 func truthOf(t *testing.T, conn *pgx.Conn, sql string) map[string]*big.Rat {
 	t.Helper()
 	truth := make(map[string]*big.Rat)
-	for _, row := range plainAnswer(t, conn, sql).rows {
+	for _, row := range gen.PlainAnswer(t, conn, sql).Rows {
 		truth[row[0]] = number(t, row[1])
 	}
 	return truth
@@ -357,7 +359,7 @@ func TestBarsOfMonths(t *testing.T) {
 		{plan.MechanismLaplace, 0, 1078}, {plan.MechanismAuto, 0, 312}, {plan.MechanismLaplace, 46, 276}, {plan.MechanismAuto, 46, 144},
 	} {
 		bounds := "max_rows: 30, max_groups: 6, columns: {rental_date: {bounds: [2022-01-01, 2022-12-31]}}"
-		p, err := pipeline.Rewrite(sql, parseSnapshot(t, rentalTables, fmt.Sprintf(rentalPolicy, bounds)), plan.Options{
+		p, err := pipeline.Rewrite(sql, rewritetest.ParseSnapshot(t, rentalTables, fmt.Sprintf(rentalPolicy, bounds)), plan.Options{
 			Epsilon: mechanisms.EpsilonUnit / 2, MaxTotal: test.total, Mechanism: test.mechanism, Currency: catalog.ZCDP, Confidence: 0.95})
 		if err != nil {
 			t.Fatal(err)
@@ -391,7 +393,7 @@ func TestBarsOfCategories(t *testing.T) {
 	o := plan.Options{Epsilon: 2 * mechanisms.EpsilonUnit, Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
 	held := func(bounds string, together bool) (bars, whole int) {
 		o.Simultaneous = together
-		p, err := pipeline.Rewrite(sql, parseSnapshot(t, rentalTables, fmt.Sprintf(rentalPolicy, bounds)), o)
+		p, err := pipeline.Rewrite(sql, rewritetest.ParseSnapshot(t, rentalTables, fmt.Sprintf(rentalPolicy, bounds)), o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,9 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // auditDraws are made of each query on either side.
@@ -60,7 +62,7 @@ func TestAuditOfStatistics(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	w := newWorld(t, 1, wild, 4)
+	w := gen.NewWorld(t, 1, gen.Wild, 4)
 	for _, a := range audits {
 		t.Run(a.name, func(t *testing.T) {
 			p := auditPlan(t, w, a.sql)
@@ -81,7 +83,7 @@ func TestAuditFindsWrongSensitivity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	w := newWorld(t, 1, wild, 4)
+	w := gen.NewWorld(t, 1, gen.Wild, 4)
 	for _, a := range audits {
 		if a.name != "median" && a.name != "mode" {
 			continue
@@ -100,9 +102,9 @@ func TestAuditFindsWrongSensitivity(t *testing.T) {
 	}
 }
 
-func auditPlan(t *testing.T, w *world, sql string) *plan.Plan {
+func auditPlan(t *testing.T, w *gen.World, sql string) *plan.Plan {
 	t.Helper()
-	p, err := pipeline.Rewrite(sql, w.snapshot, plan.Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: plan.MechanismAuto,
+	p, err := pipeline.Rewrite(sql, w.Snapshot, plan.Options{Epsilon: mechanisms.EpsilonUnit, Mechanism: plan.MechanismAuto,
 		Currency:   catalog.Approx,
 		Confidence: 0.95})
 	if err != nil {
@@ -112,15 +114,16 @@ func auditPlan(t *testing.T, w *world, sql string) *plan.Plan {
 }
 
 // certify audits a plan on rows with and without unit 1.
-func certify(t *testing.T, w *world, p *plan.Plan, rows string) stattest.Certificate {
+func certify(t *testing.T, w *gen.World, p *plan.Plan, rows string) stattest.Certificate {
 	t.Helper()
-	mustExec(t, w.conn, "TRUNCATE store.people, store.events, store.orders, store.items")
-	mustExec(t, w.conn, "INSERT INTO store.events (event, unit, k_num, nn, n4) SELECT row_number() OVER (), v.* FROM (VALUES "+rows+") AS v")
-	s := fixedSampler(t)
+	rewritetest.MustExec(t, w.Conn, "TRUNCATE store.people, store.events, store.orders, store.items")
+	rewritetest.MustExec(t, w.Conn,
+		"INSERT INTO store.events (event, unit, k_num, nn, n4) SELECT row_number() OVER (), v.* FROM (VALUES "+rows+") AS v")
+	s := rewritetest.FixedSampler(t)
 	d := p.Draw(s)
 	draw := func(without string) []float64 {
-		mustExec(t, w.conn, "SELECT pg_catalog.set_config('test.without', '"+without+"', false)")
-		exact := sealed(t, w.conn, p.Statements(d))
+		rewritetest.MustExec(t, w.Conn, "SELECT pg_catalog.set_config('test.without', '"+without+"', false)")
+		exact := sealed(t, w.Conn, p.Statements(d))
 		answers := make([]float64, auditDraws)
 		for i := range answers {
 			released, err := pipeline.Release(p, s, p.Draw(s), streamed(exact))

@@ -12,6 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // covers: A44
@@ -34,14 +35,14 @@ func TestBombs(t *testing.T) {
 func dropBombs(t *testing.T, snapshot *catalog.Snapshot, name string, shape func(n int) string, dialect parse.Dialect) {
 	t.Helper()
 	for i, size := range []int{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 65 << 10, 64 << 10} {
-		if (i+1)%oneIn(4) > 0 {
+		if (i+1)%rewritetest.OneIn(4) > 0 {
 			continue
 		}
 		text := parsetest.Bomb(shape, size)
 		var err error
 		took := parsetest.Fastest(func() { _, err = parse.Parse(text, dialect) })
 		if err == nil { // then bind it too: what names no table is refused there
-			o := sharp()
+			o := rewritetest.Sharp()
 			o.Dialect = dialect
 			took = parsetest.Fastest(func() { _, _, _ = pipeline.Read(text, snapshot, o) }) // TestBoundBombs looks at what it says
 		}

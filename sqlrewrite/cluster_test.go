@@ -20,6 +20,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -38,7 +39,8 @@ type clusterData struct {
 // plan is k-means of the data at a price.
 func (c clusterData) plan(t testing.TB, passes int, epsilon float64) *fit.Clustering {
 	t.Helper()
-	p, err := fit.NewClustering(c.q, parseSnapshot(t, c.tables, c.policy), fit.ClusterOptions{Passes: passes, Rho: rhoFor(epsilon, 1e-6)})
+	p, err := fit.NewClustering(c.q, rewritetest.ParseSnapshot(t, c.tables, c.policy),
+		fit.ClusterOptions{Passes: passes, Rho: rhoFor(epsilon, 1e-6)})
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -241,7 +243,7 @@ func clusterReference(t *testing.T) (reference map[string]struct {
 	Centres                       [][]float64
 }) {
 	t.Helper()
-	text, err := os.ReadFile(repoFile("sqlrewrite/internal/fit/testdata/clusters.json"))
+	text, err := os.ReadFile(rewritetest.RepoFile("sqlrewrite/internal/fit/testdata/clusters.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +301,7 @@ func TestAccuracyOfClusterings(t *testing.T) {
 			if most[c.name] == 0 {
 				continue
 			}
-			p, s := c.plan(t, 4, epsilon), fixedSampler(t)
+			p, s := c.plan(t, 4, epsilon), rewritetest.FixedSampler(t)
 			var ratios, alike []float64
 			weak := 0
 			for range runs {
@@ -332,7 +334,7 @@ func TestAccuracyOfClusterings(t *testing.T) {
 
 // What is no clustering is refused, with a code of its own or that of a query over the same expressions.
 func TestClusterRefusals(t *testing.T) {
-	snapshot := parseSnapshot(t, fitTables, fitPolicy)
+	snapshot := rewritetest.ParseSnapshot(t, fitTables, fitPolicy)
 	fine := func() (fit.ClusterQuestion, fit.ClusterOptions) {
 		return fit.ClusterQuestion{From: "people", Columns: features("age", "hours_per_week"), Centres: 3},
 			fit.ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit}
@@ -385,7 +387,7 @@ func TestLargestClustering(t *testing.T) {
 		q.Columns = append(q.Columns, fit.Feature{Expr: fmt.Sprintf("c%d", i)})
 	}
 	policy += "budgets:\n  - {dataset: true, form: approx, epsilon: 100, delta: 1e-5}\n"
-	p, err := fit.NewClustering(q, parseSnapshot(t, tables, policy), fit.ClusterOptions{Passes: 1, Rho: mechanisms.RhoUnit})
+	p, err := fit.NewClustering(q, rewritetest.ParseSnapshot(t, tables, policy), fit.ClusterOptions{Passes: 1, Rho: mechanisms.RhoUnit})
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -408,7 +410,7 @@ func TestClusteringsAreKnownByWhatTheyAsk(t *testing.T) {
 		q := fit.ClusterQuestion{From: "people", Where: "age > 30 AND sex = 'Male'", Columns: features("age", "education_num"), Centres: 3}
 		o := fit.ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit}
 		change(&q, &o)
-		p, err := fit.NewClustering(q, parseSnapshot(t, fitTables, fitPolicy), o)
+		p, err := fit.NewClustering(q, rewritetest.ParseSnapshot(t, fitTables, fitPolicy), o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,8 @@ import (
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // costlyArguments are, for every function and operator that may stand below the aggregates, the arguments on which it takes longest: the
@@ -49,10 +51,10 @@ func TestScansAreCapped(t *testing.T) {
 		}
 		return "SELECT " + strings.Join(outputs, ", ") + " FROM people"
 	}
-	if p, err := pipeline.Rewrite(medians(plan.MaxParts-1), snapshot, sharp()); err != nil || len(p.Parts) != plan.MaxParts {
+	if p, err := pipeline.Rewrite(medians(plan.MaxParts-1), snapshot, rewritetest.Sharp()); err != nil || len(p.Parts) != plan.MaxParts {
 		t.Errorf("%d scans: %v", plan.MaxParts, err)
 	}
-	if _, err := pipeline.Rewrite(medians(plan.MaxParts), snapshot, sharp()); fault.CodeOf(err) != fault.CodeTooManyScans {
+	if _, err := pipeline.Rewrite(medians(plan.MaxParts), snapshot, rewritetest.Sharp()); fault.CodeOf(err) != fault.CodeTooManyScans {
 		t.Errorf("%d scans: %v, want %s", plan.MaxParts+1, err, fault.CodeTooManyScans)
 	}
 }
@@ -72,8 +74,8 @@ func TestAllowedFunctionsAreCheap(t *testing.T) {
 		fmt.Sprintf(`INSERT INTO public.t SELECT i, pg_catalog.repeat('é', 1000 + i %% 2 * 4000), ('0.' || pg_catalog.repeat('7', 16000))::numeric * 1e39, 0.123456789 * (i %% 9),
 		  i, DATE '2024-02-29' - i, TIMESTAMP '2024-02-29 12:34:56.789' FROM generate_series(1, %d) i`, rows), "VACUUM ANALYZE public.t")
 	conn := db.Conn(t, db.DSN)
-	mustExec(t, conn, "SET jit = off; SET max_parallel_workers_per_gather = 0; SET search_path = ''; SET timezone = 'UTC'")
-	snapshot := parseSnapshot(t, "t\n  id integer not null unique\n  worst text\n  big numeric\n  f8 double\n  small integer\n  day date\n  at timestamp", `version: 1
+	rewritetest.MustExec(t, conn, "SET jit = off; SET max_parallel_workers_per_gather = 0; SET search_path = ''; SET timezone = 'UTC'")
+	snapshot := rewritetest.ParseSnapshot(t, "t\n  id integer not null unique\n  worst text\n  big numeric\n  f8 double\n  small integer\n  day date\n  at timestamp", `version: 1
 dataset: test
 neighbours: add-remove
 tables:
@@ -82,14 +84,14 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
 	took := func(sql string, most time.Duration) time.Duration {
-		p, err := pipeline.Rewrite("SELECT count("+sql+") FROM t", snapshot, sharp())
+		p, err := pipeline.Rewrite("SELECT count("+sql+") FROM t", snapshot, rewritetest.Sharp())
 		if err != nil {
 			t.Fatalf("%s: %s", sql, parsetest.ShowFault(err))
 		}
 		best := time.Hour
 		for i := 0; i < 5 || i < 60 && best > most; i++ {
 			start := processorTime(t, conn)
-			if _, err := exactRows(t, conn, p.Statements(&plan.Draws{})[0]); err != nil {
+			if _, err := gen.ExactRows(t, conn, p.Statements(&plan.Draws{})[0]); err != nil {
 				t.Fatalf("%s: %v", sql, err)
 			}
 			best = min(best, processorTime(t, conn)-start)
@@ -146,7 +148,7 @@ func TestLateralIsCharged(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %s", sql, parsetest.ShowFault(err))
 		}
-		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+		for _, s := range p.Statements(p.Draw(rewritetest.FixedSampler(t))) {
 			if strings.Contains(s.SQL, "pg_catalog.row_number()") != capped {
 				t.Errorf("capped %v is wanted\n%s", capped, s.SQL)
 			}

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/statement"
 )
 
@@ -40,8 +41,8 @@ func TestCoverage(t *testing.T) {
 		t.Fatal(err)
 	}
 	snapshot := postSnapshot(t)
-	options := sharp()
-	options.Delta, options.Now = 1_000_000, goldenNow()
+	options := rewritetest.Sharp()
+	options.Delta, options.Now = 1_000_000, rewritetest.GoldenNow()
 	asked := 0
 	for _, m := range regexp.MustCompile("(?m)^- \\*\\*(\\w+)\\*\\* (.+?): `([^`]+)`").FindAllStringSubmatch(string(page), -1) {
 		verdict, construct, example := m[1], m[2], m[3]

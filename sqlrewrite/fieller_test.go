@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
@@ -42,12 +43,12 @@ func TestRatioIntervalsCover(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	const draws = 2500
-	s := fixedSampler(t)
-	laplace, gaussian := sharp(), sharp()
+	s := rewritetest.FixedSampler(t)
+	laplace, gaussian := rewritetest.Sharp(), rewritetest.Sharp()
 	laplace.Epsilon = mechanisms.EpsilonUnit
 	gaussian.Epsilon, gaussian.Rho, gaussian.Mechanism, gaussian.Currency = 0, mechanisms.RhoUnit/20, plan.MechanismGaussian, catalog.ZCDP
 	for _, text := range ratioExpressions {
-		for law, o := range map[string]plan.Options{"laplace": laplace, "gaussian": gaussian, "next to none": sharp()} {
+		for law, o := range map[string]plan.Options{"laplace": laplace, "gaussian": gaussian, "next to none": rewritetest.Sharp()} {
 			p := rewrite(t, "SELECT "+text+" FROM people", o)
 			if p.Outputs[0].Ratio == nil {
 				t.Fatalf("%s is no fraction", text)
@@ -111,7 +112,7 @@ func holds(p *plan.Plan, b *answer.Box, noisy, truth plan.ReleasedRow) (holds, k
 // The interval of a fraction is never wider than the box of interval arithmetic, where that has one, and much narrower where both sums
 // have noise that matters.
 func TestRatioIntervalsWithinTheirBox(t *testing.T) {
-	o := sharp()
+	o := rewritetest.Sharp()
 	o.Epsilon = mechanisms.EpsilonUnit
 	for _, text := range []string{"avg(age)", "sum(age)::float8 / count(*)", "count(*) FILTER (WHERE age > 40)::float8 / count(*)",
 		"-avg(age)"} {

@@ -13,6 +13,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -134,7 +135,7 @@ func TestGradientsWithoutNoise(t *testing.T) {
 	db, all := fitPeople(t)
 	fold(t, db, all, 0)
 	p, err := fit.NewPlan(fit.Question{From: "people", Target: rich, Model: fit.Logistic, Features: thirteen()},
-		parseSnapshot(t, fitTables, fitPolicy), fit.Options{Passes: 180, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		rewritetest.ParseSnapshot(t, fitTables, fitPolicy), fit.Options{Passes: 180, Rho: mechanisms.RhoUnit, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestAccuracyOfGradients(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	db, all := fitPeople(t)
-	conn, s := db.Conn(t, db.DSN), fixedSampler(t)
+	conn, s := db.Conn(t, db.DSN), rewritetest.FixedSampler(t)
 	right, area := map[float64][]float64{}, []float64{}
 	for part := range folds {
 		rest := newFrame(fold(t, db, all, part))
@@ -225,7 +226,7 @@ func TestGradientsAreThoseOfTheLoss(t *testing.T) {
 		Model:    fit.Logistic,
 		Features: features("flipper_length_mm", "bill_length_mm")}, penguinTables, penguinPolicy, 1, 1e-5)
 	rows := rowsOf(t, conn, p)
-	run := p.Start(fixedSampler(t))
+	run := p.Start(rewritetest.FixedSampler(t))
 	for statement, more := run.Next(); more; statement, more = run.Next() {
 		got, want := trueSums(t, conn, statement), rows.sums(coefficientsOf(statement))
 		row := plan.ExactRow{}
@@ -245,7 +246,7 @@ func TestGradientsAreThoseOfTheLoss(t *testing.T) {
 // (TestAccuracyOfGradients). The noise is the same in each run.
 func TestGradientsOfFewPeople(t *testing.T) {
 	db := fitPenguins(t)
-	conn, s := db.Conn(t, db.DSN), fixedSampler(t)
+	conn, s := db.Conn(t, db.DSN), rewritetest.FixedSampler(t)
 	for _, epsilon := range []float64{0.1, 100} {
 		few := epsilon < 1
 		p := newFitBy(t, fit.Gradient, fit.Question{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END",
@@ -282,7 +283,7 @@ FROM (SELECT *, 1 / (1 + exp(-(0.1 + 0.2 * x1 + 0.3 * x2 + 0.1 * x3 + 0.2 * x4 +
 func BenchmarkGradients(b *testing.B) {
 	db, all := fitPeople(b)
 	fold(b, db, all, folds) // nobody is left out
-	conn, s := db.Conn(b, db.DSN), fixedSampler(b)
+	conn, s := db.Conn(b, db.DSN), rewritetest.FixedSampler(b)
 	p := newFitBy(b, fit.Gradient, fit.Question{From: "people", Target: rich, Model: fit.Logistic, Features: thirteen()}, fitTables,
 		fitPolicy, 1,
 		1e-6)

@@ -14,6 +14,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -51,7 +52,7 @@ func wideFit(t *testing.T, columns int, table string) (*fit.Plan, error) {
 		}
 	}
 	policy += "budgets:\n  - {dataset: true, form: approx, epsilon: 100, delta: 1e-5}\n"
-	return fit.NewPlan(q, parseSnapshot(t, tables, policy), fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+	return fit.NewPlan(q, rewritetest.ParseSnapshot(t, tables, policy), fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 }
 
 // A fit whose statement PostgreSQL refuses is refused before it is paid for; the largest one that is not, runs. It is tried whether or not
@@ -96,14 +97,14 @@ func TestTooManyFeaturesAreRefusedAtOnce(t *testing.T) {
 	for _, n := range []int{300, 64} { // counted, and bound all at once
 		q.Features = q.Features[:n]
 		began := time.Now()
-		_, err := fit.NewPlan(q, parseSnapshot(t, fitTables, fitPolicy), fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		_, err := fit.NewPlan(q, rewritetest.ParseSnapshot(t, fitTables, fitPolicy), fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 		if took := time.Since(began); fault.CodeOf(err) != fault.CodeFit || took > time.Second {
 			t.Errorf("%d features: %v after %v", n, err, took)
 		}
 	}
 	q.Features = q.Features[:1]
 	q.Where += strings.Repeat(" ", 64<<10)
-	if _, err := fit.NewPlan(q, parseSnapshot(t, fitTables, fitPolicy), fit.Options{Rho: mechanisms.RhoUnit,
+	if _, err := fit.NewPlan(q, rewritetest.ParseSnapshot(t, fitTables, fitPolicy), fit.Options{Rho: mechanisms.RhoUnit,
 		Confidence: 0.95}); fault.CodeOf(err) !=
 		fault.CodeTooComplex {
 		t.Errorf("a long text: %v", err)
@@ -113,7 +114,8 @@ func TestTooManyFeaturesAreRefusedAtOnce(t *testing.T) {
 // The rows that a cap keeps are chosen by a seed that is drawn for each release, and is one in all of its passes.
 func TestFitsDrawTheSeedOfTheirCaps(t *testing.T) {
 	q := fit.Question{From: "events AS a JOIN events AS b ON b.unit = a.unit", Target: "a.y", Model: fit.Logistic, Features: features("b.n")}
-	p, err := fit.NewPlan(q, parseSnapshot(t, seriesTables, seriesPolicy), fit.Options{Passes: 2, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+	p, err := fit.NewPlan(q, rewritetest.ParseSnapshot(t, seriesTables, seriesPolicy),
+		fit.Options{Passes: 2, Rho: mechanisms.RhoUnit, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,7 @@ func TestFitsDrawTheSeedOfTheirCaps(t *testing.T) {
 		t.Fatal("nothing is capped")
 	}
 	seedOf := func(s sqlprint.Statement) any { return s.Args[p.Statement().Unseeded-1] }
-	seeds, sampler := map[any]bool{}, fixedSampler(t)
+	seeds, sampler := map[any]bool{}, rewritetest.FixedSampler(t)
 	for range 2 {
 		run := p.Start(sampler)
 		first, _ := run.Next()
@@ -184,7 +186,8 @@ func TestPassesCountAsWork(t *testing.T) {
 		{in, few, fewDays, 3, false},
 		{in, some, someDays, 3, true},
 	} {
-		_, err := fit.NewPlan(c.q, parseSnapshot(t, c.tables, c.policy), fit.Options{Passes: c.passes, Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		_, err := fit.NewPlan(c.q, rewritetest.ParseSnapshot(t, c.tables, c.policy), fit.Options{Passes: c.passes, Rho: mechanisms.RhoUnit,
+			Confidence: 0.95})
 		var refusal *fault.Error
 		if c.refused != (err != nil) || c.refused && (!errors.As(err, &refusal) || refusal.Code != fault.CodeFanOut ||
 			!strings.Contains(refusal.Msg, fmt.Sprintf("%d passes", c.passes)) || !strings.Contains(refusal.Hint, "iterations")) {
@@ -200,7 +203,7 @@ func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
 			Features: features("age", "education_num")}
 		change(&q)
 		o.Confidence = 0.95
-		p, err := fit.NewPlan(q, parseSnapshot(t, fitTables, fitPolicy), o)
+		p, err := fit.NewPlan(q, rewritetest.ParseSnapshot(t, fitTables, fitPolicy), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +237,7 @@ func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
 
 // Models that were sold by earlier versions are known by the same fingerprints, and so given again free, however statements are printed.
 func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
-	people, events := parseSnapshot(t, fitTables, fitPolicy), parseSnapshot(t, seriesTables, seriesPolicy)
+	people, events := rewritetest.ParseSnapshot(t, fitTables, fitPolicy), rewritetest.ParseSnapshot(t, seriesTables, seriesPolicy)
 	fitted := func(on *catalog.Snapshot, q fit.Question, o fit.Options) ([32]byte, error) {
 		o.Rho, o.Confidence = mechanisms.RhoUnit, 0.95
 		p, err := fit.NewPlan(q, on, o)
@@ -289,7 +292,7 @@ func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
 // A fit is the same under another version of the policy, and another one where what it rests on has changed.
 func TestFitsRestOnFacts(t *testing.T) {
 	fingerprint := func(policy string, change func(*catalog.Snapshot)) [32]byte {
-		on := parseSnapshot(t, fitTables, policy)
+		on := rewritetest.ParseSnapshot(t, fitTables, policy)
 		change(on)
 		p, err := fit.NewPlan(fit.Question{From: "people", Target: "hours_per_week", Model: fit.Linear, Features: features("age")}, on,
 			fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})

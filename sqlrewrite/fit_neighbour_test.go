@@ -9,10 +9,12 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
-// fitsOfWorld are relations of a [world], and features over their rows, by what they are.
+// fitsOfWorld are relations of a [World], and features over their rows, by what they are.
 var (
 	fitRelations = []string{"people", "events",
 		"(SELECT e.nn, p.n4, e.k_num, p.f8, e.money, e.k_text, p.n2 FROM events AS e JOIN people AS p ON p.id = e.unit) AS j",
@@ -24,20 +26,20 @@ var (
 )
 
 // randomFit writes a fit over a relation of the world.
-func randomFit(w *world) fit.Question {
-	pick := func(list []string) string { return list[w.r.IntN(len(list))] }
-	q := fit.Question{From: pick(fitRelations), Where: pick(fitConditions), Model: []fit.Model{fit.Linear, fit.Ridge}[w.r.IntN(2)]}
+func randomFit(w *gen.World) fit.Question {
+	pick := func(list []string) string { return list[w.Rand.IntN(len(list))] }
+	q := fit.Question{From: pick(fitRelations), Where: pick(fitConditions), Model: []fit.Model{fit.Linear, fit.Ridge}[w.Rand.IntN(2)]}
 	q.Target = pick(fitNumbers)
-	if w.r.IntN(2) == 0 {
+	if w.Rand.IntN(2) == 0 {
 		q.Model, q.Target = fit.Logistic, "CASE WHEN "+pick([]string{"nn > 5", "k_num = 2", "n4 > 3"})+" THEN 1 ELSE 0 END"
 	}
-	for range 1 + w.r.IntN(4) {
+	for range 1 + w.Rand.IntN(4) {
 		f := fit.Feature{Expr: pick(fitNumbers)}
-		if w.r.IntN(3) == 0 {
+		if w.Rand.IntN(3) == 0 {
 			f = fit.Feature{Expr: pick([]string{"k_num", "k_text"}), OneHot: true}
 		}
-		if w.r.IntN(4) == 0 {
-			f.Weight = big.NewRat(int64(1+w.r.IntN(5)), 2)
+		if w.Rand.IntN(4) == 0 {
+			f.Weight = big.NewRat(int64(1+w.Rand.IntN(5)), 2)
 		}
 		q.Features = append(q.Features, f)
 	}
@@ -50,19 +52,19 @@ func TestNeighboursOfFits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	w := newWorld(t, 15, wild, 4)
+	w := gen.NewWorld(t, 15, gen.Wild, 4)
 	reached, ran, several, gradients := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0, 0
 	refusals := map[fault.Code]int{}
-	for tried := 0; ran < 240/oneIn(4) && tried < 5000; tried++ {
+	for tried := 0; ran < 240/rewritetest.OneIn(4) && tried < 5000; tried++ {
 		if tried%20 == 0 {
-			w.fill(t, tried%40 == 0)
+			w.Fill(t, tried%40 == 0)
 		}
 		q := randomFit(w)
-		o := fit.Options{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3)), Confidence: 0.95}
-		if q.Model != fit.Logistic || w.r.IntN(3) == 0 {
+		o := fit.Options{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.Rand.IntN(3)), Confidence: 0.95}
+		if q.Model != fit.Logistic || w.Rand.IntN(3) == 0 {
 			o.Method = fit.Moments
 		}
-		p, err := fit.NewPlan(q, w.snapshot, o)
+		p, err := fit.NewPlan(q, w.Snapshot, o)
 		if err != nil {
 			refusals[fault.CodeOf(err)]++
 			if fault.CodeOf(err) == fault.CodeUnverified || fault.CodeOf(err) == fault.CodeInternal {
@@ -98,20 +100,20 @@ func larger(a, b *big.Rat) *big.Rat {
 }
 
 // anyArguments gives the arguments that later passes have values of any size: the text clamps them.
-func anyArguments(w *world, s *sqlprint.Statement) {
+func anyArguments(w *gen.World, s *sqlprint.Statement) {
 	s.Args = slices.Clone(s.Args)
 	for i, a := range s.Args {
 		if _, later := a.(int64); later {
-			s.Args[i] = int64(w.r.Uint64()) >> w.r.IntN(64)
+			s.Args[i] = int64(w.Rand.Uint64()) >> w.Rand.IntN(64)
 		}
 	}
 }
 
 // movesWithin takes each of some units out of the database, and gives the largest move of a statement's sums as part of its claim, which it
 // is within, as a vector and one by one.
-func movesWithin(t *testing.T, w *world, s sqlprint.Statement) *big.Rat {
+func movesWithin(t *testing.T, w *gen.World, s sqlprint.Statement) *big.Rat {
 	t.Helper()
-	tables, err := runOnAll(t.Context(), w.conn, s, neighbourhood())
+	tables, err := gen.RunOnAll(t.Context(), w.Conn, s, gen.Neighbourhood())
 	if err != nil {
 		t.Fatalf("%s\n%v\n%v", s.SQL, s.Args, err)
 	}
@@ -122,14 +124,14 @@ func movesWithin(t *testing.T, w *world, s sqlprint.Statement) *big.Rat {
 			for at, sum := range sums {
 				d := new(big.Int).Sub(sum, neighbour[key][at])
 				if d.CmpAbs(s.Claim.PerGroup[at]) > 0 {
-					t.Errorf("%s\n%v\nwithout unit %s: column %d moves by %s", s.SQL, s.Args, neighbourhood()[i+1], at, d)
+					t.Errorf("%s\n%v\nwithout unit %s: column %d moves by %s", s.SQL, s.Args, gen.Neighbourhood()[i+1], at, d)
 				}
 				square := new(big.Rat).SetInt(d.Mul(d, d))
 				moved.Add(moved, square.Mul(square, joint.Weights[at]))
 			}
 		}
 		if moved.Quo(moved, joint.L2Squared).Cmp(big.NewRat(1, 1)) > 0 {
-			t.Errorf("%s\n%v\nwithout unit %s: moves by %s of the claim", s.SQL, s.Args, neighbourhood()[i+1], moved.FloatString(4))
+			t.Errorf("%s\n%v\nwithout unit %s: moves by %s of the claim", s.SQL, s.Args, gen.Neighbourhood()[i+1], moved.FloatString(4))
 		}
 		most = larger(most, moved)
 	}
@@ -147,21 +149,21 @@ func methodIndex(p *fit.Plan) int {
 // most what their noise is made for, whatever the directions and the centres are.
 func TestNeighboursOfClusterings(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 16, wild, 4)
+	w := gen.NewWorld(t, 16, gen.Wild, 4)
 	reached, ran, several := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0
 	refusals := map[fault.Code]int{}
-	for tried := 0; ran < 160/oneIn(4) && tried < 5000; tried++ {
+	for tried := 0; ran < 160/rewritetest.OneIn(4) && tried < 5000; tried++ {
 		if tried%20 == 0 {
-			w.fill(t, tried%40 == 0)
+			w.Fill(t, tried%40 == 0)
 		}
 		f := randomFit(w)
-		q := fit.ClusterQuestion{From: f.From, Where: f.Where, Centres: 2 + w.r.IntN(4)}
+		q := fit.ClusterQuestion{From: f.From, Where: f.Where, Centres: 2 + w.Rand.IntN(4)}
 		for _, c := range f.Features {
 			if !c.OneHot {
 				q.Columns = append(q.Columns, c)
 			}
 		}
-		p, err := fit.NewClustering(q, w.snapshot, fit.ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3))})
+		p, err := fit.NewClustering(q, w.Snapshot, fit.ClusterOptions{Passes: 2, Rho: mechanisms.RhoUnit, MaxRows: int64(w.Rand.IntN(3))})
 		if err != nil {
 			refusals[fault.CodeOf(err)]++
 			if fault.CodeOf(err) == fault.CodeUnverified || fault.CodeOf(err) == fault.CodeInternal {

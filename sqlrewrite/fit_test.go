@@ -22,7 +22,9 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 const (
@@ -172,7 +174,7 @@ func newFit(t testing.TB, q fit.Question, tables, policy string, epsilon, delta 
 func newFitBy(t testing.TB, method fit.Method, q fit.Question, tables, policy string, epsilon, delta float64) *fit.Plan {
 	t.Helper()
 	o := fit.Options{Method: method, Passes: 30, Rho: rhoFor(epsilon, delta), Confidence: 0.95}
-	p, err := fit.NewPlan(q, parseSnapshot(t, tables, policy), o)
+	p, err := fit.NewPlan(q, rewritetest.ParseSnapshot(t, tables, policy), o)
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -188,7 +190,7 @@ func rhoFor(epsilon, delta float64) mechanisms.PicoRho {
 // trueSums are what a fit's statement gives, in clear.
 func trueSums(t testing.TB, conn *pgx.Conn, s sqlprint.Statement) []*big.Int {
 	t.Helper()
-	table, err := exactRows(t, conn, s)
+	table, err := gen.ExactRows(t, conn, s)
 	if err != nil {
 		t.Fatal(err, s.SQL)
 	}
@@ -325,7 +327,7 @@ type reference struct {
 // referenceModels are those of internal/fit/testdata.
 func referenceModels(t *testing.T) (models map[string]reference) {
 	t.Helper()
-	text, err := os.ReadFile(repoFile("sqlrewrite/internal/fit/testdata/reference.json"))
+	text, err := os.ReadFile(rewritetest.RepoFile("sqlrewrite/internal/fit/testdata/reference.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +383,7 @@ func TestFitWithoutNoise(t *testing.T) {
 	check("mass of two", newFit(t, fit.Question{From: "penguins", Target: "body_mass_g", Model: fit.Linear,
 		Features: features("flipper_length_mm", "bill_length_mm")}, penguinTables, penguinPolicy, 1, 1e-5), penguins)
 	heavy, err := fit.NewPlan(fit.Question{From: "penguins", Target: "CASE WHEN body_mass_g > 4000 THEN 1 ELSE 0 END", Model: fit.Logistic,
-		Features: features("flipper_length_mm", "bill_length_mm")}, parseSnapshot(t, penguinTables, penguinPolicy),
+		Features: features("flipper_length_mm", "bill_length_mm")}, rewritetest.ParseSnapshot(t, penguinTables, penguinPolicy),
 		fit.Options{Passes: 400, Rho: mechanisms.RhoUnit, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
@@ -396,7 +398,7 @@ func TestAccuracyOfFits(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	db, all := fitPeople(t)
-	conn, s := db.Conn(t, db.DSN), fixedSampler(t)
+	conn, s := db.Conn(t, db.DSN), rewritetest.FixedSampler(t)
 	hours := map[float64][]float64{}
 	var right []float64
 	for part := range folds {
@@ -436,7 +438,7 @@ func saysTooFew(m *fit.Fitted) bool {
 func TestAccuracyOfFitsToFew(t *testing.T) {
 	db := fitPenguins(t)
 	db.Exec(t, "CREATE TABLE public.everybody AS SELECT * FROM public.penguins WHERE body_mass_g IS NOT NULL")
-	conn, s := db.Conn(t, db.DSN), fixedSampler(t)
+	conn, s := db.Conn(t, db.DSN), rewritetest.FixedSampler(t)
 	rows := penguinRows(t)
 	const fits = 20
 	for _, epsilon := range []float64{1, 4} {
@@ -508,7 +510,7 @@ func TestIntervalsOfFits(t *testing.T) {
 	want := exactFit(t, p, sums)
 	const fits = 400
 	held := make([]int, len(want.Coefficients)+1)
-	s := fixedSampler(t)
+	s := rewritetest.FixedSampler(t)
 	for range fits {
 		got := noisyFit(t, p, s, sums)
 		for i, c := range append([]fit.Coefficient{got.Intercept}, got.Coefficients...) {
@@ -532,7 +534,7 @@ func TestIntervalsOfFits(t *testing.T) {
 
 // What is no regression is refused, with a code of its own or that of a query over the same expressions.
 func TestFitRefusals(t *testing.T) {
-	snapshot := parseSnapshot(t, fitTables, fitPolicy)
+	snapshot := rewritetest.ParseSnapshot(t, fitTables, fitPolicy)
 	fine := func() fit.Question {
 		return fit.Question{From: "people", Target: "hours_per_week", Model: fit.Linear, Features: features("age")}
 	}

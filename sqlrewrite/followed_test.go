@@ -16,7 +16,9 @@ import (
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // visitsByWard are rows of one person each, in 12 groups.
@@ -71,7 +73,7 @@ type answers struct {
 // as it is the same for all.
 func followedAnswers(t *testing.T, query string, o plan.Options, computed func(sqlprint.Post) ([]answer.PostRow, []string)) answers {
 	t.Helper()
-	p, err := pipeline.Rewrite(query, parseSnapshot(t, wardTables, wardPolicy), o)
+	p, err := pipeline.Rewrite(query, rewritetest.ParseSnapshot(t, wardTables, wardPolicy), o)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
@@ -150,7 +152,7 @@ func TestFollowedIntervalsCover(t *testing.T) {
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
 	const repeats = 500
-	s := fixedSampler(t)
+	s := rewritetest.FixedSampler(t)
 	for _, name := range slices.Sorted(maps.Keys(followedQueries)) { // in one order, so that the randomness is fixed
 		query := followedQueries[name]
 		for _, level := range []mechanisms.Confidence{0.8, 0.95} {
@@ -158,7 +160,7 @@ func TestFollowedIntervalsCover(t *testing.T) {
 			if level == 0.95 || strings.HasPrefix(name, "running") {
 				o.Epsilon, o.Rho, o.Mechanism, o.Currency = 0, mechanisms.RhoUnit/20, plan.MechanismGaussian, catalog.ZCDP
 			}
-			a := followedAnswers(t, query, o, func(post sqlprint.Post) ([]answer.PostRow, []string) { return runPost(t, conn, post) })
+			a := followedAnswers(t, query, o, func(post sqlprint.Post) ([]answer.PostRow, []string) { return gen.RunPost(t, conn, post) })
 			each, _ := a.misses(t, s, repeats)
 			if len(each) < len(a.rows)-1 {
 				t.Errorf("%s: %d bars in %d rows", name, len(each), len(a.rows))
@@ -169,7 +171,7 @@ func TestFollowedIntervalsCover(t *testing.T) {
 				}
 			}
 			o.Simultaneous = true
-			a = followedAnswers(t, query, o, func(post sqlprint.Post) ([]answer.PostRow, []string) { return runPost(t, conn, post) })
+			a = followedAnswers(t, query, o, func(post sqlprint.Post) ([]answer.PostRow, []string) { return gen.RunPost(t, conn, post) })
 			if each, any := a.misses(t, s, repeats); beyond(any, repeats, float64(level)) {
 				t.Errorf("%s at %g together: of %d answers %d have a bar that misses: %v", name, float64(level), repeats, any, each)
 			}
@@ -183,8 +185,8 @@ func TestFollowedIntervalsAreNarrow(t *testing.T) {
 	conn := db.Conn(t, db.DSN)
 	o := plan.Options{Rho: mechanisms.RhoUnit / 20, Mechanism: plan.MechanismGaussian, Currency: catalog.ZCDP, Confidence: 0.95}
 	a := followedAnswers(t, "SELECT ward, season, count(*), sum(count(*)) OVER () FROM visits GROUP BY ward, season", o,
-		func(post sqlprint.Post) ([]answer.PostRow, []string) { return runPost(t, conn, post) })
-	answer := a.release(t, fixedSampler(t))
+		func(post sqlprint.Post) ([]answer.PostRow, []string) { return gen.RunPost(t, conn, post) })
+	answer := a.release(t, rewritetest.FixedSampler(t))
 	width := func(i int) float64 {
 		bar := answer.Intervals[0][i]
 		w, _ := new(big.Rat).Sub(number(t, bar.Hi), number(t, bar.Lo)).Float64()
@@ -197,7 +199,8 @@ func TestFollowedIntervalsAreNarrow(t *testing.T) {
 
 // What chooses rows by released values, and what is no fraction of sums, has no interval, and a note says so.
 func TestWhatIsNotFollowed(t *testing.T) {
-	snapshot := parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "season: {domain: [1, 2, 3]}", "season: {keys: private}", 1))
+	snapshot := rewritetest.ParseSnapshot(t, wardTables, strings.Replace(wardPolicy, "season: {domain: [1, 2, 3]}",
+		"season: {keys: private}", 1))
 	const t1 = "(SELECT ward, count(*) AS n FROM visits GROUP BY ward) t"
 	for _, query := range []string{
 		"SELECT ward, sum(count(*)) OVER (ORDER BY count(*)) FROM visits GROUP BY ward",
@@ -215,7 +218,7 @@ func TestWhatIsNotFollowed(t *testing.T) {
 		"SELECT sum(a) OVER (ORDER BY ward) FROM (SELECT ward, avg(minutes) AS a FROM visits GROUP BY ward) t",
 		"SELECT sum(s) OVER () FROM (SELECT sum(n) OVER (ORDER BY ward) AS s FROM " + t1 + ") u",
 	} {
-		o := sharp()
+		o := rewritetest.Sharp()
 		o.Delta = mechanisms.DeltaUnit / 1_000_000
 		p, err := pipeline.Rewrite(query, snapshot, o)
 		if err != nil {

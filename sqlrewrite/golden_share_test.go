@@ -6,10 +6,13 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // GoldenClauses are the golden files; see [TestGolden].
-func GoldenClauses() []string { return goldenClauses() }
+func GoldenClauses() []string { return rewritetest.GoldenClauses() }
 
 // GoldenOptions are the options of a golden case.
-func GoldenOptions(t testing.TB, d *datadriven.TestData) plan.Options { return parseOptions(t, d) }
+func GoldenOptions(t testing.TB, d *datadriven.TestData) plan.Options {
+	return rewritetest.ParseOptions(t, d)
+}

@@ -6,21 +6,18 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
-	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
@@ -29,12 +26,12 @@ import (
 // the SQL that runs ("plan"), or with the refusal as a user sees it ("refuse"). After a deliberate change:
 // go test ./sqlrewrite -run Golden -rewrite, and read the difference.
 func TestGolden(t *testing.T) {
-	for _, clause := range goldenClauses() {
+	for _, clause := range rewritetest.GoldenClauses() {
 		t.Run(clause, func(t *testing.T) {
-			runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+			rewritetest.RunGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 				switch d.Cmd {
 				case "plan", "refuse":
-					p, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d))
+					p, err := pipeline.Rewrite(d.Input, snapshot, rewritetest.ParseOptions(t, d))
 					if (err != nil) != (d.Cmd == "refuse") {
 						d.Fatalf(t, "%s: err = %v", d.Cmd, err)
 					}
@@ -55,227 +52,6 @@ func TestGolden(t *testing.T) {
 			})
 		})
 	}
-}
-
-// runGoldenFile runs a file of testdata: its tables and policies make the snapshot that the cases below them are about.
-func runGoldenFile(t *testing.T, file string, answer func(*testing.T, *datadriven.TestData, *catalog.Snapshot) string) {
-	t.Helper()
-	var tables string
-	var snapshot *catalog.Snapshot
-	datadriven.RunTest(t, goldenFile(file), func(t *testing.T, d *datadriven.TestData) string {
-		switch d.Cmd {
-		case "tables":
-			tables = d.Input
-			return ""
-		case "policy":
-			snapshot = parseSnapshot(t, tables, d.Input)
-			return ""
-		default:
-			return answer(t, d, snapshot)
-		}
-	})
-}
-
-// repoFile is where a file of the repository is, for a test of any package.
-func repoFile(name string) string {
-	root := ""
-	for range 10 {
-		if _, err := os.Stat(root + "go.mod"); err == nil {
-			break
-		}
-		root += "../"
-	}
-	return root + name
-}
-
-// goldenFile is where a file of sqlrewrite/testdata is.
-func goldenFile(name string) string { return repoFile("sqlrewrite/testdata/" + name) }
-
-// goldenPlan is a case of a golden file and its plan.
-type goldenPlan struct {
-	test *datadriven.TestData
-	plan *plan.Plan
-}
-
-// goldenPlans are made once, for all tests that look at them; nobody changes them.
-var goldenPlans struct {
-	sync.Once
-	all []goldenPlan
-}
-
-// eachGoldenPlan visits the plans of the golden files; of a question with several releases, those of each.
-func eachGoldenPlan(t *testing.T, visit func(*datadriven.TestData, *plan.Plan)) {
-	t.Helper()
-	goldenPlans.Do(func() { goldenPlans.all = planGolden(t) })
-	for _, g := range goldenPlans.all {
-		visit(g.test, g.plan)
-	}
-}
-
-func planGolden(t *testing.T) (plans []goldenPlan) {
-	t.Helper()
-	for _, clause := range goldenClauses() {
-		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
-			if d.Cmd == "plan" {
-				p, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d))
-				if err != nil {
-					d.Fatalf(t, "%v", err)
-				}
-				for _, block := range p.Different() {
-					plans = append(plans, goldenPlan{new(*d), block})
-				}
-			}
-			return d.Expected
-		})
-	}
-	return plans
-}
-
-func goldenClauses() []string {
-	return []string{
-		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",
-		"aggregate", "having", "orderby", "limit", "bounding", "max_rows_total", "report", "grid", "price", "moments", "distinct", "quantile",
-		"topk", "post", "several", "times", "lookup",
-	}
-}
-
-// parseSnapshot checks a policy document against tables described one per paragraph: a name, then indented columns "name type [not
-// null] [unique] [references table(column)]", "unique column column", "index column column", and "values column value ..." for what a
-// public table holds. "rows n" and "equal column n" are what is approved of a public table: without them 16 rows, 4 of each value.
-func parseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
-	t.Helper()
-	schema := &catalog.Schema{}
-	for line := range strings.Lines(tables) {
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) == 0:
-		case fields[0] == "unique":
-			last := schema.Tables[len(schema.Tables)-1]
-			last.Keys = append(last.Keys, fields[1:])
-		case fields[0] == "rows":
-			last := schema.Tables[len(schema.Tables)-1]
-			last.MostRows, _ = strconv.ParseInt(fields[1], 10, 64)
-		case fields[0] == "equal":
-			c, _ := schema.Tables[len(schema.Tables)-1].Column(fields[1])
-			c.MostEqual, _ = strconv.ParseInt(fields[2], 10, 64)
-		case fields[0] == "index":
-			last := schema.Tables[len(schema.Tables)-1]
-			last.Indexes = append(last.Indexes, fields[1:])
-		case fields[0] == "values":
-			d := catalog.DomainValues{From: catalog.ColumnRef{Table: schema.Tables[len(schema.Tables)-1].TableName, Column: fields[1]}}
-			for _, text := range fields[2:] {
-				d.Keys = append(d.Keys, catalog.Key{Text: text})
-			}
-			schema.Domains = append(schema.Domains, d)
-		case !strings.HasPrefix(line, " "):
-			schema.Tables = append(schema.Tables, &catalog.TableInfo{
-				TableName: catalog.TableName{Schema: "public", Name: fields[0]}, OID: uint32(16400 + len(schema.Tables)),
-				Kind: catalog.PlainTable, Readable: true})
-		default:
-			addColumn(t, schema.Tables[len(schema.Tables)-1], fields)
-		}
-	}
-	policy, errs := catalog.Parse(document)
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	for _, t := range schema.Tables {
-		if t.MostRows == 0 {
-			t.MostRows = 16
-		}
-		for _, c := range t.Columns {
-			if c.MostEqual == 0 && !slices.Contains(t.Unique, c.Name) {
-				c.MostEqual = 4
-			}
-		}
-	}
-	snapshot, errs := catalog.Check(policy, schema)
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	return snapshot
-}
-
-func addColumn(t testing.TB, table *catalog.TableInfo, fields []string) {
-	c := &catalog.ColumnInfo{Name: fields[0], AttNum: int16(len(table.Columns) + 1), TypMod: -1, TypeName: fields[1], Scale: -1}
-	name, labels, _ := strings.Cut(strings.TrimSuffix(fields[1], ")"), "(")
-	types := map[string]catalog.Type{"smallint": catalog.Int2, "integer": catalog.Int4, "bigint": catalog.Int8, "numeric": catalog.Numeric,
-		"real": catalog.Float4, "double": catalog.Float8, "text": catalog.Text, "char": catalog.Char, "boolean": catalog.Bool,
-		"date": catalog.Date, "timestamp": catalog.Timestamp, "timestamptz": catalog.Timestamptz, "uuid": catalog.UUID, "enum": catalog.Enum}
-	var known bool
-	if c.Type, known = types[name]; !known {
-		t.Fatalf("unknown type %s", name)
-	}
-	c.TypeOID = uint32(1000 + len(name))
-	switch {
-	case c.Type == catalog.Enum:
-		c.Enum, c.EnumValues = `"public"."mood"`, strings.Split(labels, ",")
-	case c.Type == catalog.Numeric && labels != "":
-		precision, scale, _ := strings.Cut(labels, ",")
-		p, _ := strconv.Atoi(precision)
-		c.Scale, _ = strconv.Atoi(scale)
-		c.TypMod = int32(p<<16|c.Scale&0x7ff) + 4
-	}
-	rest := strings.Join(fields[2:], " ")
-	c.NotNull = strings.Contains(rest, "not null")
-	if strings.Contains(rest, "unique") {
-		table.Unique = append(table.Unique, c.Name)
-	}
-	if _, to, found := strings.Cut(rest, "references "); found {
-		name, column, _ := strings.Cut(strings.TrimSuffix(to, ")"), "(")
-		table.ForeignKeys = append(table.ForeignKeys, catalog.ForeignKey{Column: c.Name, ToColumn: column,
-			To: catalog.TableName{Schema: "public", Name: name}})
-	}
-	table.Columns = append(table.Columns, c)
-}
-
-// goldenNow is when the questions of golden files are asked.
-func goldenNow() time.Time { return time.Date(2024, 3, 15, 13, 45, 6, 789_000_000, time.UTC) }
-
-// parseOptions reads epsilon=, rho=, delta=, mechanism=, currency=, max_rows=, max_groups=, max_rows_total= of a directive. The default is
-// ε = 1.
-func parseOptions(t testing.TB, d *datadriven.TestData) plan.Options {
-	t.Helper()
-	o := plan.Options{Now: goldenNow(), Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95}
-	var err error
-	for _, arg := range d.CmdArgs {
-		value := ""
-		if len(arg.Vals) > 0 {
-			value = arg.Vals[0]
-		}
-		switch arg.Key {
-		case "epsilon":
-			o.Epsilon, err = mechanisms.ParseEpsilon(value)
-		case "rho":
-			o.Rho, err = mechanisms.ParseRho(value)
-		case "delta":
-			o.Delta, err = mechanisms.ParseDelta(value)
-		case "mechanism":
-			o.Mechanism = plan.MechanismChoice(value)
-		case "selection":
-			o.Selection = mechanisms.Name(value)
-		case "report":
-			o.Report = plan.Report(value)
-		case "currency":
-			o.Currency = catalog.Form(value)
-		case "max_rows_total":
-			o.MaxTotal, err = strconv.ParseInt(value, 10, 64)
-		case "max_rows":
-			o.MaxRows, err = strconv.ParseInt(value, 10, 64)
-		case "max_groups":
-			o.MaxGroups, err = strconv.ParseInt(value, 10, 64)
-		case "show":
-		default:
-			d.Fatalf(t, "unknown argument %q", arg.Key)
-		}
-		if err != nil {
-			d.Fatalf(t, "%s: %v", arg.Key, err)
-		}
-	}
-	if o.Rho == 0 && o.Epsilon == 0 {
-		o.Epsilon = mechanisms.EpsilonUnit
-	}
-	return o
 }
 
 // showPlan writes what show= asks for: tree, sql, post, loss, notes, estimate; without it, tree, sql, post and loss.
@@ -377,7 +153,7 @@ func TestEveryRefusalIsGolden(t *testing.T) {
 // goldenCodes lists the codes of all refusals in the golden files.
 func goldenCodes(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob(goldenFile("*"))
+	paths, err := filepath.Glob(rewritetest.GoldenFile("*"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // BenchmarkIntervals is the drawing of the noise of 42 groups, most of them small, and the intervals of their sums and counts, or of their
@@ -19,16 +20,16 @@ func BenchmarkIntervals(b *testing.B) {
 	for i := range keys {
 		keys[i] = strconv.Itoa(i)
 	}
-	snapshot := parseSnapshot(b, wardTables, strings.Replace(wardPolicy, "[1, 2, 3, 4]", "["+strings.Join(keys, ", ")+"]", 1))
+	snapshot := rewritetest.ParseSnapshot(b, wardTables, strings.Replace(wardPolicy, "[1, 2, 3, 4]", "["+strings.Join(keys, ", ")+"]", 1))
 	for name, outputs := range map[string]string{"sums": "count(*), sum(minutes)", "means": "avg(minutes)"} {
 		b.Run(name, func(b *testing.B) {
-			o := sharp()
+			o := rewritetest.Sharp()
 			o.Epsilon = mechanisms.EpsilonUnit
 			p, err := pipeline.Rewrite("SELECT ward, "+outputs+" FROM visits GROUP BY ward", snapshot, o)
 			if err != nil {
 				b.Fatal(err)
 			}
-			s := fixedSampler(b)
+			s := rewritetest.FixedSampler(b)
 			for b.Loop() {
 				released := &plan.Released{Plan: p}
 				for i := range keys {

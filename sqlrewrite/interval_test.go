@@ -13,6 +13,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // intervalExpressions are outputs whose intervals come from interval arithmetic.
@@ -32,7 +33,7 @@ var intervalExpressions = []string{
 // would have computed from them lies inside.
 func TestIntervalsHoldTheirBox(t *testing.T) {
 	for _, text := range intervalExpressions {
-		o := sharp()
+		o := rewritetest.Sharp()
 		o.Epsilon = mechanisms.EpsilonUnit
 		p := rewrite(t, "SELECT "+text+" FROM people", o)
 		e, form := p.Query.Outputs[0].Expr, p.Outputs[0]
@@ -71,7 +72,7 @@ func TestIntervalsHoldTheirBox(t *testing.T) {
 // What interval arithmetic does not know has no interval, and a note says so.
 func TestNoInterval(t *testing.T) {
 	for _, text := range []string{"count(*)::text", "CASE WHEN count(*) > 3 THEN 1 ELSE 0 END", "count(*) % 7", "count(*) > 3"} {
-		p := rewrite(t, "SELECT "+text+" FROM people", sharp())
+		p := rewrite(t, "SELECT "+text+" FROM people", rewritetest.Sharp())
 		notes := explain.Explain(p).Notes
 		if answer.HasInterval(p, p.Query.Outputs[0].Expr) || len(notes) != 1 || notes[0].Code != "no-interval" {
 			t.Errorf("%s: %v", text, notes)
@@ -87,7 +88,7 @@ func TestConstantsNeedNoInterval(t *testing.T) {
 		"SELECT sex, grouping(sex), 'n' AS label, count(*) FROM people GROUP BY ROLLUP (sex)",
 		"SELECT sex, grouping(sex), 'n' AS label, count(DISTINCT age) FROM people GROUP BY ROLLUP (sex)",
 	} {
-		p := rewrite(t, sql, sharp())
+		p := rewrite(t, sql, rewritetest.Sharp())
 		for _, n := range explain.Explain(p).Notes {
 			if n.Code == "no-interval" {
 				t.Errorf("%s: %s", sql, n.Text)
@@ -95,7 +96,7 @@ func TestConstantsNeedNoInterval(t *testing.T) {
 		}
 	}
 	sql := "WITH c AS (SELECT sex, count(*) AS n FROM people GROUP BY sex) SELECT (SELECT max(n) FROM c) AS most, 'a' AS label, n FROM c"
-	if notes := fmt.Sprint(explain.Explain(rewrite(t, sql, sharp())).Notes); !strings.Contains(notes, "no-interval most:") {
+	if notes := fmt.Sprint(explain.Explain(rewrite(t, sql, rewritetest.Sharp())).Notes); !strings.Contains(notes, "no-interval most:") {
 		t.Errorf("a chosen number: %s", notes)
 	}
 }

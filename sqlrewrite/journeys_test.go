@@ -9,6 +9,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // The tables of the journeys, as far as their questions read them.
@@ -94,10 +95,10 @@ func TestJourneys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snapshots[name] = parseSnapshot(t, tables, string(policy))
+		snapshots[name] = rewritetest.ParseSnapshot(t, tables, string(policy))
 	}
-	o := sharp()
-	o.Now = goldenNow()
+	o := rewritetest.Sharp()
+	o.Now = rewritetest.GoldenNow()
 	questions := regexp.MustCompile(`(?s)-- \[(J\d+)\] (\w+) (\w+)\n(.*?;)\n`).FindAllStringSubmatch(string(text)+"\n", -1)
 	if len(questions) != 40 {
 		t.Fatalf("%d questions", len(questions))

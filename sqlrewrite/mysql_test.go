@@ -9,6 +9,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // One question in both dialects is one plan: what is sent, what it claims and what it costs. An output is named by its text in MySQL.
@@ -29,7 +30,7 @@ func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 			"visits v ON v.ward = s.shop_id",
 		"SELECT COUNT(*) FROM people WHERE LEFT(country, 1) = 'P' AND SUBSTR(country, 2, 1) = 'e'": `SELECT count(*) FROM people WHERE "left"(country, 1) = 'P' AND substring(country, 2, 1) = 'e'`,
 	} {
-		options := sharp()
+		options := rewritetest.Sharp()
 		name, _, _ := strings.Cut(strings.TrimPrefix(mysqlText, "SELECT "), " FROM")
 		want, err := pipeline.Rewrite(strings.Replace(text, " FROM", ` AS "`+name+`" FROM`, 1), snapshot, options)
 		if err != nil {
@@ -53,7 +54,7 @@ func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 		"SELECT COUNT(*) FROM people a JOIN people b ON a.age = b.age":                   fault.CodeUnitJoin,
 		"SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS t": "",
 	} {
-		options := sharp()
+		options := rewritetest.Sharp()
 		options.Dialect = parse.DialectMySQL
 		if _, err := pipeline.Rewrite(text, snapshot, options); fault.CodeOf(err) != code {
 			t.Errorf("%s: got %v, want %s", text, err, code)
@@ -63,7 +64,7 @@ func TestMySQLBindsAsPostgreSQL(t *testing.T) {
 
 // Outputs have the names that MySQL gives them: aliases, columns, and the text of what else there is.
 func TestMySQLNamesOutputs(t *testing.T) {
-	options := sharp()
+	options := rewritetest.Sharp()
 	options.Dialect = parse.DialectMySQL
 	for text, want := range map[string]string{
 		"SELECT YEAR(born), COUNT(*) , AVG( age ) AS mean, 1 + MAX(age) FROM people GROUP BY YEAR(born)": "YEAR(born)|COUNT(*)|mean|1 + MAX(age)",

@@ -6,12 +6,13 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // Columns that may be NULL make one release of each statistic over each different condition: of two such columns the moments of rows that
 // have both, and of each what is asked of it alone. Of columns that are never NULL all conditions are one.
 func TestReleasesOfNullableColumns(t *testing.T) {
-	on := parseSnapshot(t, "t\n  id integer not null unique\n  a integer not null\n  b integer not null\n  n integer\n  m integer",
+	on := rewritetest.ParseSnapshot(t, "t\n  id integer not null unique\n  a integer not null\n  b integer not null\n  n integer\n  m integer",
 		`version: 1
 dataset: test
 neighbours: add-remove

@@ -10,26 +10,28 @@ import (
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // Partitions add up to what the unpartitioned statement gives, wherever the ranges end: the ends come from statistics of the data, and
 // neither an answer nor a sensitivity may hang on them.
 func TestPartitionsAddUp(t *testing.T) {
-	w := newWorld(t, 21, wild, 4)
+	w := gen.NewWorld(t, 21, gen.Wild, 4)
 	r := rand.New(rand.NewPCG(21, 22)) // reproducible on purpose
 	for _, from := range []struct {
 		table string
 		want  stability.Partitioning
 	}{{"events", stability.ByHash}, {"orders", stability.ByRange}} {
-		w.fill(t, true)
+		w.Fill(t, true)
 		for _, keys := range []string{"", "k_num", "k_bool, k_text"} {
 			sql := "SELECT count(*), count(n4) FILTER (WHERE k_bool), sum(money), avg(n8), sum(free) FROM " + from.table
 			if keys != "" {
 				sql += " GROUP BY " + keys
 			}
-			p, err := pipeline.Rewrite(sql, w.snapshot, sharp())
+			p, err := pipeline.Rewrite(sql, w.Snapshot, rewritetest.Sharp())
 			if err != nil {
 				t.Fatal(parsetest.ShowFault(err))
 			}
@@ -48,7 +50,7 @@ func TestPartitionsAddUp(t *testing.T) {
 			for range 20 {
 				var ends []int
 				for range stability.RangePartitions - 1 {
-					ends = append(ends, []int{r.IntN(units + 1), -1, math.MinInt32, math.MaxInt32}[max(0, r.IntN(7)-3)])
+					ends = append(ends, []int{r.IntN(gen.Units + 1), -1, math.MinInt32, math.MaxInt32}[max(0, r.IntN(7)-3)])
 				}
 				if got := onePart(t, w, p, p.Bounding, ends); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%s: partitions give %v, the whole gives %v", sql, got, want)
@@ -59,12 +61,12 @@ func TestPartitionsAddUp(t *testing.T) {
 }
 
 // onePart runs the only statement of a plan, printed with a bounding.
-func onePart(t *testing.T, w *world, p *plan.Plan, s stability.Bounding, ends []int) exactTable {
+func onePart(t *testing.T, w *gen.World, p *plan.Plan, s stability.Bounding, ends []int) gen.ExactTable {
 	t.Helper()
 	part := p.Parts[0]
 	sqlprint.NewStatementPrinter(p.Query, s, &part).Print()
-	part.Statement.Args, part.Statement.Ranges = withEnds(part.Statement, ends...), nil
-	tables, err := runOnAll(t.Context(), w.conn, part.Statement, []string{"nobody"})
+	part.Statement.Args, part.Statement.Ranges = gen.WithEnds(part.Statement, ends...), nil
+	tables, err := gen.RunOnAll(t.Context(), w.Conn, part.Statement, []string{"nobody"})
 	if err != nil || len(p.Parts) != 1 {
 		t.Fatalf("%s\n%v", part.Statement.SQL, err)
 	}
@@ -73,7 +75,7 @@ func onePart(t *testing.T, w *world, p *plan.Plan, s stability.Bounding, ends []
 
 // What is not the sum over all rows of one plain table stays unpartitioned.
 func TestPartitioning(t *testing.T) {
-	w := newWorld(t, 22, calm, 4)
+	w := gen.NewWorld(t, 22, gen.Calm, 4)
 	for sql, want := range map[string]stability.Partitioning{
 		"SELECT count(*) FROM events":                                              stability.ByHash,
 		"SELECT count(DISTINCT unit), sum(n4) FROM events":                         stability.ByHash,
@@ -91,7 +93,7 @@ func TestPartitioning(t *testing.T) {
 		"SELECT sum(c) FROM (SELECT unit, count(*) c FROM events GROUP BY unit) e": stability.Unpartitioned,
 	} {
 		o := plan.Options{Epsilon: 1000 * mechanisms.EpsilonUnit, Delta: 1, Mechanism: plan.MechanismAuto, Currency: "approx", Confidence: 0.95}
-		p, err := pipeline.Rewrite(sql, w.snapshot, o)
+		p, err := pipeline.Rewrite(sql, w.Snapshot, o)
 		if err != nil {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 		} else if p.Bounding.Partitioning != want {

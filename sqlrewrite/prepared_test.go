@@ -11,6 +11,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // Every layout of a question that is tried over a copy is proven: with each set of ranks, and without.
@@ -34,7 +35,7 @@ func TestLayoutsOverCopies(t *testing.T) {
 		"SELECT sum(m) FROM (SELECT v.minutes + t.weight AS m FROM tags t JOIN visits v ON t.ward = v.ward) AS j",
 		"SELECT season, count(*) FROM visits GROUP BY 1 UNION ALL SELECT ward, count(*) FROM visits GROUP BY 1",
 	} {
-		live, err := pipeline.Rewrite(sql, on, sharp())
+		live, err := pipeline.Rewrite(sql, on, rewritetest.Sharp())
 		if err != nil {
 			t.Errorf("%s: of the table: %v", sql, err)
 			continue
@@ -102,7 +103,7 @@ func TestCopiesAskForNoOtherRows(t *testing.T) {
 		"SELECT count(*) FROM visits v LEFT JOIN tags t ON t.ward = v.ward AND EXISTS " + again,
 		"SELECT count(*) FROM visits v JOIN visits w ON w.person = v.person",
 	} {
-		live, err := pipeline.Rewrite(sql, on, sharp())
+		live, err := pipeline.Rewrite(sql, on, rewritetest.Sharp())
 		if err != nil {
 			t.Errorf("%s: of the table: %v", sql, err)
 			continue
@@ -134,7 +135,7 @@ func TestCopiesJoinPublic(t *testing.T) {
 		"SELECT count(*) FROM visits v JOIN tags t ON t.ward = v.ward + v.season":   {},
 		"SELECT count(*) FROM visits v JOIN (SELECT ward FROM tags) t USING (ward)": {},
 	} {
-		o := sharp()
+		o := rewritetest.Sharp()
 		if want.ask != nil {
 			want.ask(&o)
 		}
@@ -160,7 +161,7 @@ func TestCopiesJoinPublic(t *testing.T) {
 // preparedVisits is a table with a copy, and the snapshot in which that takes its place.
 func preparedVisits(t *testing.T) (on, serving *catalog.Snapshot) {
 	t.Helper()
-	on = parseSnapshot(t, "visits\n  visit_id integer not null unique\n  person integer not null\n  ward integer not null\n"+
+	on = rewritetest.ParseSnapshot(t, "visits\n  visit_id integer not null unique\n  person integer not null\n  ward integer not null\n"+
 		"  season integer not null\n  minutes integer not null\n  reason text\n"+
 		"tags\n  ward integer not null\n  weight integer not null\nwards\n  ward integer not null unique\n", `version: 1
 dataset: test
@@ -204,7 +205,7 @@ func TestDigestsOfCopiesStay(t *testing.T) {
 		"{max_rows: 9, refresh: {append: made, settle: 1m}}":       "da5e0a659af57c71d5bc7a5bb9eb96fcfc733195bb64245983bca4c53c07b2ad",
 		"{max_rows: 7, refresh: {append: made, settle: 1m}}":       "fc2c42547e5c1107f15fe6f8a3f62daad486838f5df680e88fb8f71d84f209db",
 	} {
-		on := parseSnapshot(t, "visits\n  visit_id integer not null unique\n  person integer not null\n  ward integer not null\n"+
+		on := rewritetest.ParseSnapshot(t, "visits\n  visit_id integer not null unique\n  person integer not null\n  ward integer not null\n"+
 			"  season integer not null\n  reason text\n  made timestamptz not null\n", `version: 1
 dataset: test
 neighbours: add-remove

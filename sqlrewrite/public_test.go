@@ -18,13 +18,15 @@ import (
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // Queries that read nothing private: what runs, and what the answer's columns are. "private" says that a query does need a price.
 func TestGoldenFree(t *testing.T) {
-	runGoldenFile(t, "free", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
-		options := parseOptions(t, d)
+	rewritetest.RunGoldenFile(t, "free", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+		options := rewritetest.ParseOptions(t, d)
 		if d.Cmd == "mysql" {
 			options.Dialect = parse.DialectMySQL
 		}
@@ -48,7 +50,7 @@ func TestGoldenFree(t *testing.T) {
 // gateway.
 func TestEveryBuiltinIsProvenOverPublicTables(t *testing.T) {
 	t.Parallel()
-	snapshot := parseSnapshot(t, "p\n  n integer\n  m numeric\n  f double precision\n  x text\n  b boolean\n  at timestamp\n", `version: 1
+	snapshot := rewritetest.ParseSnapshot(t, "p\n  n integer\n  m numeric\n  f double precision\n  x text\n  b boolean\n  at timestamp\n", `version: 1
 dataset: test
 neighbours: add-remove
 tables: {p: {public: true}}
@@ -66,7 +68,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 		if rows.Close(); rows.Err() != nil {
 			return "", rows.Err()
 		}
-		return pgTypeName(t, conn, oid), nil
+		return gen.PGTypeName(t, conn, oid), nil
 	}
 	for _, f := range domain.Builtins {
 		taken := 0

@@ -13,6 +13,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 var ranksNote = regexp.MustCompile(`\{ranks n: of (\d+) groups noise alone reaches about ± ([0-9.]+): `)
@@ -21,12 +22,12 @@ var ranksNote = regexp.MustCompile(`\{ranks n: of (\d+) groups noise alone reach
 // randomness is fixed.
 func TestNoiseReachesAsFarAsRanksSay(t *testing.T) {
 	const repeats, groups = 1000, 12
-	s := fixedSampler(t)
+	s := rewritetest.FixedSampler(t)
 	for _, sql := range []string{"count(*)", "round(3 * count(*) + 1, 0)", "count(*) FILTER (WHERE minutes > 3) - count(*)"} {
-		o := sharp()
+		o := rewritetest.Sharp()
 		o.Epsilon = mechanisms.EpsilonUnit / 100
 		p, err := pipeline.Rewrite("SELECT ward, season, "+sql+" AS n FROM visits GROUP BY 1, 2 ORDER BY n DESC LIMIT 3",
-			parseSnapshot(t, wardTables, wardPolicy), o)
+			rewritetest.ParseSnapshot(t, wardTables, wardPolicy), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +65,8 @@ func TestNoiseReachesAsFarAsRanksSay(t *testing.T) {
 // Of private keys it is known only with the answer among how many groups noise reached.
 func TestRanksOfPrivateKeys(t *testing.T) {
 	p, err := pipeline.Rewrite("SELECT minutes, count(*) AS n FROM visits GROUP BY minutes ORDER BY n DESC LIMIT 2",
-		parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1)), sharp())
+		rewritetest.ParseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1)),
+		rewritetest.Sharp())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -44,7 +45,7 @@ budgets:
 //
 // covers: A59
 func TestPreconditionsOfRelations(t *testing.T) {
-	snapshot := parseSnapshot(t, pinTables, pinPolicy)
+	snapshot := rewritetest.ParseSnapshot(t, pinTables, pinPolicy)
 	for sql, want := range map[string]string{
 		"SELECT count(*) FROM customer": "customer customer_id! " +
 			"key customer_id",
@@ -93,7 +94,7 @@ func preconditionText(preconditions []sqlprint.Precondition) string {
 //
 // covers: A44
 func TestDoublingWith(t *testing.T) {
-	snapshot := parseSnapshot(t, pinTables, pinPolicy)
+	snapshot := rewritetest.ParseSnapshot(t, pinTables, pinPolicy)
 	sql := "WITH c0 AS (SELECT * FROM rental)"
 	for i := 1; i < 8; i++ {
 		sql += fmt.Sprintf(", c%d AS (SELECT a.* FROM c%d a JOIN c%d b ON a.customer_id = b.customer_id)", i, i-1, i-1)

@@ -10,24 +10,19 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
-	"noisegate.example/internal/randomtest"
 	"noisegate.example/internal/stattest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
-// sharp are options under which counts of row units are exact: the chance of any noise at all is below 10^-4000.
-func sharp() plan.Options {
-	return plan.Options{Epsilon: 1_000_000 * mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 1000, Mechanism: plan.MechanismLaplace,
-		Currency: catalog.Approx, Confidence: 0.95}
-}
-
 func townSnapshot(t testing.TB) *catalog.Snapshot {
-	return parseSnapshot(t, `people
+	return rewritetest.ParseSnapshot(t, `people
   id      integer not null unique
   sex     text not null
   grade   integer
@@ -74,7 +69,7 @@ func TestEveryAggregateHasAValue(t *testing.T) {
 			args = []string{"0.5"}[:plain]
 		}
 		call := f.Name + "(" + strings.Join(args, ", ") + ")" + order
-		p := rewrite(t, "SELECT "+call+" FROM people", sharp())
+		p := rewrite(t, "SELECT "+call+" FROM people", rewritetest.Sharp())
 		var row plan.ReleasedRow
 		for range p.Releases {
 			row.Noisy = append(row.Noisy, big.NewInt(50)) // rows, steps, or the place of a candidate
@@ -110,7 +105,7 @@ func streamed(rows []plan.ExactRow) plan.Rows {
 
 func answerOf(t testing.TB, p *plan.Plan, rows ...plan.ExactRow) *answer.Answer {
 	t.Helper()
-	return answerFrom(t, fixedSampler(t), p, rows...)
+	return answerFrom(t, rewritetest.FixedSampler(t), p, rows...)
 }
 
 func answerFrom(t testing.TB, s *mechanisms.Sampler, p *plan.Plan, rows ...plan.ExactRow) *answer.Answer {
@@ -131,7 +126,7 @@ func rowsText(a *answer.Answer) string {
 	for _, r := range a.Rows {
 		var texts []string
 		for _, k := range r {
-			texts = append(texts, nullText(k))
+			texts = append(texts, gen.NullText(k))
 		}
 		lines = append(lines, strings.Join(texts, " "))
 	}
@@ -142,7 +137,7 @@ func rowsText(a *answer.Answer) string {
 //
 // covers: A08
 func TestPublicKeysAllAppear(t *testing.T) {
-	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
+	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", rewritetest.Sharp())
 	a := answerOf(t, p, row("Male 2", 7), row("Unknown 2", 99), row("Male NULL", 3), row("Female 11", 5))
 	want := "Female 2 0, Female 10 0, Female NULL 0, Male 2 7, Male 10 0, Male NULL 3"
 	if got := rowsText(a); got != want {
@@ -155,7 +150,7 @@ func TestPublicKeysAllAppear(t *testing.T) {
 // covers: A11
 func TestOrderIsByKey(t *testing.T) {
 	rows := []plan.ExactRow{row("b", 9000, 9000), row("NULL", 9000, 9000), row("a", 9000, 9000), row("B", 9000, 9000), row("é", 9000, 9000)}
-	p := rewrite(t, "SELECT country, count(*) FROM people GROUP BY country", sharp())
+	p := rewrite(t, "SELECT country, count(*) FROM people GROUP BY country", rewritetest.Sharp())
 	for range 20 {
 		rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		if got := rowsText(answerOf(t, p, rows...)); got != "B 9000, a 9000, b 9000, é 9000, NULL 9000" {
@@ -191,10 +186,10 @@ func TestTimeKeysInOrder(t *testing.T) {
 		}
 		rows = append(rows, r)
 	}
-	a := answerOf(t, rewrite(t, "SELECT born, count(*) FROM people GROUP BY born", sharp()), rows...)
+	a := answerOf(t, rewrite(t, "SELECT born, count(*) FROM people GROUP BY born", rewritetest.Sharp()), rows...)
 	var got []string
 	for _, r := range a.Rows {
-		got = append(got, nullText(r[0]))
+		got = append(got, gen.NullText(r[0]))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v", got)
@@ -205,7 +200,7 @@ func TestTimeKeysInOrder(t *testing.T) {
 //
 // covers: A08
 func TestPrivateKeysAreSelected(t *testing.T) {
-	o := sharp()
+	o := rewritetest.Sharp()
 	o.Epsilon, o.Delta = mechanisms.EpsilonUnit, mechanisms.DeltaUnit/1_000_000_000_000
 	p := rewrite(t, "SELECT DISTINCT country FROM people", o)
 	if got := rowsText(answerOf(t, p, row("one", 1), row("many", 1_000_000), row("none", 0))); got != "many" {
@@ -215,8 +210,8 @@ func TestPrivateKeysAreSelected(t *testing.T) {
 
 // Rows that are not of the statement's shape are an internal error that says nothing of them.
 func TestShapeIsChecked(t *testing.T) {
-	p := rewrite(t, "SELECT sex, count(*) FROM people GROUP BY sex", sharp())
-	s := fixedSampler(t)
+	p := rewrite(t, "SELECT sex, count(*) FROM people GROUP BY sex", rewritetest.Sharp())
+	s := rewritetest.FixedSampler(t)
 	for name, rows := range map[string][]plan.ExactRow{
 		"twice": {row("Male", 1), row("Male", 2)}, "keys": {row("Male 2", 1)}, "values": {row("Male", 1, 2)}, "no values": {row("Male")},
 	} {
@@ -234,7 +229,7 @@ func TestShapeIsChecked(t *testing.T) {
 //
 // covers: A07
 func TestEqualAggregatesAreOneRelease(t *testing.T) {
-	o := sharp()
+	o := rewritetest.Sharp()
 	o.Epsilon = mechanisms.EpsilonUnit / 1000
 	p := rewrite(t, "SELECT count(*), count(age), count(*), avg(age), sum(age), avg(age) FROM people", o)
 	if len(p.Releases) != 3 {
@@ -248,7 +243,7 @@ func TestEqualAggregatesAreOneRelease(t *testing.T) {
 
 // A noisy number beyond bigint stops at its ends, a mean stays within the bounds and has no value over a count that is not positive.
 func TestValuesStayInTheirType(t *testing.T) {
-	p := rewrite(t, "SELECT sum(age), avg(age) FROM people", sharp())
+	p := rewrite(t, "SELECT sum(age), avg(age) FROM people", rewritetest.Sharp())
 	huge := new(big.Int).Lsh(big.NewInt(1), 90)
 	for _, c := range []struct {
 		sum, centred, count *big.Int
@@ -271,7 +266,7 @@ func TestValuesStayInTheirType(t *testing.T) {
 
 // Without data there is nothing to pay and nothing to run.
 func TestPublicDistinctNeedsNoData(t *testing.T) {
-	p := rewrite(t, "SELECT DISTINCT sex FROM people WHERE sex <> 'Male'", sharp())
+	p := rewrite(t, "SELECT DISTINCT sex FROM people WHERE sex <> 'Male'", rewritetest.Sharp())
 	if p.NeedsData() || !p.Loss().IsZero() || len(p.Mechanisms()) != 0 {
 		t.Errorf("needs data: %v, loss %v", p.NeedsData(), p.Loss())
 	}
@@ -285,7 +280,7 @@ func TestPublicDistinctNeedsNoData(t *testing.T) {
 // covers: A06
 func TestRewordingsReplay(t *testing.T) {
 	const asked = "SELECT sex, count(*) AS n FROM people WHERE age >= 30 AND age < 60 AND (sex = 'Female' OR age > 40) GROUP BY sex"
-	want := rewrite(t, asked, sharp()).Fingerprint()
+	want := rewrite(t, asked, rewritetest.Sharp()).Fingerprint()
 	for _, sql := range []string{
 		"select sex,COUNT(*) as n from people where age>=30 and age<60 and (sex='Female' or age>40) group by 1 -- case, blanks, comments, " +
 			"ordinals",
@@ -298,7 +293,7 @@ func TestRewordingsReplay(t *testing.T) {
 		`SELECT "sex", count(*) AS n FROM people WHERE age >= 3e1 AND age < 60.0 AND (sex = 'Female' OR age > +40) GROUP BY sex`,
 		"SELECT sex, count(*) AS n FROM people WHERE age >= '30' AND age < 060 AND (sex = 'Female' OR age > 40) GROUP BY sex",
 	} {
-		if rewrite(t, sql, sharp()).Fingerprint() != want {
+		if rewrite(t, sql, rewritetest.Sharp()).Fingerprint() != want {
 			t.Errorf("another fingerprint: %s", sql)
 		}
 	}
@@ -309,7 +304,7 @@ func TestRewordingsReplay(t *testing.T) {
 		"SELECT sex, count(*) AS n FROM people WHERE NOT (age >= 30 AND age < 60) AND (sex = 'Female' OR age > 40) GROUP BY sex",
 		"SELECT sex, count(*) AS m FROM people WHERE age >= 30 AND age < 60 AND (sex = 'Female' OR age > 40) GROUP BY sex",
 	} {
-		if rewrite(t, sql, sharp()).Fingerprint() == want {
+		if rewrite(t, sql, rewritetest.Sharp()).Fingerprint() == want {
 			t.Errorf("the same fingerprint: %s", sql)
 		}
 	}
@@ -317,7 +312,7 @@ func TestRewordingsReplay(t *testing.T) {
 
 // Spelling does not matter to a fingerprint; everything that decides the answer does.
 func TestFingerprint(t *testing.T) {
-	base := sharp()
+	base := rewritetest.Sharp()
 	same := []string{
 		"SELECT sex, count(*) FROM people WHERE age >= 30 GROUP BY sex",
 		"select  sex,count(*)\nfrom public.people as p -- comment\nwhere p.age>=30 group by 1;",
@@ -382,13 +377,13 @@ func TestFingerprint(t *testing.T) {
 // Intervals hold the truth as often as they say, at least, and those of plain counts not much more often; false alarms at
 // [stattest.PerTest].
 func TestIntervalsCover(t *testing.T) {
-	o := sharp()
+	o := rewritetest.Sharp()
 	o.Epsilon, o.Confidence = mechanisms.EpsilonUnit/10, 0.9
 	p := rewrite(t, "SELECT count(*), sum(age), avg(age) FROM people", o)
-	answers := 1000 / int64(oneIn(5))
+	answers := 1000 / int64(rewritetest.OneIn(5))
 	held := make([]int64, 3)
 	truth := []*big.Rat{big.NewRat(1000, 1), big.NewRat(40_123, 1), big.NewRat(40_123, 1000)}
-	s := fixedSampler(t)
+	s := rewritetest.FixedSampler(t)
 	for range answers {
 		a := answerFrom(t, s, p, row("", 1000, 40_123, 40_123-50*1000))
 		for i, want := range truth {
@@ -415,12 +410,12 @@ func TestIntervalsCover(t *testing.T) {
 func TestReleaseOfSeveralStatements(t *testing.T) {
 	at := func(part int, r plan.ExactRow) plan.ExactRow { r.Part = part; return r }
 	p := rewrite(t, "SELECT sex, count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY age), count(DISTINCT country) FROM people GROUP BY sex",
-		sharp())
+		rewritetest.Sharp())
 	if got := rowsText(answerOf(t, p, at(0, row("Male", 9)), at(1, row("Male", 33, 4)), at(1, row("Male", 44, 5)),
 		at(1, row("Elsewhere", 5, 5)), at(2, row("Male", 7)))); !strings.Contains(got, "Male 9 44 7") {
 		t.Error(got)
 	}
-	hidden := sharp()
+	hidden := rewritetest.Sharp()
 	hidden.Delta = 1
 	p = rewrite(t, "SELECT country, max(age) FROM people GROUP BY country", hidden)
 	if got := rowsText(answerOf(t, p, at(0, row("many", 1000)), at(1, row("many", 40, 1000)),
@@ -434,14 +429,9 @@ func TestReleaseOfSeveralStatements(t *testing.T) {
 		"one group twice":     {at(0, row("many", 1000)), at(0, row("many", 1000))},
 		"too many of a count": {at(0, row("many", 1000, 1))},
 	} {
-		s := fixedSampler(t)
+		s := rewritetest.FixedSampler(t)
 		if _, err := pipeline.Release(p, s, p.Draw(s), streamed(rows)); fault.CodeOf(err) != fault.CodeInternal {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// fixedSampler draws the same noise in each run of a test.
-func fixedSampler(t testing.TB) *mechanisms.Sampler {
-	return mechanisms.NewSamplerFrom(randomtest.Source(t.Name()))
 }

@@ -19,6 +19,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // asked are options of requests about the town.
@@ -254,7 +255,7 @@ func TestKeptReleasesAreRecalled(t *testing.T) {
 	r := rand.New(rand.NewPCG(25, 11)) // reproducible on purpose
 	n, shared, shown := 0, 0, 0
 	seen := map[[32]byte]*plan.Plan{}
-	eachGoldenPlan(t, func(_ *datadriven.TestData, p *plan.Plan) {
+	rewritetest.EachGoldenPlan(t, func(_ *datadriven.TestData, p *plan.Plan) {
 		if !p.NeedsData() || p.Query.PublicTuples().Cmp(big.NewInt(5000)) > 0 {
 			return
 		}
@@ -295,7 +296,7 @@ func TestKeptReleasesAreRecalled(t *testing.T) {
 // selected nothing is foretold.
 func TestLengthOfReleasesIsForetold(t *testing.T) {
 	n := 0
-	eachGoldenPlan(t, func(_ *datadriven.TestData, p *plan.Plan) {
+	rewritetest.EachGoldenPlan(t, func(_ *datadriven.TestData, p *plan.Plan) {
 		if !p.NeedsData() || (p.Several != nil) || p.Query.PublicTuples().Cmp(big.NewInt(5000)) > 0 {
 			return
 		}
@@ -405,7 +406,7 @@ func TestRecalledNoise(t *testing.T) {
 		t.Fatal(err)
 	}
 	weaker := rewrite(t, "SELECT sex, sum(age) AS a, count(*) AS n FROM people GROUP BY sex", atRho(8*centiRho))
-	s := fixedSampler(t)
+	s := rewritetest.FixedSampler(t)
 	combined := pipeline.Reuse(p, releasedOnce(t, s, weaker).Vector())
 	reused, err := pipeline.Weaker(combined, s)
 	if err != nil {
@@ -520,7 +521,7 @@ func TestReleasedIdentitiesStay(t *testing.T) {
 		identity := rewrite(t, text, asked("0.5")).Forms()[0].ReleaseIdentity()
 		lines = append(lines, fmt.Sprintf("%x %s", identity[:8], text))
 	}
-	want, err := os.ReadFile(goldenFile(releasedTexts))
+	want, err := os.ReadFile(rewritetest.GoldenFile(releasedTexts))
 	if err != nil {
 		t.Fatal(err)
 	}

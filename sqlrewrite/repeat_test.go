@@ -7,6 +7,8 @@ import (
 
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // doubled is a query in FROM that names each column of the one below it twice.
@@ -74,12 +76,12 @@ func TestColumnsOfQueriesAreComputedOnce(t *testing.T) {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 			continue
 		}
-		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+		for _, s := range p.Statements(p.Draw(rewritetest.FixedSampler(t))) {
 			tx, err := conn.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := explained(t.Context(), tx, s, "COSTS OFF, VERBOSE, FORMAT TEXT")
+			plan, err := gen.Explained(t.Context(), tx, s, "COSTS OFF, VERBOSE, FORMAT TEXT")
 			if err != nil {
 				t.Fatalf("%s\n%v", s.SQL, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -76,7 +77,8 @@ func reportPlan(t *testing.T, level float64) *plan.Plan {
 	t.Helper()
 	o := plan.Options{Epsilon: 3 * mechanisms.EpsilonUnit, Mechanism: plan.MechanismLaplace, Currency: catalog.Approx,
 		Confidence: mechanisms.Confidence(level), Report: plan.ReportKept}
-	p, err := pipeline.Rewrite("SELECT region, count(*) FROM visits GROUP BY region", parseSnapshot(t, reportTables, reportPolicy), o)
+	p, err := pipeline.Rewrite("SELECT region, count(*) FROM visits GROUP BY region",
+		rewritetest.ParseSnapshot(t, reportTables, reportPolicy), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +94,7 @@ func TestReportedShareCovers(t *testing.T) {
 	}
 	for _, truth := range [][2]int64{{3600, 10_000}, {60, 400}, {0, 300}, {500, 500}, {0, 0}} {
 		for _, level := range []float64{0.8, 0.95} {
-			s, p, misses := fixedSampler(t), reportPlan(t, level), 0
+			s, p, misses := rewritetest.FixedSampler(t), reportPlan(t, level), 0
 			share := new(big.Rat)
 			if truth[1] > 0 {
 				share.SetFrac64(truth[0], truth[1])
@@ -123,7 +125,7 @@ func TestReportedShareInWords(t *testing.T) {
 			"(kept_cap)"},
 		{1, 2, "which part of the rows is in these figures cannot be told: there are too few of them for this noise"},
 	} {
-		a := reported(t, reportPlan(t, 0.95), fixedSampler(t), []int64{c.kept, 0, 0, 0}, c.kept, c.all)
+		a := reported(t, reportPlan(t, 0.95), rewritetest.FixedSampler(t), []int64{c.kept, 0, 0, 0}, c.kept, c.all)
 		found := ""
 		for _, n := range a.Notes {
 			if n.Code == "kept" {
@@ -143,7 +145,7 @@ func TestReportedShareInWords(t *testing.T) {
 func TestReportHasOneSeed(t *testing.T) {
 	p := reportPlan(t, 0.95)
 	var seeds []any
-	for at, s := range p.Statements(p.Draw(fixedSampler(t))) {
+	for at, s := range p.Statements(p.Draw(rewritetest.FixedSampler(t))) {
 		if block := p.Different()[at]; block.Parts[0].SeedArg > 0 {
 			seeds = append(seeds, s.Args[block.Parts[0].SeedArg-1])
 		}

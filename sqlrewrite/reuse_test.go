@@ -12,6 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // atRho are options under which everything additive is Gaussian.
@@ -73,7 +74,7 @@ func TestReusedLaws(t *testing.T) {
 			for i, rho := range prices {
 				plans[i] = rewrite(t, text, atRho(rho))
 			}
-			s, last, width := fixedSampler(t), plans[len(plans)-1], new(big.Int)
+			s, last, width := rewritetest.FixedSampler(t), plans[len(plans)-1], new(big.Int)
 			drawn, got, outside, squares := map[int64]int64{}, map[int64]int64{}, 0, 0.0
 			for range draws {
 				answer := releasedOnce(t, s, plans[0], row("", exact))
@@ -135,7 +136,7 @@ func sameLaw(t *testing.T, a, b map[int64]int64) {
 func TestReuseCharges(t *testing.T) {
 	text := "SELECT sex, count(*) AS n, sum(age) AS years FROM people GROUP BY sex"
 	rows := []plan.ExactRow{row("Female", 40, 1600), row("Male", 50, 2500)}
-	first, s := rewrite(t, text, atRho(2*centiRho)), fixedSampler(t)
+	first, s := rewrite(t, text, atRho(2*centiRho)), rewritetest.FixedSampler(t)
 	vector := releasedOnce(t, s, first, rows...).Vector()
 	for name, c := range map[string]struct {
 		rho, charge mechanisms.PicoRho
@@ -297,7 +298,7 @@ func TestWhatIsNotReused(t *testing.T) {
 
 // Units whose groups are chosen at random are other ones in each release: those are not combined.
 func TestRandomGroupsAreNotReused(t *testing.T) {
-	snapshot := parseSnapshot(t, `visits
+	snapshot := rewritetest.ParseSnapshot(t, `visits
   person integer not null
   sex    text not null`, `version: 1
 dataset: town

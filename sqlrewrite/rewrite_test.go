@@ -19,13 +19,15 @@ import (
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // goldenQueries are the queries of all golden files.
 func goldenQueries(t testing.TB) []string {
 	t.Helper()
-	paths, err := filepath.Glob(goldenFile("*"))
+	paths, err := filepath.Glob(rewritetest.GoldenFile("*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,7 @@ func TestHiddenColumnsDoNotExist(t *testing.T) {
 	} {
 		var got []string
 		for _, name := range []string{"age", "xyz"} {
-			p, err := pipeline.Rewrite(strings.ReplaceAll(sql, "%s", name), snapshot, sharp())
+			p, err := pipeline.Rewrite(strings.ReplaceAll(sql, "%s", name), snapshot, rewritetest.Sharp())
 			text := fmt.Sprint(err)
 			if err == nil {
 				text = explain.Explain(p).Tree
@@ -79,7 +81,7 @@ func TestHiddenColumnsDoNotExist(t *testing.T) {
 func TestNotNullMayBeDropped(t *testing.T) {
 	db := pgtest.New(t)
 	db.Exec(t, "CREATE TABLE public.sales AS SELECT nullif(i % 10, 0) AS buyer, 7 AS items FROM generate_series(1, 100) i")
-	snapshot := parseSnapshot(t, "sales\n  buyer  integer not null\n  items  integer not null", `version: 1
+	snapshot := rewritetest.ParseSnapshot(t, "sales\n  buyer  integer not null\n  items  integer not null", `version: 1
 dataset: test
 neighbours: add-remove
 tables:
@@ -87,12 +89,12 @@ tables:
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
-	p, err := pipeline.Rewrite("SELECT count(*), sum(items), count(DISTINCT buyer) FROM sales", snapshot, sharp())
+	p, err := pipeline.Rewrite("SELECT count(*), sum(items), count(DISTINCT buyer) FROM sales", snapshot, rewritetest.Sharp())
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, err := exactRows(t, db.Conn(t, db.DSN), p.Statements(&plan.Draws{})[0])
-	if got := fmt.Sprint(exact.at("", 0), exact.at("", 1), exact.at("", 2)); err != nil || got != "90 630 9" {
+	exact, err := gen.ExactRows(t, db.Conn(t, db.DSN), p.Statements(&plan.Draws{})[0])
+	if got := fmt.Sprint(exact.At("", 0), exact.At("", 1), exact.At("", 2)); err != nil || got != "90 630 9" {
 		t.Errorf("%s, %v", got, err)
 	}
 }
@@ -105,7 +107,7 @@ func FuzzRewrite(f *testing.F) {
 	}
 	snapshot := townSnapshot(f)
 	f.Fuzz(func(t *testing.T, sql string) {
-		p, err := pipeline.Rewrite(sql, snapshot, sharp())
+		p, err := pipeline.Rewrite(sql, snapshot, rewritetest.Sharp())
 		if err != nil {
 			var refusal *fault.Error
 			if !errors.As(err, &refusal) || refusal.Code == fault.CodeInternal {
@@ -120,7 +122,7 @@ func FuzzRewrite(f *testing.F) {
 			}
 		}
 		explain.Explain(p)
-		if again, err := pipeline.Rewrite(sql, snapshot, sharp()); err != nil || again.Fingerprint() != p.Fingerprint() {
+		if again, err := pipeline.Rewrite(sql, snapshot, rewritetest.Sharp()); err != nil || again.Fingerprint() != p.Fingerprint() {
 			t.Fatalf("another plan the second time: %v", err)
 		}
 	})
@@ -149,7 +151,8 @@ func TestConstantsTravelAsParameters(t *testing.T) {
 	for _, a := range parts {
 		for _, b := range parts {
 			want := a + b + "marker"
-			p, err := pipeline.Rewrite("SELECT count(*) FROM people WHERE country = '"+strings.ReplaceAll(want, "'", "''")+"'", snapshot, sharp())
+			p, err := pipeline.Rewrite("SELECT count(*) FROM people WHERE country = '"+strings.ReplaceAll(want, "'", "''")+"'", snapshot,
+				rewritetest.Sharp())
 			if err != nil {
 				t.Fatalf("%q: %v", want, err)
 			}
@@ -181,14 +184,14 @@ func TestPlantedOperators(t *testing.T) {
 		"CREATE FUNCTION public.evilcount() RETURNS bigint LANGUAGE sql AS 'SELECT 42::bigint'")
 	conn := db.Conn(t, db.DSN)
 	count := func(sql string) string {
-		rows, err := exactRows(t, conn, rewrite(t, sql, sharp()).Parts[0].Statement)
+		rows, err := gen.ExactRows(t, conn, rewrite(t, sql, rewritetest.Sharp()).Parts[0].Statement)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return rows[""][0].String()
 	}
 	for _, path := range []string{"''", "public, pg_catalog"} {
-		mustExec(t, conn, "SET search_path = "+path)
+		rewritetest.MustExec(t, conn, "SET search_path = "+path)
 		for _, where := range []string{"country = 'BE'", "country LIKE 'B%'", "age > 90", "country IN ('BE', 'FR')"} {
 			if got := count("SELECT count(*) FROM people WHERE " + where); path == "''" && got != "0" {
 				t.Errorf("%s counts %s", where, got)
@@ -207,7 +210,7 @@ func TestDomainFilterIsOfGroups(t *testing.T) {
 	db.Exec(t, "CREATE TABLE public.people (id integer PRIMARY KEY, sex text NOT NULL, grade integer, country text, age integer NOT NULL, "+
 		"born date)")
 	conn := db.Conn(t, db.DSN)
-	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", sharp())
+	p := rewrite(t, "SELECT sex, grade, count(*) FROM people GROUP BY sex, grade", rewritetest.Sharp())
 	args := append([]any{pgx.QueryExecModeExec}, p.Parts[0].Statement.Args...)
 	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+p.Parts[0].Statement.SQL, args...)
 	if err != nil {
@@ -271,7 +274,7 @@ func TestLongQueriesArePlannedInTime(t *testing.T) {
 		"sums":    "SELECT " + repeat(60, func(int) string { return "count(*)" }, " + ") + " FROM people",
 	} {
 		took := parsetest.Fastest(func() {
-			p, err := pipeline.Rewrite(sql, snapshot, sharp())
+			p, err := pipeline.Rewrite(sql, snapshot, rewritetest.Sharp())
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				return

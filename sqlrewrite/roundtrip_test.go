@@ -16,6 +16,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -335,14 +336,14 @@ func roundTrip(t *testing.T, text string, dialect parse.Dialect) {
 // postSnapshot is that of testdata/post: private tables of two kinds and a public one.
 func postSnapshot(t testing.TB) *catalog.Snapshot {
 	t.Helper()
-	data, err := os.ReadFile(goldenFile("post"))
+	data, err := os.ReadFile(rewritetest.GoldenFile("post"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	parts := strings.SplitN(string(data), "\n----\n", 3)
 	_, tables, _ := strings.Cut(parts[0], "tables\n")
 	_, policy, _ := strings.Cut(parts[1], "policy\n")
-	return parseSnapshot(t, tables, policy)
+	return rewritetest.ParseSnapshot(t, tables, policy)
 }
 
 // parsedTexts are the queries of a golden parse file.
@@ -361,20 +362,20 @@ func parsedTexts(t testing.TB, file string) []string {
 }
 
 func TestRoundTrip(t *testing.T) {
-	for _, text := range append(append(goldenQueries(t), parsedTexts(t, goldenFile("parse"))...), parsetest.Everything...) {
+	for _, text := range append(append(goldenQueries(t), parsedTexts(t, rewritetest.GoldenFile("parse"))...), parsetest.Everything...) {
 		roundTrip(t, text, parse.DialectPostgres)
 	}
-	for _, text := range parsedTexts(t, goldenFile("mysql_parse")) {
+	for _, text := range parsedTexts(t, rewritetest.GoldenFile("mysql_parse")) {
 		roundTrip(t, text, parse.DialectMySQL)
 	}
 }
 
 // FuzzRoundTrip: no text of either dialect makes a parser panic, and what a text means is what its tree says.
 func FuzzRoundTrip(f *testing.F) {
-	for _, text := range append(goldenQueries(f), parsedTexts(f, goldenFile("parse"))...) {
+	for _, text := range append(goldenQueries(f), parsedTexts(f, rewritetest.GoldenFile("parse"))...) {
 		f.Add(text, false)
 	}
-	for _, text := range parsedTexts(f, goldenFile("mysql_parse")) {
+	for _, text := range parsedTexts(f, rewritetest.GoldenFile("mysql_parse")) {
 		f.Add(text, true)
 	}
 	f.Fuzz(func(t *testing.T, text string, mysql bool) {
@@ -397,7 +398,7 @@ func FuzzRead(f *testing.F) {
 	}
 	snapshot := postSnapshot(f)
 	f.Fuzz(func(t *testing.T, sql string, mysql bool) {
-		options := sharp()
+		options := rewritetest.Sharp()
 		if mysql {
 			options.Dialect = parse.DialectMySQL
 		}
@@ -479,7 +480,7 @@ func TestBoundBombs(t *testing.T) {
 			"*, *, *, name FROM shops) a) b) c) d",
 	} {
 		var err error
-		if took := parsetest.Fastest(func() { _, _, err = pipeline.Read(sql, snapshot, sharp()) }); took > parsetest.Longest {
+		if took := parsetest.Fastest(func() { _, _, err = pipeline.Read(sql, snapshot, rewritetest.Sharp()) }); took > parsetest.Longest {
 			t.Errorf("%s: took %v", name, took)
 		} else {
 			t.Logf("%s: %v, %v", name, took, fault.CodeOf(err))

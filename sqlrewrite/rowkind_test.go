@@ -12,6 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/bind"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -21,7 +22,7 @@ import (
 // query was bound.
 func TestRowsAreDerived(t *testing.T) {
 	plans, owned, posts := 0, 0, 0
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		q := p.Query
 		plans++
 		want := algebra.ReleasedRows
@@ -59,7 +60,7 @@ func TestRowsAreDerived(t *testing.T) {
 // column stays as it is.
 func TestFieldsFollowTheirJoins(t *testing.T) {
 	absent := 0
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		read := sqlprint.NewPreconditionWalk()
 		read.Query(p.Query)
 		for _, s := range read.Scans {
@@ -113,8 +114,8 @@ func eachLeaf(n algebra.FromItem, outer bool, visit func(l *algebra.Leaf, outer 
 // goes on from.
 func TestQueriesAreBoundOnce(t *testing.T) {
 	found := 0
-	eachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
-		o := parseOptions(t, d)
+	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+		o := rewritetest.ParseOptions(t, d)
 		query, err := parse.ParseAt(d.Input, o.Dialect, o.Now)
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +138,7 @@ func TestQueriesAreBoundOnce(t *testing.T) {
 // rowKind is what decides how a query is bound.
 func rowKind(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) algebra.RowKind {
 	t.Helper()
-	o := parseOptions(t, d)
+	o := rewritetest.ParseOptions(t, d)
 	query, err := parse.ParseAt(d.Input, o.Dialect, o.Now)
 	if err != nil {
 		t.Fatal(err)

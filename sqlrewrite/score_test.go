@@ -13,7 +13,9 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // scoring are scores of a grouping of the data at a price.
@@ -21,7 +23,8 @@ func (c clusterData) scoring(t testing.TB, centres [][]float64, epsilon float64,
 	t.Helper()
 	q := fit.ScoreQuestion{From: c.q.From, Where: c.q.Where, Columns: c.q.Columns, Centres: centres, CalinskiHarabasz: which[0],
 		Silhouette: which[1]}
-	p, err := fit.NewScoring(q, parseSnapshot(t, c.tables, c.policy), fit.ScoreOptions{Rho: rhoFor(epsilon, 1e-6), Confidence: 0.95})
+	p, err := fit.NewScoring(q, rewritetest.ParseSnapshot(t, c.tables, c.policy), fit.ScoreOptions{Rho: rhoFor(epsilon, 1e-6),
+		Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
@@ -160,7 +163,7 @@ func TestAccuracyOfScores(t *testing.T) {
 			near = append(near, row)
 		}
 		calinski, silhouette := scoresOf(c.rows, near)
-		s := fixedSampler(t)
+		s := rewritetest.FixedSampler(t)
 		both, alone := c.scoring(t, centres, 1, true, false), c.scoring(t, centres, 1, false, true)
 		sums, excess := c.trueScoreSums(t, both), c.trueScoreSums(t, alone)
 		var ratios []float64
@@ -196,7 +199,7 @@ func TestAccuracyOfScores(t *testing.T) {
 
 // What is no score is refused, with a code of its own or that of a query over the same expressions.
 func TestScoreRefusals(t *testing.T) {
-	snapshot := parseSnapshot(t, fitTables, fitPolicy)
+	snapshot := rewritetest.ParseSnapshot(t, fitTables, fitPolicy)
 	for name, c := range map[string]struct {
 		change func(*fit.ScoreQuestion)
 		code   fault.Code
@@ -255,7 +258,7 @@ func TestScoringsAreKnownByWhatTheyAsk(t *testing.T) {
 			Centres: [][]float64{{30, 9}, {50, 12}}, CalinskiHarabasz: true, Silhouette: true}
 		o := fit.ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95}
 		change(&q, &o)
-		p, err := fit.NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), o)
+		p, err := fit.NewScoring(q, rewritetest.ParseSnapshot(t, fitTables, fitPolicy), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +276,8 @@ func TestScoringsAreKnownByWhatTheyAsk(t *testing.T) {
 func TestCentresEndAtBounds(t *testing.T) {
 	identity := func(age float64) [32]byte {
 		q := fit.ScoreQuestion{From: "people", Columns: features("age"), Centres: [][]float64{{30}, {age}}, CalinskiHarabasz: true}
-		p, err := fit.NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), fit.ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+		p, err := fit.NewScoring(q, rewritetest.ParseSnapshot(t, fitTables, fitPolicy),
+			fit.ScoreOptions{Rho: mechanisms.RhoUnit, Confidence: 0.95})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +295,8 @@ func TestSilhouettesOfManyCentresCover(t *testing.T) {
 	for i := range centres {
 		q.Centres = append(q.Centres, []float64{20 + 3*float64(i)})
 	}
-	p, err := fit.NewScoring(q, parseSnapshot(t, fitTables, fitPolicy), fit.ScoreOptions{Rho: mechanisms.RhoUnit / 100, Confidence: 0.95})
+	p, err := fit.NewScoring(q, rewritetest.ParseSnapshot(t, fitTables, fitPolicy), fit.ScoreOptions{Rho: mechanisms.RhoUnit / 100,
+		Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +305,7 @@ func TestSilhouettesOfManyCentresCover(t *testing.T) {
 		sums = append(sums, big.NewInt(rows/centres), new(big.Int))
 	}
 	sums = append(sums, big.NewInt(rows), big.NewInt(-rows*int64(1<<16)))
-	s, covered := fixedSampler(t), 0
+	s, covered := rewritetest.FixedSampler(t), 0
 	for range runs {
 		if got := scored(t, p, s, sums).Silhouette; got != nil && got.Interval[1] >= 1 {
 			covered++
@@ -315,28 +320,28 @@ func TestSilhouettesOfManyCentresCover(t *testing.T) {
 // for.
 func TestNeighboursOfScores(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 17, wild, 4)
+	w := gen.NewWorld(t, 17, gen.Wild, 4)
 	reached, ran, several := new(big.Rat), 0, 0
-	for tried := 0; ran < 160/oneIn(4) && tried < 5000; tried++ {
+	for tried := 0; ran < 160/rewritetest.OneIn(4) && tried < 5000; tried++ {
 		if tried%20 == 0 {
-			w.fill(t, tried%40 == 0)
+			w.Fill(t, tried%40 == 0)
 		}
 		f := randomFit(w)
-		q := fit.ScoreQuestion{From: f.From, Where: f.Where, CalinskiHarabasz: w.r.IntN(3) > 0}
-		q.Silhouette = !q.CalinskiHarabasz || w.r.IntN(2) == 0
+		q := fit.ScoreQuestion{From: f.From, Where: f.Where, CalinskiHarabasz: w.Rand.IntN(3) > 0}
+		q.Silhouette = !q.CalinskiHarabasz || w.Rand.IntN(2) == 0
 		for _, c := range f.Features {
 			if !c.OneHot {
 				q.Columns = append(q.Columns, c)
 			}
 		}
-		for range 2 + w.r.IntN(4) {
+		for range 2 + w.Rand.IntN(4) {
 			var centre []float64
 			for range q.Columns {
-				centre = append(centre, 20*w.r.NormFloat64())
+				centre = append(centre, 20*w.Rand.NormFloat64())
 			}
 			q.Centres = append(q.Centres, centre)
 		}
-		p, err := fit.NewScoring(q, w.snapshot, fit.ScoreOptions{Rho: mechanisms.RhoUnit, MaxRows: int64(w.r.IntN(3)), Confidence: 0.95})
+		p, err := fit.NewScoring(q, w.Snapshot, fit.ScoreOptions{Rho: mechanisms.RhoUnit, MaxRows: int64(w.Rand.IntN(3)), Confidence: 0.95})
 		if err != nil {
 			if fault.CodeOf(err) == fault.CodeUnverified || fault.CodeOf(err) == fault.CodeInternal {
 				t.Fatal(err, errors.Unwrap(err))

@@ -18,6 +18,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // Each block of a statement releases what it would release by itself at its share of the price: the same statements, which are proven by
@@ -27,12 +28,12 @@ func TestSeveralReleasesAreTheirBlocks(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	pairs := 0
-	for _, clause := range goldenClauses() {
+	for _, clause := range rewritetest.GoldenClauses() {
 		if clause == "several" {
 			continue
 		}
 		before := ""
-		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+		rewritetest.RunGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 			if d.Cmd != "plan" || len(d.CmdArgs) > 1 {
 				return d.Expected
 			}
@@ -51,7 +52,8 @@ func TestSeveralReleasesAreTheirBlocks(t *testing.T) {
 
 // Each level of totals that are no sums is the release of a query over its own groups, at its share of the price.
 func TestLevelsAreTheirQueries(t *testing.T) {
-	snapshot := parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1))
+	snapshot := rewritetest.ParseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}",
+		"minutes: {keys: private}", 1))
 	for _, c := range [][3]string{
 		{"SELECT %s, count(DISTINCT minutes) AS n FROM visits WHERE ward > 1 %s", "season", "GROUP BY ROLLUP (season)"},
 		{"SELECT count(DISTINCT ward), %s, count(*) AS n FROM visits %s HAVING count(*) > 3", "season + 1", "GROUP BY CUBE (season + 1)"},
@@ -77,7 +79,8 @@ func TestLevelsAreTheirQueries(t *testing.T) {
 // δ is divided among the releases with private keys alone, each once. Public releases are what they were, with their fingerprints, when δ
 // was divided among all; what was released of private keys then is one of the forms that answer the question.
 func TestDeltaIsForPrivateKeys(t *testing.T) {
-	snapshot := parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1))
+	snapshot := rewritetest.ParseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}",
+		"minutes: {keys: private}", 1))
 	const keyed = "(SELECT minutes, count(*) AS n FROM visits WHERE ward > %d GROUP BY minutes)"
 	const public = "(SELECT count(*) AS n FROM visits WHERE ward > %d)"
 	o, _ := severalOptions()
@@ -267,11 +270,11 @@ func TestSeveralIntervalsCover(t *testing.T) {
 	if testing.Short() {
 		repeats = 50
 	}
-	snapshot := parseSnapshot(t, wardTables, wardPolicy)
+	snapshot := rewritetest.ParseSnapshot(t, wardTables, wardPolicy)
 	for name, c := range severalCases {
 		for _, level := range []float64{0.8, 0.95} {
 			t.Run(fmt.Sprintf("%s at %v", name, level), func(t *testing.T) {
-				s := fixedSampler(t)
+				s := rewritetest.FixedSampler(t)
 				o := plan.Options{Epsilon: mechanisms.EpsilonUnit / 10, Mechanism: plan.MechanismLaplace, Currency: catalog.Approx,
 					Confidence: mechanisms.Confidence(level)}
 				p, err := pipeline.Rewrite(c.sql, snapshot, o)
@@ -332,7 +335,7 @@ func TestSeveralWithoutIntervals(t *testing.T) {
 		"different rows":            "SELECT DISTINCT a.n + b.n AS d FROM " + byWard + " a, " + total + " b",
 		"a chosen row":              "SELECT a.n + (SELECT max(n) FROM " + byWard + " b) AS d FROM " + total + " a",
 	} {
-		p, err := pipeline.Rewrite(sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+		p, err := pipeline.Rewrite(sql, rewritetest.ParseSnapshot(t, wardTables, wardPolicy), rewritetest.Sharp())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -348,11 +351,11 @@ func TestSeveralAbsentRows(t *testing.T) {
 	c := severalCases["rate by season"]
 	c.sql = strings.ReplaceAll(strings.Replace(c.sql, "a.n::numeric / b.n", "coalesce(b.n, 0)", 1), "FROM a JOIN", "FROM a LEFT JOIN")
 	c.values, c.stems = []float64{600, 0, 1000}, [][]int{{1, 1}, {2, 0}, {3, 3}}
-	p, err := pipeline.Rewrite(c.sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+	p, err := pipeline.Rewrite(c.sql, rewritetest.ParseSnapshot(t, wardTables, wardPolicy), rewritetest.Sharp())
 	if err != nil {
 		t.Fatal(err)
 	}
-	intervals := c.released(t, p, fixedSampler(t)).Intervals
+	intervals := c.released(t, p, rewritetest.FixedSampler(t)).Intervals
 	if intervals[0][0] == nil || intervals[1][0] != nil || intervals[2][0] == nil {
 		t.Errorf("intervals %v", intervals)
 	}
@@ -364,7 +367,7 @@ func TestSeveralUntoldSides(t *testing.T) {
 	for _, third := range []string{"SELECT 7", "SELECT sum(n) FROM (SELECT count(*) AS n FROM visits GROUP BY season, ward) t"} {
 		c := severalCase{sql: union + third, truth: [][]int64{{400}, {200, 300, 500}, make([]int64, 64)}, values: []float64{400, 300, 7},
 			stems: [][]int{{1, 0, 0}, {0, 2, 0}, {0, 0, 0}}}
-		p, err := pipeline.Rewrite(c.sql, parseSnapshot(t, wardTables, wardPolicy), sharp())
+		p, err := pipeline.Rewrite(c.sql, rewritetest.ParseSnapshot(t, wardTables, wardPolicy), rewritetest.Sharp())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -373,7 +376,7 @@ func TestSeveralUntoldSides(t *testing.T) {
 		for j := range c.stems {
 			c.stems[j] = c.stems[j][:blocks]
 		}
-		answer := c.released(t, p, fixedSampler(t))
+		answer := c.released(t, p, rewritetest.FixedSampler(t))
 		if i := answer.Intervals; i[0][0] == nil || i[1][0] == nil || i[2][0] != nil {
 			t.Errorf("%s: intervals %v", third, i)
 		}
@@ -385,10 +388,10 @@ func TestSeveralUntoldSides(t *testing.T) {
 
 // One noise is one noise in how many blocks it stands: twice a count has twice the half-width.
 func TestEqualBlocksHaveOneNoise(t *testing.T) {
-	snapshot := parseSnapshot(t, wardTables, wardPolicy)
+	snapshot := rewritetest.ParseSnapshot(t, wardTables, wardPolicy)
 	width := func(sql string) *big.Rat {
 		t.Helper()
-		p, err := pipeline.Rewrite(sql, snapshot, sharp())
+		p, err := pipeline.Rewrite(sql, snapshot, rewritetest.Sharp())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -402,15 +405,15 @@ func TestEqualBlocksHaveOneNoise(t *testing.T) {
 
 // What a question with several releases does not take is refused before anything is charged.
 func TestSeveralOptions(t *testing.T) {
-	snapshot := parseSnapshot(t, wardTables, wardPolicy)
-	o := sharp()
+	snapshot := rewritetest.ParseSnapshot(t, wardTables, wardPolicy)
+	o := rewritetest.Sharp()
 	o.Weights = map[string]*big.Rat{"n": big.NewRat(1, 1)}
 	if _, err := pipeline.Rewrite(severalCases["difference"].sql, snapshot, o); fault.CodeOf(err) != fault.CodeRequestWeights {
 		t.Errorf("weights: %v", err)
 	}
 	o, _ = severalOptions()
 	o.Simultaneous = true
-	keyed := parseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1))
+	keyed := rewritetest.ParseSnapshot(t, wardTables, strings.Replace(wardPolicy, "minutes: {bounds: [0, 40]}", "minutes: {keys: private}", 1))
 	const totals = "SELECT minutes, count(*) FROM visits GROUP BY ROLLUP (minutes)"
 	if _, err := pipeline.Rewrite(totals, keyed, o); fault.CodeOf(err) != fault.CodeRequestConfidence {
 		t.Errorf("intervals together, of private keys: %v", err)
@@ -424,7 +427,7 @@ func TestSeveralOptions(t *testing.T) {
 			t.Errorf("intervals together, of %d releases with 164 groups: %v", season+1, err)
 		}
 	}
-	p, err := pipeline.Rewrite(severalCases["difference"].sql, snapshot, sharp())
+	p, err := pipeline.Rewrite(severalCases["difference"].sql, snapshot, rewritetest.Sharp())
 	if err != nil {
 		t.Fatal(err)
 	}

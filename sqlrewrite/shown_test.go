@@ -11,6 +11,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 const shownSQL = "SELECT country, count(*) AS n, round(count(*) / 10.0, 1) AS tens, sum(age) AS s FROM people GROUP BY country"
@@ -45,7 +46,7 @@ func TestShownCountIsTheAnswer(t *testing.T) {
 	}
 	const answers = 3000
 	seen, held := map[string]int64{}, [2]map[string]int64{{}, {}}
-	s := fixedSampler(t)
+	s := rewritetest.FixedSampler(t)
 	for range answers {
 		released, err := pipeline.Release(p, s, p.Draw(s), streamed(rows))
 		if err != nil {

@@ -8,11 +8,12 @@ import (
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // Slots decide the noise and nothing else: statement, post-processing query and identity stay what they were.
 func TestWithSlots(t *testing.T) {
-	o := sharp()
+	o := rewritetest.Sharp()
 	o.Mechanism = plan.MechanismAuto
 	p := rewrite(t, "SELECT sex, avg(age) AS a, count(*) AS n FROM people GROUP BY sex ORDER BY n", o)
 	slots := []mechanisms.Slot{{Epsilon: mechanisms.EpsilonUnit / 10}, {Rho: mechanisms.RhoUnit / 200}, {Epsilon: 1}}
@@ -58,7 +59,7 @@ func TestWithSlotsRefuses(t *testing.T) {
 		"asks for Laplace": {"SELECT avg(age) FROM people", plan.MechanismLaplace, []mechanisms.Slot{laplace, gaussian}, fault.CodeSlotMismatch},
 		"no slot at all":   {"SELECT count(*) FROM people", plan.MechanismAuto, []mechanisms.Slot{{}}, fault.CodeInternal},
 	} {
-		o := sharp()
+		o := rewritetest.Sharp()
 		o.Mechanism = c.mechanism
 		if _, err := pipeline.WithSlots(rewrite(t, c.sql, o), c.slots); fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v", name, err)

@@ -12,6 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 func weights(t testing.TB, pairs ...string) map[string]*big.Rat {
@@ -176,7 +177,7 @@ func TestWeightsNameOutputs(t *testing.T) {
 		"no aggregate at all": {"SELECT DISTINCT sex FROM people", "sex"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := sharp()
+			o := rewritetest.Sharp()
 			o.Weights = weights(t, c.output, "2")
 			_, err := pipeline.Rewrite(c.sql, townSnapshot(t), o)
 			if fault.CodeOf(err) != fault.CodeRequestWeights || !strings.Contains(err.Error(), "and "+fault.Quote(c.output)+" is none") {
@@ -193,7 +194,7 @@ func TestFingerprintHoldsWeights(t *testing.T) {
 		nil, weights(t, "n", "1"), weights(t, "s", "1"), weights(t, "n", "1", "s", "1"), weights(t, "n", "2", "s", "1"),
 		weights(t, "n", "1", "s", "2"),
 	} {
-		o := sharp()
+		o := rewritetest.Sharp()
 		o.Weights = w
 		id := rewrite(t, sql, o).Fingerprint()
 		if other, taken := seen[id]; taken {
@@ -201,7 +202,7 @@ func TestFingerprintHoldsWeights(t *testing.T) {
 		}
 		seen[id] = i
 	}
-	o := sharp()
+	o := rewritetest.Sharp()
 	o.Weights = map[string]*big.Rat{}
 	if seen[rewrite(t, sql, o).Fingerprint()] != 0 {
 		t.Error("no weights differ from none")

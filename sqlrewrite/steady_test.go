@@ -17,8 +17,10 @@ import (
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 const steadyPolicy = `version: 1
@@ -111,7 +113,7 @@ func steadyQueries() []string {
 // someQueries are all of them, with -short one in six.
 func someQueries() []string {
 	all := steadyQueries()
-	return slices.DeleteFunc(all, func(sql string) bool { return len(sql)%oneIn(6) > 0 })
+	return slices.DeleteFunc(all, func(sql string) bool { return len(sql)%rewritetest.OneIn(6) > 0 })
 }
 
 // openForms are forms of which PostgreSQL read one side only if one person's row reached it, by what they were found as.
@@ -390,7 +392,7 @@ func TestConditionsOverBothSidesAreJoins(t *testing.T) {
 				continue
 			}
 			taken++
-			s := p.Statements(p.Draw(fixedSampler(t)))[0]
+			s := p.Statements(p.Draw(rewritetest.FixedSampler(t)))[0]
 			if strings.Contains(s.SQL, "EXISTS (") || strings.Contains(s.SQL, " IN (SELECT") {
 				t.Errorf("%s is evaluated row by row\n%s", from, s.SQL)
 			}
@@ -463,7 +465,7 @@ func steadyWorld(t *testing.T, changes string) (*pgx.Conn, *catalog.Snapshot) {
 		t.Fatal(problems)
 	}
 	conn := db.Conn(t, db.DSN)
-	mustExec(t, conn, "SET jit = off; SET plan_cache_mode = force_custom_plan; SET search_path = ''")
+	rewritetest.MustExec(t, conn, "SET jit = off; SET plan_cache_mode = force_custom_plan; SET search_path = ''")
 	return conn, snapshot
 }
 
@@ -481,12 +483,12 @@ func moved(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement, pairs floa
 				return 0, 0, err
 			}
 		}
-		plan, _, err := executionOf(ctx, conn, s)
+		plan, _, err := gen.ExecutionOf(ctx, conn, s)
 		if err != nil {
 			return 0, 0, err
 		}
 		var n int
-		work[i], n, _ = plan.work()
+		work[i], n, _ = plan.Work()
 		nodes = max(nodes, n)
 		if err := tx.Rollback(ctx); err != nil {
 			return 0, 0, err
@@ -511,11 +513,11 @@ func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 			continue
 		}
 		for j, setting := range []string{"", "SET enable_mergejoin = off", "SET work_mem = '64kB'"} {
-			if (i+j)%oneIn(3) > 0 {
+			if (i+j)%rewritetest.OneIn(3) > 0 {
 				continue
 			}
-			mustExec(t, conn, "RESET enable_mergejoin; RESET work_mem;"+setting)
-			for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+			rewritetest.MustExec(t, conn, "RESET enable_mergejoin; RESET work_mem;"+setting)
+			for _, s := range p.Statements(p.Draw(rewritetest.FixedSampler(t))) {
 				by, most, err := moved(t.Context(), conn, s, float64(scalar.ClampInt64(p.Query.Pairs)))
 				if err != nil || by > most {
 					t.Errorf("%s\n%s\n%s\nmoved the work by %.0f rows, its own are %.0f: %v", setting, sql, s.SQL, by, most, err)
@@ -541,10 +543,10 @@ func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {
 			continue
 		}
 		for _, setting := range []string{"", "SET enable_hashjoin = off", "SET work_mem = '64kB'", "SET enable_seqscan = off"} {
-			mustExec(t, conn, "RESET enable_hashjoin; RESET work_mem; RESET enable_seqscan;"+setting)
-			for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
-				plan, _, err := executionOf(t.Context(), conn, s)
-				unread := plan.unread()
+			rewritetest.MustExec(t, conn, "RESET enable_hashjoin; RESET work_mem; RESET enable_seqscan;"+setting)
+			for _, s := range p.Statements(p.Draw(rewritetest.FixedSampler(t))) {
+				plan, _, err := gen.ExecutionOf(t.Context(), conn, s)
+				unread := plan.Unread()
 				if err != nil || slices.Contains(unread, "people") || slices.Contains(unread, "visits") {
 					t.Errorf("%s\n%s\n%s\ndoes not read %v: %v", setting, sql, s.SQL, unread, err)
 				}
@@ -567,9 +569,9 @@ func TestWhatTakesLongIsComputedInAnyCase(t *testing.T) {
 			t.Errorf("%s: %s", sql, parsetest.ShowFault(err))
 			continue
 		}
-		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
-			plan, _, err := executionOf(t.Context(), conn, s)
-			if unread := plan.unread(); err != nil || len(unread) > 0 {
+		for _, s := range p.Statements(p.Draw(rewritetest.FixedSampler(t))) {
+			plan, _, err := gen.ExecutionOf(t.Context(), conn, s)
+			if unread := plan.Unread(); err != nil || len(unread) > 0 {
 				t.Errorf("%s\n%s\ndoes not read %v: %v", sql, s.SQL, unread, err)
 			}
 		}
@@ -582,7 +584,7 @@ func planOf(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement) (string, 
 	if err != nil {
 		return "", err
 	}
-	plan, err := explained(ctx, tx, s, "COSTS OFF, FORMAT TEXT")
+	plan, err := gen.Explained(ctx, tx, s, "COSTS OFF, FORMAT TEXT")
 	return plan, errors.Join(err, tx.Rollback(ctx))
 }
 
@@ -623,7 +625,7 @@ func TestPlansDoNotFollowOneUnit(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %s", sql, parsetest.ShowFault(err))
 		}
-		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+		for _, s := range p.Statements(p.Draw(rewritetest.FixedSampler(t))) {
 			all++
 			if plans := differ(s); plans != "" {
 				t.Errorf("%s\n%s\n%s", sql, s.SQL, plans)
@@ -657,7 +659,7 @@ func TestPowerOfTablesAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range p.Statements(p.Draw(fixedSampler(t))) {
+		for _, s := range p.Statements(p.Draw(rewritetest.FixedSampler(t))) {
 			seen := presence.ReplaceAllStringFunc(s.SQL, func(text string) string {
 				m := presence.FindStringSubmatch(text)
 				if m[2] == "" {
@@ -692,14 +694,14 @@ var steadyOptions = plan.Options{Epsilon: 1_000_000_000_000, Mechanism: plan.Mec
 //
 // covers: C1 E.4
 func TestExistsIsAJoinOnSeveralServers(t *testing.T) {
-	snapshot := newWorld(t, 555, wild, 4).snapshot
+	snapshot := gen.NewWorld(t, 555, gen.Wild, 4).Snapshot
 	for _, sql := range []string{
 		"SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM events ee WHERE ee.unit = p.id AND ee.n4 < p.nn)",
 		"SELECT p.n2 > 3, sum(p.odd / nullif(p.odd, 0)), avg(round(p.odd::numeric, 1)) FROM people p JOIN zones z USING (k_num) WHERE EXISTS " +
 			"(SELECT * FROM events ee WHERE ee.unit = p.id AND (p.n2 IS NULL OR ee.n4 < p.n2)) AND p.free::float8 * p.free::float8 * p.coarse " +
 			"< 2 GROUP BY 1",
 	} {
-		p, err := pipeline.Rewrite(sql, snapshot, sharp())
+		p, err := pipeline.Rewrite(sql, snapshot, rewritetest.Sharp())
 		if err != nil {
 			t.Fatal(err, errors.Unwrap(err))
 		}
@@ -736,14 +738,14 @@ func TestInOfNullsIsAJoin(t *testing.T) {
 		"(p.person_id, p.age, p.paid, p.place) NOT IN (SELECT person_id, age, paid, place FROM visits WHERE age = 1 AND paid IS NULL)",
 		"((p.person_id, p.age, p.paid, p.place) IN (SELECT person_id, age, paid, place FROM visits WHERE place = 1 AND paid = 2)) IS NULL",
 	} {
-		if i%oneIn(3) > 0 {
+		if i%rewritetest.OneIn(3) > 0 {
 			continue
 		}
 		p, err := pipeline.Rewrite("SELECT count(*) FROM visits p WHERE "+test, snapshot, steadyOptions)
 		if err != nil {
 			t.Fatalf("%s: %s", test, parsetest.ShowFault(err))
 		}
-		s := p.Statements(p.Draw(fixedSampler(t)))[0]
+		s := p.Statements(p.Draw(rewritetest.FixedSampler(t)))[0]
 		if strings.Contains(s.SQL, " IN (SELECT") {
 			t.Errorf("%s is evaluated row by row\n%s", test, s.SQL)
 		}

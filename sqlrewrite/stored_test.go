@@ -13,6 +13,8 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // The files of testdata/stored hold questions with the fingerprints under which 7c2e952 stored their answers: every query of its golden
@@ -29,16 +31,16 @@ func TestStoredQuestionsStay(t *testing.T) {
 		"orderby", "limit", "bounding", "grid", "price", "moments", "distinct", "quantile", "topk", "post",
 	} {
 		t.Run(clause, func(t *testing.T) {
-			runGoldenFile(t, "stored/"+clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+			rewritetest.RunGoldenFile(t, "stored/"+clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 				switch d.Cmd {
 				case "plan":
-					p, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d))
+					p, err := pipeline.Rewrite(d.Input, snapshot, rewritetest.ParseOptions(t, d))
 					if err != nil {
 						d.Fatalf(t, "%v", err)
 					}
 					return fmt.Sprintf("fingerprint %x\nquestion %x\n", p.Fingerprint(), p.Question())
 				case "renewed": // its rows are capped by now, which is another relation: the old answer is not one to it
-					p, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d))
+					p, err := pipeline.Rewrite(d.Input, snapshot, rewritetest.ParseOptions(t, d))
 					if err != nil {
 						d.Fatalf(t, "%v", err)
 					}
@@ -47,7 +49,7 @@ func TestStoredQuestionsStay(t *testing.T) {
 					}
 					return d.Expected
 				case "refused":
-					if _, err := pipeline.Rewrite(d.Input, snapshot, parseOptions(t, d)); err == nil {
+					if _, err := pipeline.Rewrite(d.Input, snapshot, rewritetest.ParseOptions(t, d)); err == nil {
 						d.Fatalf(t, "it is taken again: name it plan")
 					}
 					return d.Expected
@@ -68,17 +70,17 @@ const storedExpressions = "stored/expressions.txt"
 //
 // covers: E.5
 func TestStoredExpressionsStay(t *testing.T) {
-	snapshot := parseSnapshot(t, errorFreeTables, errorFreePolicy)
+	snapshot := rewritetest.ParseSnapshot(t, gen.ErrorFreeTables, gen.ErrorFreePolicy)
 	if os.Getenv("NOISEGATE_STORE") != "" { // on 7c2e952, once
 		writeStored(t, snapshot)
 	}
-	text, err := os.ReadFile(goldenFile(storedExpressions))
+	text, err := os.ReadFile(rewritetest.GoldenFile(storedExpressions))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
-		if i%oneIn(8) > 0 {
+		if i%rewritetest.OneIn(8) > 0 {
 			continue
 		}
 		identity, query, _ := strings.Cut(line, " ")
@@ -91,7 +93,7 @@ func TestStoredExpressionsStay(t *testing.T) {
 		}
 		n++
 	}
-	if n < 1000/oneIn(8) {
+	if n < 1000/rewritetest.OneIn(8) {
 		t.Errorf("only %d questions", n)
 	}
 }
@@ -123,7 +125,7 @@ func writeStored(t *testing.T, snapshot *catalog.Snapshot) {
 			b.WriteString(identity + " " + query + "\n")
 		}
 	}
-	if err := os.WriteFile(goldenFile(storedExpressions), []byte(b.String()), 0o644); err != nil {
+	if err := os.WriteFile(rewritetest.GoldenFile(storedExpressions), []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

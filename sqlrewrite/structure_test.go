@@ -13,6 +13,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
@@ -44,7 +45,7 @@ var oddNames = []string{"a + b", "(a + b)", "(a + 1)", "b + 1", "1", "true", "NU
 
 func oddSnapshot(t *testing.T) *catalog.Snapshot {
 	t.Helper()
-	snapshot := parseSnapshot(t, fmt.Sprintf(oddTables, oddColumns()), fmt.Sprintf(oddPolicy, oddBounds()))
+	snapshot := rewritetest.ParseSnapshot(t, fmt.Sprintf(oddTables, oddColumns()), fmt.Sprintf(oddPolicy, oddBounds()))
 	for _, table := range snapshot.Tables {
 		for _, c := range table.Columns {
 			var i int
@@ -110,7 +111,7 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		p := sqlprint.NewRowPrinter()
 		return p.Text(bound.Statistics[0].X) + fmt.Sprintf("%q", p.Args), true
 	}
-	merged, apart, pairs := 0, 0, 40_000/oneIn(5)
+	merged, apart, pairs := 0, 0, 40_000/rewritetest.OneIn(5)
 	for range pairs {
 		x, y := write(r.IntN(2)), write(r.IntN(3))
 		query, err := parse.Parse("SELECT count("+x+"), count("+y+") FROM t", "")

@@ -16,6 +16,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/suggest"
 )
 
@@ -24,9 +25,9 @@ func eachGoldenRefusal(t *testing.T, clauses []string, visit func(sql string, sn
 	refusal *fault.Error)) {
 	t.Helper()
 	for _, clause := range clauses {
-		runGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+		rewritetest.RunGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
 			if d.Cmd == "refuse" {
-				o := parseOptions(t, d)
+				o := rewritetest.ParseOptions(t, d)
 				_, err := pipeline.Rewrite(d.Input, snapshot, o)
 				var refusal *fault.Error
 				if errors.As(err, &refusal) {
@@ -55,7 +56,7 @@ func suggestionsOf(err error) (texts []string) {
 // Every query that a refusal suggests is accepted; the golden file shows which refusals have one.
 func TestSuggestionsAreAccepted(t *testing.T) {
 	suggested := 0
-	eachGoldenRefusal(t, goldenClauses(), func(sql string, snapshot *catalog.Snapshot, o plan.Options, refusal *fault.Error) {
+	eachGoldenRefusal(t, rewritetest.GoldenClauses(), func(sql string, snapshot *catalog.Snapshot, o plan.Options, refusal *fault.Error) {
 		for _, text := range suggestionsOf(Suggest(refusal, sql, snapshot, o)) {
 			suggested++
 			if _, _, err := pipeline.Read(text, snapshot, o); err != nil {
@@ -70,8 +71,9 @@ func TestSuggestionsAreAccepted(t *testing.T) {
 
 // The golden file of suggestions: each refused query, and what would be accepted.
 func TestSuggestGolden(t *testing.T) {
-	runGoldenFile(t, "suggest", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
-		o := plan.Options{Now: goldenNow(), Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: plan.MechanismAuto, Currency: catalog.Approx,
+	rewritetest.RunGoldenFile(t, "suggest", func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+		o := plan.Options{Now: rewritetest.GoldenNow(), Epsilon: mechanisms.EpsilonUnit, Delta: 1, Mechanism: plan.MechanismAuto,
+			Currency:   catalog.Approx,
 			Confidence: 0.95, Dialect: parse.Dialect(d.Cmd)}
 		_, _, err := pipeline.Read(d.Input, snapshot, o)
 		if err == nil {
@@ -105,7 +107,7 @@ func FuzzSuggest(f *testing.F) {
 	}
 	snapshot := townSnapshot(f)
 	f.Fuzz(func(t *testing.T, sql string, line, column int) {
-		o := sharp()
+		o := rewritetest.Sharp()
 		_, _, err := pipeline.Read(sql, snapshot, o)
 		if err == nil {
 			err = fault.Unsupported(fault.Position{Line: line, Column: column}, "x", "PARTITION BY id")
@@ -121,7 +123,7 @@ func FuzzSuggest(f *testing.F) {
 // Every refusal of the golden files says where, what and what to do: a place in the text with the words there, and a hint. Those about the
 // request's options have no place.
 func TestRefusalsHelp(t *testing.T) {
-	eachGoldenRefusal(t, goldenClauses(), func(sql string, snapshot *catalog.Snapshot, o plan.Options, refusal *fault.Error) {
+	eachGoldenRefusal(t, rewritetest.GoldenClauses(), func(sql string, snapshot *catalog.Snapshot, o plan.Options, refusal *fault.Error) {
 		if refusal.Hint == "" {
 			t.Errorf("%s\n has no hint: %v", sql, refusal)
 		}

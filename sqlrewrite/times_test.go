@@ -12,6 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/bind"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // What the clock says is a constant of its day: the question is that of the literal.
@@ -19,8 +20,8 @@ func TestClockIsALiteral(t *testing.T) {
 	snapshot := townSnapshot(t)
 	asked := func(condition string) [32]byte {
 		t.Helper()
-		o := sharp()
-		o.Now = goldenNow()
+		o := rewritetest.Sharp()
+		o.Now = rewritetest.GoldenNow()
 		p, err := pipeline.Rewrite("SELECT count(*) FROM people WHERE "+condition, snapshot, o)
 		if err != nil {
 			t.Fatalf("%s: %v", condition, err)
@@ -50,7 +51,7 @@ func TestClockIsALiteral(t *testing.T) {
 			t.Errorf("%s is another question than %s", condition, literal)
 		}
 	}
-	o := sharp()
+	o := rewritetest.Sharp()
 	for _, text := range []string{"current_date", "now()::date"} {
 		if _, err := pipeline.Rewrite("SELECT count(*) FROM people WHERE born < "+text, snapshot, o); err == nil {
 			t.Errorf("%s is taken without a clock", text)
@@ -62,7 +63,7 @@ func TestClockIsALiteral(t *testing.T) {
 func TestMovedClockIsPostgres(t *testing.T) {
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
-	mustExec(t, conn, "SET timezone = 'UTC'")
+	rewritetest.MustExec(t, conn, "SET timezone = 'UTC'")
 	snapshot := townSnapshot(t)
 	r := rand.New(rand.NewPCG(41, 42)) // reproducible on purpose
 	for range 200 {
@@ -96,8 +97,8 @@ func TestTemplatesArePostgres(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
-	mustExec(t, conn, "SET timezone = 'UTC'")
-	snapshot := parseSnapshot(t, "t\n  id integer not null unique\n  at timestamp not null", `version: 1
+	rewritetest.MustExec(t, conn, "SET timezone = 'UTC'")
+	snapshot := rewritetest.ParseSnapshot(t, "t\n  id integer not null unique\n  at timestamp not null", `version: 1
 dataset: test
 neighbours: add-remove
 tables:

@@ -70,6 +70,7 @@ func breaches() map[string][]breach {
 			{files("mechanisms/a.go", `package mechanisms; import _ "noisegate.example/budget"`), "mechanisms may not know budget"},
 			{files("mechanisms/laplace.go", `package mechanisms; import _ "crypto/rand"`), "mechanisms is pure"},
 			{files("sqlrewrite/bind.go", `package sqlrewrite; import _ "net/http"`), "sqlrewrite is pure"},
+			{files("sqlrewrite/bind.go", `package sqlrewrite; import _ "noisegate.example/sqlrewrite/proofs/gen"`), "may not know"},
 			{files("sqlrewrite/internal/parse/guard.go", `package parse; import _ "github.com/pganalyze/pg_query_go/v6"`), "only in parse_postgres*.go"},
 			{files("sqlrewrite/internal/algebra/expr.go", `package algebra; import _ "noisegate.example/sqlrewrite/internal/sqlprint"`), "may not know sqlrewrite/internal/sqlprint"},
 			{files("catalog/policy.go", `package catalog; import _ "github.com/jackc/pgx/v5/pgxpool"`), "only in postgres*.go"},
@@ -251,6 +252,8 @@ func TestRulesAccept(t *testing.T) {
 		"api/names.go":                                `package api; var names = []string{"a"}; func f() []string { names := names; names = nil; return names }`,
 		"gateway/metered.go":                          `package gateway; func f() { ledger.Reserve() }`,
 		"mechanisms/bench_test.go":                    `package mechanisms; var _ = NewSampler()`,
+		"sqlrewrite/proofs/gen/gen.go":                `package gen; import _ "math/rand/v2"; var _ = mechanisms.NewSamplerFrom`,
+		"sqlrewrite/internal/bind/join_test.go":       `package bind_test; import _ "noisegate.example/sqlrewrite/internal/pipeline"`,
 		"integration/census_test.go":                  `package integration; import _ "noisegate.example/api"; func TestX(t *testing.T) { t.Skip("../shared is absent") }`,
 		"api/long_test.go":                            `package api; func TestX(t *testing.T) { if testing.Short() { t.Skip("-short: long") } }`,
 		"docs/sql/a.md": "# A\n\n## One unit's rows, `IN`\n\nRule: `sqlrewrite/internal/parse/parse_postgres.go`; " +

@@ -32,7 +32,7 @@ type Tree struct {
 type File struct {
 	Path string // slash-separated, relative to the repository's root
 	Dir  string // the package's directory; "." for the root
-	Test bool   // a _test.go file
+	Test bool   // a _test.go file, or one of a package that only tests import
 	AST  *ast.File
 	Text string
 }
@@ -106,7 +106,8 @@ func (t *Tree) addGo(root fs.FS, name string) error {
 		return fmt.Errorf("archtest: %w", err)
 	}
 	t.Files = append(t.Files, &File{
-		Path: name, Dir: path.Dir(name), Test: strings.HasSuffix(name, "_test.go"), AST: syntax, Text: string(text),
+		Path: name, Dir: path.Dir(name), AST: syntax, Text: string(text),
+		Test: strings.HasSuffix(name, "_test.go") || isEquipment(path.Dir(name)),
 	})
 	return nil
 }
