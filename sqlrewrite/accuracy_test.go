@@ -16,6 +16,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/internal/stattest"
+	"noisegate.example/internal/testfiles"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
@@ -52,9 +53,9 @@ budgets:
 // events is a database with events of ../shared/data: 20,000 people with 1 to 198 rows.
 func events(t *testing.T) *pgx.Conn {
 	t.Helper()
-	packed, err := os.Open(filepath.Join("..", "..", "shared", "data", "events", "events.csv.gz"))
+	packed, err := os.Open(testfiles.Fetched(t, "data/events/events.csv.gz"))
 	if err != nil {
-		t.Skip("../shared is absent: ", err)
+		t.Fatal(err)
 	}
 	defer packed.Close()
 	plain, err := gzip.NewReader(packed)
@@ -135,10 +136,7 @@ budgets:
 // adult is a database with the 48,842 people of ../shared/data.
 func adult(t *testing.T) *pgx.Conn {
 	t.Helper()
-	path := filepath.Join("..", "..", "shared", "data", "adult", "adult.csv")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("../shared is absent: ", err)
-	}
+	path := testfiles.Fetched(t, "data/adult/adult.csv")
 	db := pgtest.New(t)
 	db.Exec(t, `CREATE TABLE public.people (person_id int NOT NULL UNIQUE, age int, workclass text, fnlwgt int, education text,
 		education_num int, marital_status text, occupation text, relationship text, race text, sex text, capital_gain int, capital_loss int, hours_per_week int,
@@ -290,10 +288,7 @@ func TestMomentIntervalsCover(t *testing.T) {
 // pagila is a database with Pagila of ../shared/data, which says the time in UTC as the reader does.
 func pagila(t *testing.T) *pgx.Conn {
 	t.Helper()
-	dump := filepath.Join("..", "..", "shared", "data", "pagila")
-	if _, err := os.Stat(dump); err != nil {
-		t.Skip("../shared is absent: ", err)
-	}
+	dump := testfiles.Fetched(t, "data/pagila")
 	db := pgtest.New(t)
 	db.LoadDump(t, filepath.Join(dump, "pagila-schema.sql.gz"))
 	db.LoadDump(t, filepath.Join(dump, "pagila-data.sql.gz"))

@@ -16,6 +16,7 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/testfiles"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/fit"
@@ -151,7 +152,7 @@ func clusterDigits(t *testing.T) []clusterData {
 	list := strings.Join(pixels, " smallint NOT NULL, ") + " smallint NOT NULL"
 	db.Exec(t, "CREATE TABLE public.loaded ("+list+", label int)")
 	for _, file := range []string{"optdigits_tra.csv", "optdigits_tes.csv"} {
-		db.LoadCSV(t, "public.loaded", shared(t, "optdigits/"+file))
+		db.LoadCSV(t, "public.loaded", testfiles.Fetched(t, "data/optdigits/"+file))
 	}
 	db.Exec(t, "CREATE TABLE public.digits (id int GENERATED ALWAYS AS IDENTITY UNIQUE, "+list+", label int)")
 	named := strings.Join(pixels, ", ") + ", label"

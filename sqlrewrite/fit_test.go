@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/big"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"noisegate.example/budget/accounting"
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/testfiles"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/fit"
@@ -82,23 +82,13 @@ budgets:
 	married = "CASE WHEN marital_status = 'Married-civ-spouse' THEN 1 ELSE 0 END"
 )
 
-// shared is a file of ../shared/data.
-func shared(t testing.TB, name string) string {
-	t.Helper()
-	path := filepath.Join("..", "..", "shared", "data", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("../shared is absent: ", err)
-	}
-	return path
-}
-
 // folds are how many parts the people of Adult are divided into: each is predicted by fits to the others.
 const folds = 5
 
 // fitPeople is a database with the 32,561 people of Adult's first file in everybody, and none in people.
 func fitPeople(t testing.TB) (*pgtest.Database, []map[string]string) {
 	t.Helper()
-	path := shared(t, "adult/adult.csv")
+	path := testfiles.Fetched(t, "data/adult/adult.csv")
 	db := pgtest.New(t)
 	const columns = `(person_id int NOT NULL UNIQUE, age int NOT NULL, workclass text, fnlwgt int, education text,
 		education_num int NOT NULL, marital_status text NOT NULL, occupation text, relationship text, race text, sex text NOT NULL,
@@ -143,7 +133,7 @@ func fold(t testing.TB, db *pgtest.Database, all []map[string]string, part int) 
 
 func fitPenguins(t *testing.T) *pgtest.Database {
 	t.Helper()
-	path := shared(t, "penguins/penguins.csv")
+	path := testfiles.Fetched(t, "data/penguins/penguins.csv")
 	db := pgtest.New(t)
 	db.Exec(t, `CREATE TABLE public.penguins (id int GENERATED ALWAYS AS IDENTITY UNIQUE, species text, island text, bill_length_mm numeric,
 		bill_depth_mm numeric, flipper_length_mm int, body_mass_g int, sex text)`)
@@ -478,7 +468,7 @@ func TestAccuracyOfFitsToFew(t *testing.T) {
 
 func penguinRows(t *testing.T) (all []map[string]string) {
 	t.Helper()
-	file, err := os.Open(shared(t, "penguins/penguins.csv"))
+	file, err := os.Open(testfiles.Fetched(t, "data/penguins/penguins.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

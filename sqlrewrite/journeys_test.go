@@ -2,12 +2,12 @@ package sqlrewrite
 
 import (
 	"errors"
-	"os"
 	"regexp"
 	"testing"
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
+	"noisegate.example/internal/testfiles"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
@@ -84,22 +84,13 @@ language
 // Questions as people typed them: each is answered as it is, or where the corpus says so, a refusal suggests a form that is. That they are
 // answered over data, and with that meaning, integration.TestJourneys holds.
 func TestJourneys(t *testing.T) {
-	const shared = "../../shared/corpus/"
-	text, err := os.ReadFile(shared + "journeys.sql")
-	if err != nil {
-		t.Skip("../shared is absent: it holds the journeys")
-	}
 	snapshots := map[string]*catalog.Snapshot{}
 	for name, tables := range map[string]string{"census": journeyCensus, "pagila": journeyPagila} {
-		policy, err := os.ReadFile(shared + name + ".policy.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		snapshots[name] = rewritetest.ParseSnapshot(t, tables, string(policy))
+		snapshots[name] = rewritetest.ParseSnapshot(t, tables, testfiles.Own(t, "corpus/"+name+".policy.yaml"))
 	}
 	o := rewritetest.Sharp()
 	o.Now = rewritetest.GoldenNow()
-	questions := regexp.MustCompile(`(?s)-- \[(J\d+)\] (\w+) (\w+)\n(.*?;)\n`).FindAllStringSubmatch(string(text)+"\n", -1)
+	questions := regexp.MustCompile(`(?s)-- \[(J\d+)\] (\w+) (\w+)\n(.*?;)\n`).FindAllStringSubmatch(testfiles.Own(t, "corpus/journeys.sql")+"\n", -1)
 	if len(questions) != 40 {
 		t.Fatalf("%d questions", len(questions))
 	}

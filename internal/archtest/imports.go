@@ -113,8 +113,8 @@ func layers() []layer {
 		{dir: "integration/faults", own: []string{"integration/invariants", "api", "budget", "budget/pgledger", "gateway", "gateway/auth",
 			"gateway/gatewaytest", "gateway/httpapi",
 			"internal/fault", "internal/pgserver", "internal/pgtest", "mechanisms", "sqlrewrite"}, others: []library{only(pgx)}},
-		{dir: "integration", own: []string{"integration/invariants", "api", "internal/pgtest", "internal/pgserver", "internal/stattest"},
-			others: []library{only(pgx)}},
+		{dir: "integration", own: []string{"integration/invariants", "api", "internal/pgtest", "internal/pgserver", "internal/stattest",
+			"internal/testfiles"}, others: []library{only(pgx)}},
 	})
 }
 
@@ -130,6 +130,7 @@ func foundations() []layer {
 		{dir: "mechanisms/regression", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/randomtest"},
+		{dir: "internal/testfiles"},
 		{dir: "internal/archtest"},
 		{dir: "internal/mutate"},
 		{dir: "internal/strictjson", pure: true},
@@ -238,7 +239,7 @@ func rooms() []layer {
 // testOwn and testOthers are what every test may import besides what its package may. Package integration
 // tests the finished binary and gets only the libraries.
 func testOwn() []string {
-	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "internal/mutate",
+	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "internal/testfiles", "internal/mutate",
 		"budget/budgettest", "gateway/gatewaytest",
 		"migrations", "deploy", "mechanisms", "internal/fault"}
 }
