@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"noisegate.example/internal/fault"
+	"noisegate.example/internal/testfiles"
 )
 
 func policyValidator(t *testing.T) *jsonschema.Schema {
@@ -129,18 +129,13 @@ func describedKeys(t *testing.T, place string) (names []string) {
 // Policies that are accepted validate, those of the tests, the documents and the corpus; slips that an editor should show do not.
 func TestPoliciesValidate(t *testing.T) {
 	schema := policyValidator(t)
-	files := []string{"../cmd/noisegate/demo_policy.yaml"}
-	corpus, err := filepath.Glob(filepath.Join(shared, "corpus/*.policy.yaml"))
+	demo, err := os.ReadFile("../cmd/noisegate/demo_policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := map[string]string{"diff": diffBase}
-	for _, name := range append(files, corpus...) {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[name] = string(text)
+	texts := map[string]string{"diff": diffBase, "demo": string(demo)}
+	for _, name := range []string{"census", "pagila", "pums", "real/shop", "real/star", "real/ward"} {
+		texts[name] = testfiles.Own(t, "corpus/"+name+".policy.yaml")
 	}
 	page, err := os.ReadFile("../docs/policy.md")
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,22 +15,8 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/testfiles"
 )
-
-// shared is where the real data is; it belongs to the project's machines, not to its repository.
-const shared = "../../shared"
-
-func corpusPolicy(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(shared, "corpus", name+".policy.yaml"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared is absent")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
 
 const adultTable = `CREATE TABLE people (person_id int PRIMARY KEY, age int, workclass text, fnlwgt int, education text, education_num int,
 	marital_status text, occupation text, relationship text, race text, sex text, capital_gain int, capital_loss int, hours_per_week int,
@@ -123,7 +107,7 @@ func TestCorpusPolicies(t *testing.T) {
 			}
 		}, []string{"pums.income integer [0, 500000] step 1", "pums_null.pid unit", "pums.sex keys 0 1"}},
 		{"pagila", func(t *testing.T, p *pgtest.ProtectedDatabase) {
-			p.LoadDump(t, filepath.Join(shared, "data/pagila/pagila-schema.sql.gz"))
+			p.LoadDump(t, testfiles.FetchedOr(t, "data/pagila/pagila-schema.sql.gz"))
 			p.Exec(t, "SET session_replication_role = replica; INSERT INTO store VALUES (1, 1, 1), (10, 2, 1), (2, 3, 1);"+
 				"INSERT INTO staff (staff_id, first_name, last_name, address_id, store_id, username) VALUES (7, 'a', 'b', 1, 1, 'c')")
 		}, []string{"customer.store_id keys 1 2 10", "rental.staff_id keys 7", "payment.rental_id unit",
@@ -131,7 +115,7 @@ func TestCorpusPolicies(t *testing.T) {
 			"customer.create_date date [18993, 19358]", "film.fulltext hidden"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			document := corpusPolicy(t, c.name)
+			document := testfiles.Own(t, "corpus/"+c.name+".policy.yaml")
 			p := pgtest.Protected(t)
 			c.schema(t, p)
 			p.Grant(t)

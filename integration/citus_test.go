@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"noisegate.example/api"
 	"noisegate.example/internal/pgserver"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/testfiles"
 )
 
 // cluster is what datasets are spread over.
@@ -28,8 +28,7 @@ type cluster struct{ *pgtest.Cluster }
 // newCluster starts the servers; they go when the test ends.
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
-	needShared(t)
-	return &cluster{pgtest.NewCluster(t, filepath.Join(shared, "engines"))}
+	return &cluster{pgtest.NewCluster(t, testfiles.Fetched(t, "engines"))}
 }
 
 // spread is a dataset whose tables lie on the workers: what distribute says is run by the coordinator after the tables

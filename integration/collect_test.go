@@ -11,12 +11,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"noisegate.example/internal/testfiles"
 )
 
 // TestCommandsOfCollections runs the commands of docs/collect.md, as they stand there, against a gateway. The estimates of 3,000 devices
 // are then within 7 standard deviations of the truth: a right gateway fails that less than once in 10^10.
 func TestCommandsOfCollections(t *testing.T) {
-	needShared(t)
 	s := newStack(t, pateDataset())
 	var script strings.Builder
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(read(t, "../docs/collect.md"), -1) {
@@ -26,10 +27,7 @@ func TestCommandsOfCollections(t *testing.T) {
 	if err := os.Symlink(binary, filepath.Join(dir, "noisegate")); err != nil {
 		t.Fatal(err)
 	}
-	adult, err := filepath.Abs(filepath.Join(shared, "data/adult/adult.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	adult := testfiles.FetchedOr(t, "data/adult/adult.csv")
 	if err := os.Symlink(adult, filepath.Join(dir, "adult.csv")); err != nil {
 		t.Fatal(err)
 	}

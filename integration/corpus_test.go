@@ -6,32 +6,24 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"noisegate.example/internal/testfiles"
 )
 
-// shared is the folder of data and queries that belongs to no checkout.
-const shared = "../../shared"
-
-// needShared skips a test where the folder is absent: a clean clone has generated data only.
-func needShared(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat(shared); err != nil {
-		t.Skip("../shared is absent: it holds the census data and the query corpus")
-	}
-}
-
-// census is the UCI Adult table as people, with the corpus's policy.
+// census is the UCI Adult table as people, with the corpus's policy. In a clone alone other tables of their shape stand in for it and for
+// those of pums and pagila.
 func census(t testing.TB) dataset {
 	t.Helper()
-	return dataset{name: "census", policy: readShared(t, "corpus/census.policy.yaml"), load: func(ctx context.Context, conn *pgx.Conn) error {
+	policy, people := testfiles.Own(t, "corpus/census.policy.yaml"), testfiles.FetchedOr(t, "data/adult/adult.csv")
+	return dataset{name: "census", policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
 		return loadCSV(ctx, conn, "people", `person_id int PRIMARY KEY, age int, workclass text, fnlwgt int, education text, education_num int,
 			marital_status text, occupation text, relationship text, race text, sex text, capital_gain int, capital_loss int,
-			hours_per_week int, native_country text, income text`, "data/adult/adult.csv")
+			hours_per_week int, native_country text, income text`, people)
 	}}
 }
 
@@ -39,19 +31,23 @@ func census(t testing.TB) dataset {
 func pums(t testing.TB) dataset {
 	t.Helper()
 	const columns = "age int, sex int, educ int, race int, income int, married int, pid int"
-	return dataset{name: "pums", policy: readShared(t, "corpus/pums.policy.yaml"), load: func(ctx context.Context, conn *pgx.Conn) error {
-		if err := loadCSV(ctx, conn, "pums", columns, "data/pums/PUMS_dup.csv"); err != nil {
+	policy, dup, null := testfiles.Own(t, "corpus/pums.policy.yaml"), testfiles.FetchedOr(t, "data/pums/PUMS_dup.csv"),
+		testfiles.FetchedOr(t, "data/pums/PUMS_null.csv")
+	return dataset{name: "pums", policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
+		if err := loadCSV(ctx, conn, "pums", columns, dup); err != nil {
 			return err
 		}
-		return loadCSV(ctx, conn, "pums_null", columns, "data/pums/PUMS_null.csv")
+		return loadCSV(ctx, conn, "pums_null", columns, null)
 	}}
 }
 
 // pagila is PostgreSQL's sample of a shop that rents films, with foreign keys, an enum and partitions.
 func pagila(t testing.TB) dataset {
 	t.Helper()
-	return dataset{name: "pagila", policy: readShared(t, "corpus/pagila.policy.yaml"), load: func(ctx context.Context, conn *pgx.Conn) error {
-		for _, file := range []string{"data/pagila/pagila-schema.sql.gz", "data/pagila/pagila-data.sql.gz"} {
+	policy, schema, data := testfiles.Own(t, "corpus/pagila.policy.yaml"), testfiles.FetchedOr(t, "data/pagila/pagila-schema.sql.gz"),
+		testfiles.FetchedOr(t, "data/pagila/pagila-data.sql.gz")
+	return dataset{name: "pagila", policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
+		for _, file := range []string{schema, data} {
 			if err := loadDump(ctx, conn, file); err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
@@ -63,7 +59,7 @@ func pagila(t testing.TB) dataset {
 
 // loadDump runs a compressed dump: statements, and COPY with its rows in place. Owners are roles that do not exist here.
 func loadDump(ctx context.Context, conn *pgx.Conn, file string) error {
-	f, err := os.Open(filepath.Join(shared, file))
+	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
@@ -104,18 +100,13 @@ func loadCSV(ctx context.Context, conn *pgx.Conn, table, columns, file string) e
 	if _, err := conn.Exec(ctx, fmt.Sprintf("CREATE TABLE %s (%s)", table, columns)); err != nil {
 		return err
 	}
-	f, err := os.Open(filepath.Join(shared, file))
+	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	_, err = conn.PgConn().CopyFrom(ctx, f, "COPY "+table+" FROM STDIN (FORMAT csv, HEADER)")
 	return err
-}
-
-func readShared(t testing.TB, name string) string {
-	t.Helper()
-	return read(t, filepath.Join(shared, name))
 }
 
 // corpusQuery is one block of corpus/queries.sql or corpus/journeys.sql.
@@ -129,7 +120,7 @@ type corpusQuery struct {
 func corpus(t *testing.T, file string) []corpusQuery {
 	t.Helper()
 	head := regexp.MustCompile(`(?m)^-- \[(\w+)\] (\w+) (.+)$`)
-	text := readShared(t, "corpus/"+file)
+	text := testfiles.Own(t, "corpus/"+file)
 	places := head.FindAllStringSubmatchIndex(text, -1)
 	var queries []corpusQuery
 	for i, p := range places {

@@ -8,12 +8,12 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/testfiles"
 )
 
 // TestDraftedPoliciesKeepTheCorpus: what `policy init` drafts of the databases of the corpus, and `policy import` of PUMS' metadata for
 // SmartNoise, is accepted once people filled it in as the corpus's own policies say, and every query keeps its verdict.
 func TestDraftedPoliciesKeepTheCorpus(t *testing.T) {
-	needShared(t)
 	sets := []dataset{census(t), pums(t), pagila(t)}
 	units := map[string]string{"census": "people.person_id", "pums": "pums.pid", "pagila": "customer.customer_id"}
 	s := prepareStack(t, sets...)
@@ -34,10 +34,10 @@ func TestDraftedPoliciesKeepTheCorpus(t *testing.T) {
 	}
 
 	metadata := filepath.Join(s.dir, "PUMS_dup.yaml")
-	write(t, metadata, readShared(t, "data/pums/PUMS_dup.yaml"))
+	write(t, metadata, read(t, testfiles.FetchedOr(t, "data/pums/PUMS_dup.yaml")))
 	imported := s.run(t, "policy", "import", "smartnoise", "--dataset=pums", "--schema=public", metadata)
 	file := filepath.Join(s.dir, "imported.policy.yaml")
-	write(t, file, fillDraft(t, imported, readShared(t, "corpus/pums.policy.yaml")))
+	write(t, file, fillDraft(t, imported, testfiles.Own(t, "corpus/pums.policy.yaml")))
 	s.run(t, "policy", "apply", "--config", s.config, file)
 	s.kill()
 	s.serve(t)

@@ -208,7 +208,6 @@ func pythonWith(modules ...string) string {
 
 // TestCookbook asks every query of docs/cookbook.md, of people in its first part and of rentals in its second, and each is answered.
 func TestCookbook(t *testing.T) {
-	needShared(t)
 	s := newStack(t, census(t), pagila(t))
 	people, rentals, _ := strings.Cut(read(t, "../docs/cookbook.md"), "\n## Many rows a person\n")
 	rentals, others, found := strings.Cut(rentals, "\n## Forms of other systems\n")

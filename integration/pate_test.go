@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/api"
+	"noisegate.example/internal/testfiles"
 )
 
 // pateDataset has budgets for stewards of ensembles and buyers of labels; its one table is never asked.
@@ -224,13 +225,7 @@ func TestLabelsSurviveAKill(t *testing.T) {
 // says of them: labels by GNMax with σ = 40 are right in 0.880, and the data-dependent ε is well below the one without the votes. Of 2,000
 // labels the share that is right has a standard deviation of 0.0073, so that the bounds fail a right gateway less than once in 10^9.
 func TestPateOfMNIST(t *testing.T) {
-	dir, err := filepath.Abs("../../shared/data/pate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("../shared is absent: ", err)
-	}
+	dir := testfiles.Fetched(t, "data/pate")
 	s := newStack(t, pateDataset())
 	sam, mel := api.NewClient(s.url, s.token(t, "sam", "steward")), api.NewClient(s.url, s.token(t, "mel", "ml"))
 	if _, err := sam.DefineEnsemble(t.Context(), "mnist", api.EnsembleDefinition{Dataset: "school", Teachers: 250,

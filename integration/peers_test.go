@@ -24,6 +24,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/testfiles"
 )
 
 var (
@@ -84,7 +85,6 @@ func TestPeers(t *testing.T) {
 	if *peersDraws == 0 {
 		return // it asks other programs: make peers
 	}
-	needShared(t)
 	questions := peerQuestions(t, "questions.json")
 	s := newStack(t, peerData(t)...)
 	folder := t.TempDir()
@@ -216,6 +216,7 @@ func peerData(t *testing.T) []dataset {
 // events are people with many rows.
 func events(t *testing.T) dataset {
 	t.Helper()
+	file := testfiles.Fetched(t, "data/events/events.csv.gz")
 	var keys []string
 	for key := range 40 {
 		keys = append(keys, fmt.Sprint(key))
@@ -239,7 +240,7 @@ budgets:
 			if _, err := conn.Exec(ctx, "CREATE TABLE events (event_id int PRIMARY KEY, uid int, g2 int, g40 int, value int)"); err != nil {
 				return err
 			}
-			f, err := os.Open(filepath.Join(shared, "data/events/events.csv.gz"))
+			f, err := os.Open(file)
 			if err != nil {
 				return err
 			}

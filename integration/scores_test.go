@@ -15,7 +15,6 @@ import (
 // silhouette has a root mean square error of at most 0.0005 and Calinski-Harabasz of at most 3.5 %. A right gateway's are 0.0001 and
 // 1.6 %, so that it fails less than once in 10^9 (chi-square with 20 degrees of freedom above 90).
 func TestScoresOfPublicCentres(t *testing.T) {
-	needShared(t)
 	const runs = 20
 	s := newStack(t, census(t))
 	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(read(t, "../docs/scores.md"), -1)

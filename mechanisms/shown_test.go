@@ -6,10 +6,11 @@ import (
 	"math"
 	"math/big"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
+
+	"noisegate.example/internal/testfiles"
 )
 
 func shownCount(t testing.TB, epsilon, delta string, perGroup, total int64) *ShownCount {
@@ -291,9 +292,9 @@ func TestShownCountCharge(t *testing.T) {
 // The 42 countries of Adult at ε 1 and δ 10⁻⁶, 200 times: more of them are shown than when half of the price selects them and half pays
 // for their counts, with half of the error. Noise is the same in each run.
 func TestShownCountsOfAdult(t *testing.T) {
-	file, err := os.Open(filepath.Join("..", "..", "shared", "data", "adult", "adult.csv"))
+	file, err := os.Open(testfiles.FetchedOr(t, "data/adult/adult.csv"))
 	if err != nil {
-		t.Skip("../shared is absent: ", err)
+		t.Fatal(err)
 	}
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()

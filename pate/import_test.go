@@ -8,12 +8,14 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"noisegate.example/internal/fault"
+	"noisegate.example/internal/testfiles"
 )
 
 // voters are three teachers who choose one of two classes.
@@ -289,13 +291,10 @@ func TestBallotsAreSealed(t *testing.T) {
 
 // TestImportOfTheMNISTVotes: the same votes of 250 teachers as labels and as counts, as NumPy and as text.
 func TestImportOfTheMNISTVotes(t *testing.T) {
-	const dir = "../../shared/data/pate/"
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("../shared is absent: ", err)
-	}
+	dir := testfiles.Fetched(t, "data/pate")
 	read := func(name string, format Format, layout Layout, teachers int64) []uint32 {
 		t.Helper()
-		file, err := os.Open(dir + name)
+		file, err := os.Open(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,16 +3,14 @@ package draft
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/testfiles"
 )
-
-const shared = "../../../shared"
 
 const adultTable = `CREATE TABLE people (person_id int PRIMARY KEY, age int, workclass text, fnlwgt int, education text, education_num int,
 	marital_status text, occupation text, relationship text, race text, sex text, capital_gain int, capital_loss int, hours_per_week int,
@@ -101,12 +99,8 @@ func TestDraftsAreAcceptedOnceFilled(t *testing.T) {
 			p.Exec(t, shop, "INSERT INTO country VALUES ('nl', 'Netherlands')")
 		}, "customer", "id", 6, 3},
 		"pagila": {func(t *testing.T, p *pgtest.ProtectedDatabase) {
-			path := filepath.Join(shared, "data/pagila/pagila-schema.sql.gz")
-			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-				t.Skip("../shared is absent")
-			}
-			p.LoadDump(t, path)
-			p.LoadDump(t, filepath.Join(shared, "data/pagila/pagila-data.sql.gz"))
+			p.LoadDump(t, testfiles.FetchedOr(t, "data/pagila/pagila-schema.sql.gz"))
+			p.LoadDump(t, testfiles.FetchedOr(t, "data/pagila/pagila-data.sql.gz"))
 		}, "customer", "customer_id", 6, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

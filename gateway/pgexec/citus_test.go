@@ -13,6 +13,7 @@ import (
 	"noisegate.example/gateway/pgexec"
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/testfiles"
 	"noisegate.example/sqlrewrite"
 )
 
@@ -20,7 +21,7 @@ import (
 // them are nobody's.
 func citusVisits(t *testing.T) (*pgtest.Cluster, *pgtest.ProtectedDatabase) {
 	t.Helper()
-	c := pgtest.NewCluster(t, "../../../shared/engines")
+	c := pgtest.NewCluster(t, testfiles.Fetched(t, "engines"))
 	const shards = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET citus.shard_count = 4', current_database()); END $$"
 	return c, c.Protected(t, preparedDDL, shards, "SET citus.shard_count = 4",
 		"SELECT create_distributed_table('visits', 'id'), create_reference_table('wards'), create_reference_table('tags')")

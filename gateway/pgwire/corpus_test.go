@@ -2,7 +2,6 @@ package pgwire_test
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"noisegate.example/gateway/gatewaytest"
 	"noisegate.example/gateway/pgwire"
+	"noisegate.example/internal/testfiles"
 )
 
 // corpusPolicy and corpusTables have the tables that the messages of the corpus name.
@@ -42,10 +42,7 @@ INSERT INTO regions VALUES ('north', 1)`
 // TestCorpusOverTheWire: the messages about catalogs that clients were recorded with are answered, by simple and by extended
 // protocol with NULL parameters, and none of them reaches the ledger.
 func TestCorpusOverTheWire(t *testing.T) {
-	content, err := os.ReadFile("../../../shared/corpus/catalog_queries.sql")
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("../shared is absent")
-	}
+	content, err := os.ReadFile(testfiles.Fetched(t, "corpus/catalog_queries.sql"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func foundations() []layer {
 		{dir: "mechanisms/regression", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/stattest", pure: true, others: []library{only(gonum)}},
 		{dir: "internal/randomtest"},
-		{dir: "internal/testfiles"},
+		{dir: "internal/testfiles", own: []string{"cmd/noisegate/demodata"}},
 		{dir: "internal/archtest"},
 		{dir: "internal/mutate"},
 		{dir: "internal/strictjson", pure: true},

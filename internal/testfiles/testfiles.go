@@ -1,11 +1,10 @@
 // Package testfiles finds the files that tests of several packages read: queries, policies and vectors of the project,
-// and data that was fetched from others, which lies in ../shared beside the clone.
+// and data that was fetched from others, which lies in ../shared beside the clone. A clone without it has stand-ins.
 //
 // It knows files and their places. It does not know databases, nor what a file is for.
 package testfiles
 
 import (
-	"embed"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,13 +12,10 @@ import (
 	"testing"
 )
 
-//go:embed testdata
-var own embed.FS
-
 // Own gives a file of testdata: of the project's own, which each clone has.
 func Own(t testing.TB, name string) string {
 	t.Helper()
-	text, err := own.ReadFile("testdata/" + name)
+	text, err := os.ReadFile(filepath.Join(module(t), "internal", "testfiles", "testdata", filepath.FromSlash(name)))
 	if err != nil {
 		t.Fatal("testfiles: ", err)
 	}
@@ -29,30 +25,58 @@ func Own(t testing.TB, name string) string {
 // Fetched gives the path of a file or folder of ../shared that was fetched from others. Where it is absent, the test is skipped.
 func Fetched(t testing.TB, name string) string {
 	t.Helper()
-	path, err := shared(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	path, here := find(t, name)
+	if !here {
 		t.Skip("../shared/" + name + " is absent: CONTRIBUTING.md says where it is from")
 	}
-	if err != nil {
+	return path
+}
+
+// FetchedOr is [Fetched] for tests that do not depend on what the file says: where it is absent, they get the path of a stand-in, a file of
+// the same shape whose people are invented and the same everywhere.
+func FetchedOr(t testing.TB, name string) string {
+	t.Helper()
+	path, here := find(t, name)
+	if here {
+		return path
+	}
+	invent := standins()[name]
+	if invent == nil {
+		t.Fatal("testfiles: nothing stands in for ../shared/" + name)
+	}
+	t.Log("../shared/" + name + " is absent: what stands in for it is invented")
+	path = filepath.Join(t.TempDir(), filepath.Base(name))
+	if err := os.WriteFile(path, invent(t), 0o600); err != nil {
 		t.Fatal("testfiles: ", err)
 	}
 	return path
 }
 
-// shared is the absolute path of something beside the clone that the test's directory is in.
-func shared(name string) (string, error) {
+// find is the absolute path of something in ../shared, and whether it is there.
+func find(t testing.TB, name string) (path string, here bool) {
+	t.Helper()
+	path = filepath.Join(filepath.Dir(module(t)), "shared", filepath.FromSlash(name))
+	_, err := os.Stat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal("testfiles: ", err)
+	}
+	return path, err == nil
+}
+
+// module is the clone that the test's directory is in.
+func module(t testing.TB) string {
+	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", err
+		t.Fatal("testfiles: ", err)
 	}
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
-			path := filepath.Join(filepath.Dir(at), "shared", filepath.FromSlash(name))
-			_, err := os.Stat(path)
-			return path, err
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
 		}
-		if at == filepath.Dir(at) {
-			return "", errors.New("no go.mod above " + dir)
+		if dir == filepath.Dir(dir) {
+			t.Fatal("testfiles: no go.mod above the test's directory")
 		}
+		dir = filepath.Dir(dir)
 	}
 }

@@ -2,6 +2,9 @@ package testfiles
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,11 +40,7 @@ func TestCopiesAreCurrent(t *testing.T) {
 		return names
 	}
 	there := filepath.Dir(Fetched(t, "corpus"))
-	here, err := fs.Sub(own, "testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	copies := files(here)
+	copies := files(os.DirFS("testdata"))
 	for _, name := range files(os.DirFS(there)) {
 		if elsewhere()[name] == "" && !slices.Contains(copies, name) {
 			t.Errorf("testdata has no %s", name)
@@ -51,28 +50,99 @@ func TestCopiesAreCurrent(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(there, name))
 		if err != nil {
 			t.Error(err)
-		} else if !bytes.Equal(text, []byte(Own(t, name))) {
+		} else if string(text) != Own(t, name) {
 			t.Errorf("the copy of %s differs", name)
 		}
 	}
 }
 
-// TestSharedIsBesideTheClone: a test finds it from whatever folder of the module it runs in, and nothing outside.
-func TestSharedIsBesideTheClone(t *testing.T) {
-	home := t.TempDir()
+// alone is a module with nothing beside it, which the test is in from now on.
+func alone(t *testing.T) (home string) {
+	t.Helper()
+	home = t.TempDir()
 	deep := filepath.Join(home, "clone", "a", "b")
 	if err := os.MkdirAll(deep, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(deep)
-	if _, err := shared("x"); err == nil || !strings.Contains(err.Error(), "no go.mod above") {
-		t.Errorf("outside of a module: %v", err)
-	}
 	if err := os.WriteFile(filepath.Join(home, "clone", "go.mod"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path, err := shared("data/x.csv")
-	if want := filepath.Join(home, "shared", "data", "x.csv"); path != want || !os.IsNotExist(err) {
-		t.Errorf("%s, %v, want %s and that it is absent", path, err, want)
+	t.Chdir(deep)
+	return home
+}
+
+// TestSharedIsBesideTheClone: a test finds it from whatever folder of the module it runs in.
+func TestSharedIsBesideTheClone(t *testing.T) {
+	home := alone(t)
+	want := filepath.Join(home, "shared", "data", "x.csv")
+	if path, here := find(t, "data/x.csv"); path != want || here {
+		t.Errorf("%s, %v, want %s and that it is absent", path, here, want)
+	}
+	if err := os.MkdirAll(want, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if path := FetchedOr(t, "data/x.csv"); path != want {
+		t.Errorf("%s, want %s", path, want)
+	}
+}
+
+// TestStandinsHaveTheShape: what stands in for a table has the columns of what is absent, about as many rows, NULL in the same columns, and
+// no values outside of the policies' domains, which TestCorpus of integration would miss.
+func TestStandinsHaveTheShape(t *testing.T) {
+	for name, invent := range standins() {
+		if !strings.HasSuffix(name, ".csv") {
+			continue
+		}
+		rows := func(text []byte) ([]string, int, map[string]map[string]bool) {
+			t.Helper()
+			all, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := map[string]map[string]bool{}
+			for c, column := range all[0] {
+				values[column] = map[string]bool{}
+				for _, row := range all[1:] {
+					values[column][row[c]] = true
+				}
+			}
+			return all[0], len(all) - 1, values
+		}
+		text, err := os.ReadFile(Fetched(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		header, n, values := rows(text)
+		columns, invented, others := rows(invent(t))
+		if !slices.Equal(header, columns) || invented < n*9/10 || invented > n*11/10 {
+			t.Errorf("%s: %d rows of %v, in the place of %d of %v", name, invented, columns, n, header)
+		}
+		for _, column := range header {
+			if values[column][""] != others[column][""] {
+				t.Errorf("%s: NULL in %s: %v, in the place of %v", name, column, others[column][""], values[column][""])
+			}
+			for value := range others[column] {
+				if len(values[column]) < 20 && !values[column][value] {
+					t.Errorf("%s: %s is not in %s", name, value, column)
+				}
+			}
+		}
+	}
+}
+
+// TestStandinsAreWrittenAsTheyAreRead: compressed where the name says so, and only where nothing is beside the clone.
+func TestStandinsAreWrittenAsTheyAreRead(t *testing.T) {
+	const name = "data/pagila/pagila-data.sql.gz"
+	want, invented := Own(t, "standin/pagila-data.sql"), standins()[name](t)
+	unpacked, err := gzip.NewReader(bytes.NewReader(invented))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(unpacked); err != nil || string(got) != want {
+		t.Errorf("%v, %d bytes, want %d", err, len(got), len(want))
+	}
+	alone(t)
+	if got, err := os.ReadFile(FetchedOr(t, "data/pums/PUMS.yaml")); err != nil || !strings.Contains(string(got), "row_privacy: True") {
+		t.Errorf("%v: %s", err, got)
 	}
 }

@@ -1,12 +1,12 @@
 package statement
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"noisegate.example/internal/testfiles"
 )
 
 // message is one of section 1 of the shared corpus: what a client sent, and what becomes of it.
@@ -15,10 +15,7 @@ type message struct{ id, expect, client, protocol, raw, text string }
 // corpus reads section 1. In text, {oid:NAME} is a number, as in the messages that were recorded; raw is for a twin.
 func corpus(t testing.TB) (all []message) {
 	t.Helper()
-	content, err := os.ReadFile("../../../shared/corpus/catalog_queries.sql")
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("../shared is absent")
-	}
+	content, err := os.ReadFile(testfiles.Fetched(t, "corpus/catalog_queries.sql"))
 	if err != nil {
 		t.Fatal(err)
 	}

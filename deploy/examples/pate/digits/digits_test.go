@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"noisegate.example/internal/testfiles"
 )
 
 // TestTeachersTogetherKnowMore: teachers who saw little each vote well together; and all of it is the same each time.
@@ -29,9 +31,9 @@ func TestTeachersTogetherKnowMore(t *testing.T) {
 }
 
 func TestReadOfRealDigits(t *testing.T) {
-	file, err := os.Open("../../../../../shared/data/optdigits/optdigits_tra.csv")
+	file, err := os.Open(testfiles.Fetched(t, "data/optdigits/optdigits_tra.csv"))
 	if err != nil {
-		t.Skip("../shared is absent: ", err)
+		t.Fatal(err)
 	}
 	defer file.Close()
 	list, err := Read(file)
