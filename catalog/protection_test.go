@@ -45,6 +45,7 @@ func TestProtectedRowsStayProtected(t *testing.T) {
 		"another table": {ddl: plain, protected: "stays", then: "CREATE TABLE log AS TABLE stays", public: "log"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p, store := small(t), newStore(t)
 			with := func(line string) string { return strings.Replace(smallPolicy, "  regions:", line+"  regions:", 1) }
 			p.Exec(t, c.ddl)

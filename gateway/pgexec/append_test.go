@@ -520,6 +520,9 @@ func TestNumbersOutgrowIntegers(t *testing.T) {
 // What appending takes grows with the new rows, also where PostgreSQL knows of none of them: no analysis of the table has seen rows of
 // their time. Each with each it would take minutes.
 func TestAppendIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it prepares 140,000 rows")
+	}
 	t.Parallel()
 	a := newAppending(t, "1m")
 	a.Exec(t, `INSERT INTO visits SELECT g, g / 4, 1, 1, 'a', 1, 1, now() - interval '1 hour' - interval '1 second' * g
