@@ -136,7 +136,7 @@ budgets:
 // adult is a database with the 48,842 people of ../shared/data.
 func adult(t *testing.T) *pgx.Conn {
 	t.Helper()
-	path := testfiles.Fetched(t, "data/adult/adult.csv")
+	path := testfiles.FetchedOr(t, "data/adult/adult.csv")
 	db := pgtest.New(t)
 	db.Exec(t, `CREATE TABLE public.people (person_id int NOT NULL UNIQUE, age int, workclass text, fnlwgt int, education text,
 		education_num int, marital_status text, occupation text, relationship text, race text, sex text, capital_gain int, capital_loss int, hours_per_week int,
@@ -288,10 +288,9 @@ func TestMomentIntervalsCover(t *testing.T) {
 // pagila is a database with Pagila of ../shared/data, which says the time in UTC as the reader does.
 func pagila(t *testing.T) *pgx.Conn {
 	t.Helper()
-	dump := testfiles.Fetched(t, "data/pagila")
 	db := pgtest.New(t)
-	db.LoadDump(t, filepath.Join(dump, "pagila-schema.sql.gz"))
-	db.LoadDump(t, filepath.Join(dump, "pagila-data.sql.gz"))
+	db.LoadDump(t, testfiles.FetchedOr(t, "data/pagila/pagila-schema.sql.gz"))
+	db.LoadDump(t, testfiles.FetchedOr(t, "data/pagila/pagila-data.sql.gz"))
 	conn := db.Conn(t, db.DSN)
 	rewritetest.MustExec(t, conn, "SET TIME ZONE 'UTC'")
 	return conn
