@@ -44,7 +44,7 @@ func Rules() []Rule {
 		{"links", "a page that another one names is there", checkLinks},
 		{"index", "a reader finds the page for what they do", checkIndex},
 		{"markers", "what is unfinished is an issue, not a comment", checkMarkers},
-		{"skips", "CI skips nothing; elsewhere the shared data may be absent, and programs that a page's readers have", checkSkips},
+		{"skips", "CI skips nothing; elsewhere fetched data may be absent, and programs that a page's readers have", checkSkips},
 		{"module-file", "the module builds from its own go.mod, without replacements", checkModuleFile},
 		{"hosts", "no registry or mirror of one machine in the repository", checkHosts},
 	}
@@ -289,10 +289,10 @@ func checkMarkers(t *Tree) []Finding {
 	return found
 }
 
-// checkSkips allows t.Skip only with a message that names the shared data, with the message "-short: ..." directly
-// under a condition of testing.Short(), and in the file that skips outside CI what needs a program of a page's readers.
+// checkSkips allows t.Skip only with the message "-short: ..." directly under a condition of testing.Short(), in the
+// files that skip outside CI what needs Citus or a program of a page's readers, and in the one for fetched data.
 func checkSkips(t *Tree) []Finding {
-	const readersPrograms = "internal/pgtest/need.go"
+	skipping := []string{"internal/pgtest/need.go", "internal/pgtest/citus.go", "internal/testfiles/testfiles.go"}
 	var found []Finding
 	short := map[ast.Node]bool{} // statements under if testing.Short()
 	inspect(t.Files, func(f *File, n ast.Node) {
@@ -309,11 +309,8 @@ func checkSkips(t *Tree) []Finding {
 		if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) || !isTesting(sel.X) {
 			return
 		}
-		if f.Path == readersPrograms || short[call] && len(call.Args) == 1 && strings.HasPrefix(literal(call.Args[0]), "-short: ") {
-			return
-		}
-		if len(call.Args) == 0 || !strings.Contains(literal(call.Args[0]), "../shared") {
-			found = append(found, Finding{t.at(n), "skips a test for another reason than absent ../shared"})
+		if !slices.Contains(skipping, f.Path) && !(short[call] && len(call.Args) == 1 && strings.HasPrefix(literal(call.Args[0]), "-short: ")) {
+			found = append(found, Finding{t.at(n), "skips a test for another reason than -short; what needs ../shared asks internal/testfiles"})
 		}
 	})
 	return found
