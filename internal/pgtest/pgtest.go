@@ -255,16 +255,22 @@ func Server(t testing.TB) *pgserver.Server {
 // On is [Control] on a server of the test's own (see [Server]).
 func On(t testing.TB, own *pgserver.Server) *ControlDatabase {
 	t.Helper()
-	return makeOn(t, own, migrated)
+	return makeOn(t, own, migrated).control()
 }
 
 // UnmigratedOn is [Unmigrated] on a server of the test's own.
 func UnmigratedOn(t testing.TB, own *pgserver.Server) *ControlDatabase {
 	t.Helper()
-	return makeOn(t, own, unmigrated)
+	return makeOn(t, own, unmigrated).control()
 }
 
-func makeOn(t testing.TB, own *pgserver.Server, st stage) *ControlDatabase {
+// SecuredOn is a database with deploy/roles.sql and no table on a server of the test's own.
+func SecuredOn(t testing.TB, own *pgserver.Server) *Database {
+	t.Helper()
+	return makeOn(t, own, secured)
+}
+
+func makeOn(t testing.TB, own *pgserver.Server, st stage) *Database {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -281,5 +287,5 @@ func makeOn(t testing.TB, own *pgserver.Server, st stage) *ControlDatabase {
 		defer cancel()
 		_ = drop(ctx)
 	})
-	return (&Database{Name: name, DSN: s.dsn("", name), server: s}).control()
+	return &Database{Name: name, DSN: s.dsn("", name), server: s}
 }
