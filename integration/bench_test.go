@@ -53,7 +53,7 @@ budgets:
 func BenchmarkAgainstPlainSQL(b *testing.B) {
 	s := newStack(b, large(*benchRows))
 	client := s.analyst(b, "ana")
-	plain, err := pgx.Connect(b.Context(), s.server.DSN("noisegate_reader", "big"))
+	plain, err := pgx.Connect(b.Context(), s.dsn("noisegate_reader", "big"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func BenchmarkUserLevel(b *testing.B) {
 		b.Run(data.name, func(b *testing.B) {
 			s := newStack(b, data)
 			client := s.analyst(b, "ana")
-			plain, err := pgx.Connect(b.Context(), s.server.DSN("noisegate_reader", data.name))
+			plain, err := pgx.Connect(b.Context(), s.dsn("noisegate_reader", data.name))
 			if err != nil {
 				b.Fatal(err)
 			}

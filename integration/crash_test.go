@@ -26,7 +26,7 @@ func question(i int) api.QueryRequest {
 //
 // covers: F03
 func TestPostgresStopped(t *testing.T) {
-	s := newStack(t, people(ampleBudget))
+	s := newOwnStack(t, "stopped", people(ampleBudget))
 	client := s.analyst(t, "ana")
 	if _, err := client.Query(t.Context(), question(1), ""); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,10 @@ func TestBackendsTerminated(t *testing.T) {
 	load := s.startLoad(t, "ana", 8)
 	for range 20 {
 		time.Sleep(50 * time.Millisecond)
-		s.exec(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename LIKE 'noisegate%'")
+		for _, database := range []string{control, "people"} {
+			s.exec(t, database, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE datname = current_database() AND usename LIKE 'noisegate%'`)
+		}
 	}
 	load.stop()
 	load.check(t, s)
@@ -283,7 +286,7 @@ func TestProtectedDatabaseDown(t *testing.T) {
 		t.Errorf("got %v, want data/unavailable", p)
 	}
 	s.expectSpent(t, "ana", "0")
-	s.exec(t, "postgres", "ALTER DATABASE people ALLOW_CONNECTIONS true")
+	s.exec(t, "postgres", "ALTER DATABASE "+s.database("people")+" ALLOW_CONNECTIONS true")
 	s.eventually(t, func() bool { _, err := client.Query(t.Context(), question(2), ""); return err == nil })
 	s.expectSpent(t, "ana", "0.1")
 }
@@ -347,8 +350,8 @@ func (s *stack) lock(t *testing.T) (unlock func()) {
 // shut changes a database's setting and ends the connections that do not know it yet.
 func (s *stack) shut(t *testing.T, database, setting string) {
 	t.Helper()
-	s.exec(t, "postgres", "ALTER DATABASE "+database+" "+setting)
-	s.exec(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+database+"'")
+	s.exec(t, "postgres", "ALTER DATABASE "+s.database(database)+" "+setting)
+	s.exec(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+s.database(database)+"'")
 }
 
 // refusal asks and gives the problem document that comes back.

@@ -18,7 +18,7 @@ func TestDraftedPoliciesKeepTheCorpus(t *testing.T) {
 	units := map[string]string{"census": "people.person_id", "pums": "pums.pid", "pagila": "customer.customer_id"}
 	s := prepareStack(t, sets...)
 	for i, d := range sets {
-		draft := s.run(t, "policy", "init", "--dsn", s.server.DSN(pgserver.Superuser, d.name), "--dataset", d.name, "--unit", units[d.name])
+		draft := s.run(t, "policy", "init", "--dsn", s.dsn(pgserver.Superuser, d.name), "--dataset", d.name, "--unit", units[d.name])
 		sets[i].policy = fillDraft(t, draft, d.policy)
 	}
 	s.started(t, sets)

@@ -124,7 +124,7 @@ func floods(ml *api.Client) map[string]func(context.Context, *api.Client, int64)
 // time for, on the median, because one answer of a few may be late for a reason that lies outside: then each must only
 // come before the flood's own would.
 func TestOneAnalystsFloodStopsNobody(t *testing.T) {
-	s := watched(t, crowd())
+	s := prepareOwnStack(t, "measured", crowd()).watched(t, crowd())
 	s.kill()
 	config := strings.ReplaceAll(read(t, s.config), "quantum: 0s", "quantum: "+floodQuantum.String())
 	if *floodQuantum == 0 { // what docs/operations.md advises where one server of few cores has several analysts, and nothing waits

@@ -20,10 +20,10 @@ const idleTime = 15 * time.Second
 // TestIdleGatewayDoesLittle watches a gateway with four datasets that nobody asks: it looks for other policies, schemas,
 // roles and servers, and that must cost next to nothing. docs/performance.md has the figures that it logs.
 func TestIdleGatewayDoesLittle(t *testing.T) {
-	s := newStack(t, census(t), pums(t), pagila(t), people(`  - {dataset: true, form: zcdp, rho: 1, delta: 1e-6}`))
+	s := newOwnStack(t, "counted", census(t), pums(t), pagila(t), people(`  - {dataset: true, form: zcdp, rho: 1, delta: 1e-6}`))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*idleTime+time.Minute)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, s.server.DSN(pgserver.Superuser, "postgres"))
+	conn, err := pgx.Connect(ctx, s.dsn(pgserver.Superuser, "postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}

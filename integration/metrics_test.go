@@ -22,10 +22,9 @@ const watchedBudget = `  - {dataset: true, form: pure, epsilon: 4}
   - {group: analysts, per: analyst, form: pure, epsilon: 1}
 `
 
-// watched is a gateway that shows metrics.
-func watched(t *testing.T, sets ...dataset) *stack {
+// watched starts a gateway that shows metrics.
+func (s *stack) watched(t *testing.T, sets ...dataset) *stack {
 	t.Helper()
-	s := prepareStack(t, sets...)
 	s.admin = freeAddress(t)
 	s.started(t, sets)
 	s.accountsRead(t)
@@ -70,7 +69,7 @@ func (s *stack) scrape(t *testing.T) string {
 
 // What whoever runs a gateway is shown is at a listener of its own, where nothing else is, and analysts have no way to it.
 func TestMetricsHaveADoorOfTheirOwn(t *testing.T) {
-	s := watched(t, people(ampleBudget))
+	s := prepareStack(t, people(ampleBudget)).watched(t, people(ampleBudget))
 	if got := s.status("/metrics"); got != http.StatusNotFound {
 		t.Errorf("/metrics where analysts ask answers %d", got)
 	}
@@ -135,7 +134,7 @@ func TestMetricsSayNothingOfRows(t *testing.T) {
 	}
 	var scrapes []string
 	for _, d := range []dataset{set, without} {
-		s := watched(t, d)
+		s := prepareStack(t, d).watched(t, d)
 		ana := s.analyst(t, "ana")
 		for _, q := range []api.QueryRequest{
 			{SQL: "SELECT count(*) FROM people WHERE age > 95", Epsilon: "0.2"},

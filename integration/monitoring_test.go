@@ -180,11 +180,10 @@ func TestMonitoring(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s.exec(t, "postgres", `ALTER DATABASE people ALLOW_CONNECTIONS false;
-		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'people'`)
+	s.shut(t, "people", "ALLOW_CONNECTIONS false")
 	p.fires(t, "NoisegateErrors", ask)
 	p.fires(t, "NoisegateNotReady", ask)
-	s.exec(t, "postgres", "ALTER DATABASE people ALLOW_CONNECTIONS true")
+	s.exec(t, "postgres", "ALTER DATABASE "+s.database("people")+" ALLOW_CONNECTIONS true")
 
 	p.expect(t, "not verified", `ALERTS{alertname="NoisegateLedgerNotVerified",alertstate="firing"}`, verifiedEach+alertPatience, func() {})
 	s.exec(t, control, "GRANT SELECT ON noisegate.archive TO noisegate")

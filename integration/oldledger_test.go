@@ -119,7 +119,7 @@ func TestLedgerOfAnEarlierVersion(t *testing.T) {
 		record(t)
 	}
 	sets := oldSets(t)
-	s := prepareStack(t, sets...)
+	s := prepareOwnStack(t, "OIDs", sets...)
 	loadOldLedger(t, s)
 	s.writeConfig(t, sets)
 	answers := s.storedAnswers(t)
@@ -289,7 +289,7 @@ func loadOldLedger(t testing.TB, s *stack) {
 func record(t *testing.T) {
 	t.Helper()
 	sets := oldSets(t)
-	s := prepareStack(t, sets...)
+	s := prepareOwnStack(t, "OIDs", sets...)
 	s.program = *recordWith
 	s.writeConfig(t, sets)
 	s.run(t, "migrate", "--config", s.config)
@@ -336,7 +336,7 @@ func record(t *testing.T) {
 	s.recordPlan(t, keep)
 	s.recordLabels(t, keep)
 	s.kill()
-	dump := exec.CommandContext(t.Context(), "pg_dump", "--schema=noisegate", "--dbname="+s.server.DSN("postgres", control))
+	dump := exec.CommandContext(t.Context(), "pg_dump", "--schema=noisegate", "--dbname="+s.dsn("postgres", control))
 	text, err := dump.Output()
 	if err != nil {
 		t.Fatal("pg_dump: ", err)

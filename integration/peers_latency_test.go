@@ -68,7 +68,7 @@ func TestPeersLatency(t *testing.T) {
 	if *peersDraws == 0 {
 		return // it asks other programs: make peers
 	}
-	s := newStack(t, trips(*peersRows))
+	s := newOwnStack(t, "measured", trips(*peersRows))
 	s.run(t, "prepare", "--config", s.config, "--dataset", "trips")
 	s.exec(t, "postgres", "CREATE DATABASE peers")
 	if _, err := s.superuser(t, "peers").PgConn().Exec(t.Context(), fmt.Sprintf(tripsTable, "bigint", *peersRows, *peersRows/10)+
@@ -104,7 +104,7 @@ func TestPeersLatency(t *testing.T) {
 // latency asks Noisegate and PostgreSQL in turn; of copies what has a bound on all rows of a person, as copies have.
 func (s *stack) latency(t *testing.T, q peerQuestion) map[string]float64 {
 	t.Helper()
-	plain, err := pgx.Connect(t.Context(), s.server.DSN("noisegate_reader", "trips"))
+	plain, err := pgx.Connect(t.Context(), s.dsn("noisegate_reader", "trips"))
 	if err != nil {
 		t.Fatal(err)
 	}

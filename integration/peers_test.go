@@ -86,7 +86,7 @@ func TestPeers(t *testing.T) {
 		return // it asks other programs: make peers
 	}
 	questions := peerQuestions(t, "questions.json")
-	s := newStack(t, peerData(t)...)
+	s := newOwnStack(t, "peers", peerData(t)...)
 	folder := t.TempDir()
 	s.exec(t, "postgres", "CREATE DATABASE peers")
 	for name, query := range peerTables() {
@@ -403,7 +403,7 @@ func (s *stack) askPeer(t *testing.T, program, questions, folder string, asked [
 		return "", nil, err
 	}
 	args := []string{filepath.Join(here, program+"_peer.py"), filepath.Join(here, questions), folder,
-		s.server.DSN(pgserver.Superuser, "peers"), fmt.Sprint(*peersDraws), fmt.Sprint(*peersSeconds)}
+		s.dsn(pgserver.Superuser, "peers"), fmt.Sprint(*peersDraws), fmt.Sprint(*peersSeconds)}
 	for _, q := range asked {
 		args = append(args, q.ID)
 	}

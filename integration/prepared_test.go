@@ -181,7 +181,7 @@ func TestPreparedTables(t *testing.T) {
 			t.Errorf("version %s, the settings in the address: %d, as of %q, want %s", version, status, asOf, second.AsOf)
 		}
 	}
-	reader, err := pgx.Connect(t.Context(), s.server.DSN("noisegate_reader", "clinic"))
+	reader, err := pgx.Connect(t.Context(), s.dsn("noisegate_reader", "clinic"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func BenchmarkPrepared(b *testing.B) {
 		made.Seconds()/sorted.Seconds(), size)
 	client := s.analyst(b, "ana")
 	s.seesVersion(b, client, "clinic", "SELECT count(*) FROM visits", 1)
-	plain, err := pgx.Connect(b.Context(), s.server.DSN("noisegate_reader", "clinic"))
+	plain, err := pgx.Connect(b.Context(), s.dsn("noisegate_reader", "clinic"))
 	if err != nil {
 		b.Fatal(err)
 	}

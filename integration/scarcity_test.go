@@ -13,7 +13,7 @@ import (
 //
 // covers: F17
 func TestIdleClientsLeaveDescriptors(t *testing.T) {
-	s := newStack(t, people(ampleBudget))
+	s := newOwnStack(t, "stopped", people(ampleBudget))
 	s.kill()
 	s.shell = "ulimit -n 160"
 	s.serve(t)

@@ -53,6 +53,7 @@ func TestMain(m *testing.M) {
 		log.Fatalf("go build: %v\n%s", err, out)
 	}
 	code := m.Run()
+	common.stop()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -75,10 +76,11 @@ type dataset struct {
 	prepares bool
 }
 
-// stack is a PostgreSQL server with a control database and protected databases, and a gateway in front of them.
+// stack is a control database and protected databases, and a gateway in front of them.
 type stack struct {
 	server *pgserver.Server
-	dir    string // configuration, key, policies
+	names  map[string]string // of its databases on a server that others use too: see database
+	dir    string            // configuration, key, policies
 	config string
 	url    string
 	// admin is where whoever runs the gateway looks at it, host:port; empty: nowhere.
@@ -93,10 +95,16 @@ type stack struct {
 	log     *logBuffer
 }
 
-// newStack starts everything: server, roles, migrations, data, policies, gateway. All of it goes when the test ends.
+// newStack starts everything: databases, migrations, data, policies, gateway. All of it goes when the test ends.
 func newStack(t testing.TB, sets ...dataset) *stack {
 	t.Helper()
 	return prepareStack(t, sets...).started(t, sets)
+}
+
+// newOwnStack is [newStack] on a server of its own, and says why: what the test does to it.
+func newOwnStack(t testing.TB, why string, sets ...dataset) *stack {
+	t.Helper()
+	return prepareOwnStack(t, why, sets...).started(t, sets)
 }
 
 // started makes the gateway ready.
@@ -120,30 +128,39 @@ func (s *stack) ready(t testing.TB, sets []dataset) {
 	t.Cleanup(func() { s.kill() })
 }
 
-// prepareStack starts the server, and makes databases, roles and data: what is there before Noisegate is.
+// prepareStack makes databases, roles and data: what is there before Noisegate is. Benchmarks have a server of their own.
 func prepareStack(t testing.TB, sets ...dataset) *stack {
 	t.Helper()
-	programs, err := pgtest.Programs(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	if _, test := t.(*testing.T); !test {
+		return prepareStackOn(t, ownServer(t, nil), sets...)
 	}
-	// The gateway refuses a ledger that a power failure could take back. Benchmarks pay for fsync as well, and have the buffers that
-	// PostgreSQL's manual advises on a server of 8 GB.
-	settings := map[string]string{"fsync": "on", "full_page_writes": "on"}
-	_, memory := t.(*testing.T)
-	if !memory {
-		settings["shared_buffers"] = "2GB"
+	server := common.running(t)
+	s := emptyStack(t, server)
+	s.names = map[string]string{control: pgtest.UnmigratedOn(t, server).Name}
+	for _, d := range sets {
+		s.names[d.name] = pgtest.SecuredOn(t, server).Name
+		s.load(t, d)
 	}
-	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Cached: true, Memory: memory, Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Stop() })
-	return prepareStackOn(t, server, sets...)
+	return s
 }
 
-// prepareStackOn is [prepareStack] on a server that is running.
+// prepareOwnStack is [prepareStack] on a server of its own, and says why.
+func prepareOwnStack(t testing.TB, why string, sets ...dataset) *stack {
+	t.Helper()
+	t.Log("a PostgreSQL of its own:", why)
+	return prepareStackOn(t, ownServer(t, nil), sets...)
+}
+
+// prepareStackOn is [prepareStack] on a server that is running and that nobody else uses.
 func prepareStackOn(t testing.TB, server *pgserver.Server, sets ...dataset) *stack {
+	t.Helper()
+	s := emptyStack(t, server)
+	s.createDatabases(t, sets)
+	return s
+}
+
+// emptyStack has no databases yet.
+func emptyStack(t testing.TB, server *pgserver.Server) *stack {
 	t.Helper()
 	s := &stack{server: server, dir: t.TempDir(), log: new(logBuffer)}
 	s.config = filepath.Join(s.dir, "noisegate.yaml")
@@ -152,7 +169,6 @@ func prepareStackOn(t testing.TB, server *pgserver.Server, sets ...dataset) *sta
 			t.Logf("the gateway's log ends with:\n%s", s.log.end())
 		}
 	})
-	s.createDatabases(t, sets)
 	return s
 }
 
@@ -164,15 +180,26 @@ func (s *stack) createDatabases(t testing.TB, sets []dataset) {
 	for _, d := range sets {
 		s.exec(t, "postgres", "CREATE DATABASE "+d.name)
 		s.exec(t, d.name, roles)
-		conn := s.superuser(t, d.name)
-		if err := d.load(t.Context(), conn); err != nil {
-			t.Fatalf("%s: %v", d.name, err)
-		}
-		s.exec(t, d.name, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader")
+		s.load(t, d)
 	}
 	s.exec(t, control, roles)
 	s.exec(t, control, read(t, "../deploy/control.sql"))
 }
+
+// load brings the data into a database.
+func (s *stack) load(t testing.TB, d dataset) {
+	t.Helper()
+	if err := d.load(t.Context(), s.superuser(t, d.name)); err != nil {
+		t.Fatalf("%s: %v", d.name, err)
+	}
+	s.exec(t, d.name, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader")
+}
+
+// database is what a database is called on the server: other tests' databases would have the same names.
+func (s *stack) database(name string) string { return cmp.Or(s.names[name], name) }
+
+// dsn is how a role connects to a database.
+func (s *stack) dsn(role, database string) string { return s.server.DSN(role, s.database(database)) }
 
 func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 	t.Helper()
@@ -187,8 +214,8 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 
 	var yaml strings.Builder
 	fmt.Fprintf(&yaml, "http: {listen: %q}\n", address)
-	fmt.Fprintf(&yaml, "control: {dsn: %q, owner_dsn: %q, anchor: %q, receipt_key_file: %q}\n", s.server.DSN("noisegate", control),
-		s.server.DSN("noisegate_owner", control), filepath.Join(s.dir, "anchor.json"), s.receiptKey(t))
+	fmt.Fprintf(&yaml, "control: {dsn: %q, owner_dsn: %q, anchor: %q, receipt_key_file: %q}\n", s.dsn("noisegate", control),
+		s.dsn("noisegate_owner", control), filepath.Join(s.dir, "anchor.json"), s.receiptKey(t))
 	fmt.Fprintf(&yaml, "auth: {issuer: %q, audience: %q, keys: {hs256_file: %q}}\n", issuer, audience, keyFile)
 	if s.admin != "" {
 		fmt.Fprintf(&yaml, "admin: {listen: %q}\n", s.admin)
@@ -201,9 +228,9 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 		}
 		prepare := ""
 		if d.prepares {
-			prepare = fmt.Sprintf("prepare_dsn: %q, ", s.server.DSN("noisegate_prepare", d.name))
+			prepare = fmt.Sprintf("prepare_dsn: %q, ", s.dsn("noisegate_prepare", d.name))
 		}
-		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: 30s, quantum: %s}\n", d.name, s.server.DSN("noisegate_reader", d.name), prepare,
+		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: 30s, quantum: %s}\n", d.name, s.dsn("noisegate_reader", d.name), prepare,
 			quantum)
 	}
 	write(t, s.config, yaml.String())
@@ -330,7 +357,7 @@ func (s *stack) analyst(t testing.TB, subject string) *api.Client {
 // superuser is a connection as the server's superuser.
 func (s *stack) superuser(t testing.TB, database string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), s.server.DSN(pgserver.Superuser, database))
+	conn, err := pgx.Connect(t.Context(), s.dsn(pgserver.Superuser, database))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -302,7 +302,7 @@ func TestTiming(t *testing.T) {
 	timed := newTiming()
 	present, absent := workData("present", true), workData("absent", false)
 	present.quantum, absent.quantum = "5ms", "5ms"
-	s := newStack(t, present, absent)
+	s := newOwnStack(t, "measured", present, absent)
 	timed.token = s.token(t, "ana", "analyst")
 	refused := 0
 	pairs := timingPairs()
@@ -353,7 +353,7 @@ func TestTimingOfCopies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	s := newStack(t, heavyData("heavy", 100_000), heavyData("light", 1))
+	s := newOwnStack(t, "measured", heavyData("heavy", 100_000), heavyData("light", 1))
 	timed := newTiming()
 	timed.token = s.token(t, "ana", "analyst")
 	for _, name := range []string{"heavy", "light"} {

@@ -135,13 +135,13 @@ func TestOlderLedgersAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.stop(t)
-		s.exec(t, "postgres", fmt.Sprintf("CREATE DATABASE backup%d TEMPLATE %s", i, control))
+		s.exec(t, "postgres", fmt.Sprintf("CREATE DATABASE %s_%d TEMPLATE %[1]s", s.database(control), i))
 		s.serve(t)
 	}
 	s.stop(t)
 	for i := range backups + 1 {
-		s.exec(t, "postgres", "DROP DATABASE "+control)
-		s.exec(t, "postgres", fmt.Sprintf("ALTER DATABASE backup%d RENAME TO %s", i, control))
+		s.exec(t, "postgres", "DROP DATABASE "+s.database(control))
+		s.exec(t, "postgres", fmt.Sprintf("ALTER DATABASE %s_%d RENAME TO %[1]s", s.database(control), i))
 		if i == backups {
 			break
 		}

@@ -28,7 +28,6 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/internal/pgserver"
-	"noisegate.example/internal/pgtest"
 	"noisegate.example/internal/testfiles"
 )
 
@@ -39,24 +38,33 @@ type wireStack struct {
 	twins            *stack // the server of the catalog twin
 }
 
-// newWireStack makes one over the tables of the demonstration, with so many people, each with one visit.
+// newWireStack makes one over the tables of the demonstration, with so many people, each with one visit, on servers of its own that log all
+// statements.
 func newWireStack(t *testing.T, people int) *wireStack {
 	t.Helper()
 	policy := strings.NewReplacer("epsilon: 20,", "epsilon: 2000,", "epsilon: 3,", "epsilon: 30,", "delta: 1e-6", "delta: 1e-4",
 		"delta: 1e-7", "delta: 1e-6").Replace(read(t, "../cmd/noisegate/demo_policy.yaml"))
-	return newWireStackOver(t, dataset{name: "census", policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
+	census := dataset{name: "census", policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
 		return execAll(ctx, conn, read(t, "../cmd/noisegate/demo_schema.sql")+fmt.Sprintf(read(t, "testdata/clients/data.sql"), people))
-	}})
-}
-
-// newWireStackOver makes one over datasets, the first of which has a catalog twin. Both servers log all statements.
-func newWireStackOver(t *testing.T, sets ...dataset) *wireStack {
-	t.Helper()
-	s := &wireStack{stack: prepareStackOn(t, loggingServer(t), sets...), twins: &stack{server: loggingServer(t)}}
+	}}
+	s := &wireStack{stack: prepareStackOn(t, loggingServer(t), census), twins: &stack{server: loggingServer(t)}}
 	// Elsewhere the reader's statements and their parameters are in no log.
 	for _, setting := range []string{"log_statement = 'all'", "log_parameter_max_length = '-1'"} {
 		s.exec(t, "postgres", "ALTER ROLE noisegate_reader SET "+setting)
 	}
+	return s.opened(t, census)
+}
+
+// newWireStackOver makes one over datasets, the first of which has a catalog twin.
+func newWireStackOver(t *testing.T, sets ...dataset) *wireStack {
+	t.Helper()
+	s := &wireStack{stack: prepareStack(t, sets...), twins: &stack{server: ownServer(t, nil)}}
+	return s.opened(t, sets...)
+}
+
+// opened makes the twin and the gateway ready.
+func (s *wireStack) opened(t *testing.T, sets ...dataset) *wireStack {
+	t.Helper()
 	s.twins.exec(t, "postgres", "CREATE DATABASE "+sets[0].name)
 	s.writeConfig(t, sets)
 	address := freeAddress(t)
@@ -66,7 +74,7 @@ func newWireStackOver(t *testing.T, sets ...dataset) *wireStack {
 	}
 	certificate, key := s.certificate(t)
 	s.root = certificate
-	twin := fmt.Sprintf("catalog_dsn: %q, quantum:", s.twins.server.DSN(pgserver.Superuser, sets[0].name))
+	twin := fmt.Sprintf("catalog_dsn: %q, quantum:", s.twins.dsn(pgserver.Superuser, sets[0].name))
 	write(t, s.config, strings.Replace(read(t, s.config), "quantum:", twin, 1)+
 		fmt.Sprintf("wire: {listen: %q, tls_cert_file: %q, tls_key_file: %q}\n", address, certificate, key))
 	s.ready(t, sets)
@@ -76,17 +84,7 @@ func newWireStackOver(t *testing.T, sets ...dataset) *wireStack {
 // loggingServer is a server that writes what it logs to a file.
 func loggingServer(t *testing.T) *pgserver.Server {
 	t.Helper()
-	programs, err := pgtest.Programs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := pgserver.Start(t.Context(), pgserver.Options{Programs: programs, Cached: true, Memory: true, Settings: map[string]string{
-		"fsync": "on", "full_page_writes": "on", "logging_collector": "on", "log_line_prefix": "%d|%u|", "log_statement": "all"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Stop() })
-	return server
+	return ownServer(t, map[string]string{"logging_collector": "on", "log_line_prefix": "%d|%u|", "log_statement": "all"})
 }
 
 // certificate makes one for this machine that signs itself, and gives its files.
