@@ -320,11 +320,7 @@ func (s *stack) status(path string) int {
 }
 
 func (s *stack) command(args ...string) *exec.Cmd {
-	return s.commandContext(context.Background(), args...)
-}
-
-func (s *stack) commandContext(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, cmp.Or(s.program, binary), args...)
+	cmd := exec.Command(cmp.Or(s.program, binary), args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "NO_COLOR=1"}
 	return cmd

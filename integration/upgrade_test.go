@@ -2,9 +2,9 @@ package integration
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -145,15 +145,13 @@ func TestOlderLedgersAreRefused(t *testing.T) {
 		if i == backups {
 			break
 		}
-		// It would serve until it is told to end.
-		ctx, cancel := context.WithTimeout(t.Context(), endsWithin)
-		cmd := s.commandContext(ctx, "serve", "--config", s.config)
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "older than it was") {
-			t.Errorf("the gateway took a ledger that is older by %d: %v, %s", backups-i, err, &out)
+		before := len(s.log.String())
+		s.serveUntil(t, "/healthz") // it is never ready
+		s.eventually(t, func() bool { return strings.Contains(s.log.String()[before:], "older than it was") })
+		if p := refusal(t, ana, question(200)); p.Status != http.StatusServiceUnavailable {
+			t.Errorf("on a ledger that is older by %d: %v, want 503", backups-i, p)
 		}
-		cancel()
+		s.kill()
 	}
 	s.serve(t)
 	if _, err := ana.Query(t.Context(), question(100), ""); err != nil {
