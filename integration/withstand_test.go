@@ -196,6 +196,12 @@ func (s *stack) sign(t *testing.T, subject string, expires time.Time) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
+// signed is [stack.analyst] with a token made by hand, for tests with hundreds of analysts: each start of the binary takes 15 ms.
+func (s *stack) signed(t *testing.T, subject string) *api.Client {
+	t.Helper()
+	return api.NewClient(s.url, s.sign(t, subject, time.Now().Add(time.Hour)))
+}
+
 // key is the content of the stack's key file.
 func (s *stack) key(t *testing.T) []byte {
 	t.Helper()
