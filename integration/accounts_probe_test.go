@@ -25,6 +25,7 @@ var probeWith = flag.String("probe-with", "",
 //
 // covers: L1 L3
 func TestSharedBalanceIsNotRead(t *testing.T) {
+	t.Parallel()
 	set := dataset{name: "school", policy: `version: 1
 dataset: school
 neighbours: add-remove

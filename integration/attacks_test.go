@@ -18,6 +18,7 @@ import (
 //
 // covers: A51 A52
 func TestFunctionsByName(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	known := strings.Fields(`abs ceil ceiling coalesce floor greatest least lower nullif round sign trunc upper count sum avg length
@@ -49,6 +50,7 @@ func TestFunctionsByName(t *testing.T) {
 //
 // covers: A54
 func TestCatalogueByName(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	s.exec(t, "people", "CREATE TABLE unregistered (id int); GRANT SELECT ON unregistered TO noisegate_reader")
@@ -101,6 +103,7 @@ func attacks() map[string][]string {
 
 // TestAttacksAreRefused sends forms of attack that must not even be priced.
 func TestAttacksAreRefused(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	before := s.entries(t)
@@ -124,6 +127,7 @@ func TestAttacksAreRefused(t *testing.T) {
 //
 // covers: A06 A07
 func TestEveryReleaseIsPaidFor(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	paid := new(big.Rat)
@@ -214,6 +218,7 @@ budgets:
 //
 // covers: A18 A20 A29
 func TestSpecialValues(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, extremes())
 	client := s.analyst(t, "ana")
 	for sql, want := range map[string]string{
@@ -280,6 +285,7 @@ func ends(t *testing.T, interval *api.Bounds) (lo, hi *big.Rat) {
 //
 // covers: A29
 func TestColumnsCompared(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, extremes())
 	client := s.analyst(t, "ana")
 	columns := []string{"f", "r", "n", "b", "i", "d", "ts", "tz", "s", "c"}
@@ -309,6 +315,7 @@ func TestColumnsCompared(t *testing.T) {
 //
 // covers: A41
 func TestPriceIgnoresData(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, hollow("somebody", 1), hollow("nobodies", 0))
 	client := s.analyst(t, "ana")
 	for _, sql := range []string{"SELECT count(*) FROM t", "SELECT k, count(*) FROM t GROUP BY k",

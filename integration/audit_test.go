@@ -45,6 +45,7 @@ budgets:
 // gateway fails with a probability of at most 1e-6); and it must come close to it, or noise is wasted and the test is blind.
 // Noise that is half of what it should be gives a bound near 1.8.
 func TestAuditEpsilonOverHTTP(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, hollow("somebody", 1), hollow("nobody", 0))
 	client := s.analyst(t, "ana")
 	seen := stattest.Draws{With: s.counts(t, client, "somebody"), Without: s.counts(t, client, "nobody")}

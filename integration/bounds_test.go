@@ -37,6 +37,7 @@ budgets:
 // TestBoundsOfVisits: what the commands of docs/policy.md print of visitors, whose truth is known, at a price of which noise shows in no
 // digit: in a bin of 2,000 units it is beyond 1 with a probability of e⁻²⁰ (scale 1/20), and there are 300 bins.
 func TestBoundsOfVisits(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, visitors())
 	page := read(t, "../docs/policy.md")
 	bounds := func(shown string) string { // a command of the page, at another price

@@ -22,6 +22,7 @@ const confidence = 1 - 1e-9
 // must be equal to it, and what is refused must be refused with the corpus's code, at no charge. testdata/corpus_verdicts lists the
 // verdicts that differ, with the reason.
 func TestCorpus(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, census(t), pums(t), pagila(t))
 	other := verdicts(t)
 	for _, q := range corpus(t, "queries.sql") {
@@ -273,6 +274,7 @@ func keyOf(columns []api.Column, row []string) string {
 // TestCensusKnownAnswer looks at one answer as a whole: every declared key appears, in the order that was asked for, with what
 // it cost and what is left.
 func TestCensusKnownAnswer(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, census(t))
 	answer, err := s.analyst(t, "ana").Query(t.Context(), api.QueryRequest{Dataset: "census", Epsilon: "1",
 		SQL: "SELECT marital_status, count(*) AS n FROM people GROUP BY 1 ORDER BY n DESC"}, "")

@@ -15,6 +15,7 @@ import (
 //
 // covers: F13
 func TestOldEditsAreFoundAfterAFastStart(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	ana := s.token(t, "ana", "analyst")
 	for i := range 3 {

@@ -8,6 +8,7 @@ import (
 // TestCommandsOfClusters runs the commands of docs/cluster.md, as they stand there, on the Adult data: what is estimated is affordable,
 // there are as many centres as are asked for, and asking again is free.
 func TestCommandsOfClusters(t *testing.T) {
+	t.Parallel()
 	outputs := commandsTwice(t, newStack(t, census(t)), "../docs/cluster.md")
 	for i, wants := range [][]string{
 		{"affordable", "nothing was spent", "too few"}, {"nothing was spent"},

@@ -18,6 +18,7 @@ import (
 // TestCommandsOfCollections runs the commands of docs/collect.md, as they stand there, against a gateway. The estimates of 3,000 devices
 // are then within 7 standard deviations of the truth: a right gateway fails that less than once in 10^10.
 func TestCommandsOfCollections(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, pateDataset())
 	var script strings.Builder
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(read(t, "../docs/collect.md"), -1) {

@@ -26,6 +26,7 @@ func question(i int) api.QueryRequest {
 //
 // covers: F03
 func TestPostgresStopped(t *testing.T) {
+	t.Parallel()
 	s := newOwnStack(t, "stopped", people(ampleBudget))
 	client := s.analyst(t, "ana")
 	if _, err := client.Query(t.Context(), question(1), ""); err != nil {
@@ -55,6 +56,7 @@ func TestPostgresStopped(t *testing.T) {
 //
 // covers: F04
 func TestBackendsTerminated(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	load := s.startLoad(t, "ana", 8)
 	for range 20 {
@@ -78,6 +80,7 @@ const killsPerLedger = 100
 //
 // covers: F01
 func TestKillsUnderLoad(t *testing.T) {
+	// alone: it measures how soon gateways are ready
 	var waits invariants.Waits
 	for len(waits) < *kills {
 		before := len(waits)
@@ -221,6 +224,7 @@ func (s *stack) reserved(t *testing.T, client *api.Client) (outcome <-chan error
 //
 // covers: F02 A67
 func TestKillBetweenReserveAndAnswer(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	outcome, unlock := s.reserved(t, client)
@@ -249,6 +253,7 @@ func TestKillBetweenReserveAndAnswer(t *testing.T) {
 //
 // covers: F20
 func TestSigtermDrains(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	outcome, unlock := s.reserved(t, client)
@@ -279,6 +284,7 @@ func TestSigtermDrains(t *testing.T) {
 //
 // covers: F10
 func TestProtectedDatabaseDown(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	s.shut(t, "people", "ALLOW_CONNECTIONS false")
@@ -295,6 +301,7 @@ func TestProtectedDatabaseDown(t *testing.T) {
 //
 // covers: F11
 func TestLedgerReadOnly(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	s.shut(t, control, "SET default_transaction_read_only = on")
@@ -311,6 +318,7 @@ func TestLedgerReadOnly(t *testing.T) {
 //
 // covers: F22 A59
 func TestTableChanged(t *testing.T) {
+	t.Parallel()
 	for name, ddl := range map[string]string{
 		"column type":    "ALTER TABLE people ALTER COLUMN age TYPE numeric",
 		"column gone":    "ALTER TABLE people DROP COLUMN age",

@@ -14,6 +14,7 @@ import (
 // TestDraftedPoliciesKeepTheCorpus: what `policy init` drafts of the databases of the corpus, and `policy import` of PUMS' metadata for
 // SmartNoise, is accepted once people filled it in as the corpus's own policies say, and every query keeps its verdict.
 func TestDraftedPoliciesKeepTheCorpus(t *testing.T) {
+	t.Parallel()
 	sets := []dataset{census(t), pums(t), pagila(t)}
 	units := map[string]string{"census": "people.person_id", "pums": "pums.pid", "pagila": "customer.customer_id"}
 	s := prepareStack(t, sets...)

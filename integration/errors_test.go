@@ -126,6 +126,7 @@ func guardedFailures() []string {
 //
 // covers: A29 A89 B1 B2 B3 E.1
 func TestNoRowDecidesWhetherAStatementFails(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, aimed("present", true), aimed("absent", false))
 	seen := statuses(t, s, guardedFailures())
 	answered := 0
@@ -144,6 +145,7 @@ func TestNoRowDecidesWhetherAStatementFails(t *testing.T) {
 //
 // covers: W1 W2 W3 W4 W5 W6 W7 E.5
 func TestWhatIsTakenIsAnswered(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, aimed("present", true), aimed("absent", false))
 	const alike = `SELECT sum(p."(age + 1)"), sum(age + 1) FROM people p`
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 // TestCommandsOfFits runs the commands of docs/fit.md, as they stand there, on the Adult data: what is estimated is affordable, what is
 // fitted has intervals, and asking again is free.
 func TestCommandsOfFits(t *testing.T) {
+	t.Parallel()
 	outputs := commandsTwice(t, newStack(t, census(t)), "../docs/fit.md")
 	for i, wants := range [][]string{
 		{"affordable", "nothing was spent", " intercept ", " education_num "}, {"nothing was spent"},

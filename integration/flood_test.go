@@ -124,6 +124,7 @@ func floods(ml *api.Client) map[string]func(context.Context, *api.Client, int64)
 // time for, on the median, because one answer of a few may be late for a reason that lies outside: then each must only
 // come before the flood's own would.
 func TestOneAnalystsFloodStopsNobody(t *testing.T) {
+	// alone: it measures latencies and memory
 	s := prepareOwnStack(t, "measured", crowd()).watched(t, crowd())
 	s.kill()
 	config := strings.ReplaceAll(read(t, s.config), "quantum: 0s", "quantum: "+floodQuantum.String())

@@ -11,6 +11,7 @@ import (
 // "hint" is answered, or refused at no charge with a suggestion that is answered when it is sent unchanged. What is answered about the
 // census means what the author meant: at ε = 100 it agrees with PostgreSQL's own result.
 func TestJourneys(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, census(t), pagila(t))
 	asked := 0
 	for _, q := range corpus(t, "journeys.sql") {

@@ -44,6 +44,7 @@ budgets:
 //
 // covers: A89 B5
 func TestEqualTextsAreIdentical(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, padded())
 	client := s.analyst(t, "ana")
 	// Of the rows of one person that are equal, each of these keeps one. Twice the same rows are more than one row of each person, which
@@ -115,6 +116,7 @@ budgets:
 //
 // covers: A89 H1
 func TestLongTextsAreNotRead(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, long())
 	client := s.analyst(t, "ana")
 	fetched := func() string {
@@ -157,6 +159,7 @@ func TestLongTextsAreNotRead(t *testing.T) {
 //
 // covers: A89 E.3
 func TestDryRunRefusesFree(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	ask := func(sql string) (*api.QueryResponse, error) {

@@ -69,6 +69,7 @@ func (s *stack) scrape(t *testing.T) string {
 
 // What whoever runs a gateway is shown is at a listener of its own, where nothing else is, and analysts have no way to it.
 func TestMetricsHaveADoorOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	s := prepareStack(t, people(ampleBudget)).watched(t, people(ampleBudget))
 	if got := s.status("/metrics"); got != http.StatusNotFound {
 		t.Errorf("/metrics where analysts ask answers %d", got)
@@ -123,6 +124,7 @@ var privately = regexp.MustCompile(`(?m)^(# .*|noisegate_\w+_timestamp_seconds .
 //
 // covers: A80
 func TestMetricsSayNothingOfRows(t *testing.T) {
+	t.Parallel()
 	set := people(watchedBudget)
 	without := set
 	without.load = func(ctx context.Context, conn *pgx.Conn) error {

@@ -115,6 +115,7 @@ func skipTo(ctx context.Context, conn *pgx.Conn, oid int) error {
 // Every answer of that ledger is given again, byte for byte and free, to whoever asks as they did then; nothing is
 // written into the journal. What is renewed says why in asked.jsonl.
 func TestLedgerOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
 	if *recordWith != "" {
 		record(t)
 	}

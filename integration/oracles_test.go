@@ -47,6 +47,7 @@ budgets:
 //
 // covers: C1
 func TestTheOtherTableIsReadOverHTTP(t *testing.T) {
+	t.Parallel()
 	const few = "(SELECT * FROM people WHERE age = 111)"
 	questions := []struct {
 		name, sql string

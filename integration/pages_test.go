@@ -75,6 +75,7 @@ func blocksOf(page, language string) (blocks []string) {
 // TestPagesOfTheDemo runs the commands of the pages that people read with a demo beside them, as they stand there, and wants the notes,
 // hints and suggestions that the pages show, and what their sentences promise.
 func TestPagesOfTheDemo(t *testing.T) {
+	t.Parallel()
 	pgtest.Need(t, "sudo apt-get install -y curl", "curl")
 	d := newDemo(t)
 	exports := regexp.MustCompile(`(?m)^export .*$`)
@@ -208,6 +209,7 @@ func pythonWith(modules ...string) string {
 
 // TestCookbook asks every query of docs/cookbook.md, of people in its first part and of rentals in its second, and each is answered.
 func TestCookbook(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, census(t), pagila(t))
 	people, rentals, _ := strings.Cut(read(t, "../docs/cookbook.md"), "\n## Many rows a person\n")
 	rentals, others, found := strings.Cut(rentals, "\n## Forms of other systems\n")

@@ -43,6 +43,7 @@ pate:
 // TestPateWorkflow runs the example: teachers, votes, labels under a budget, a student; on real digits where they are, else on generated
 // ones. The example prints the table; of its random numbers only what a broken gateway would miss by far is checked here.
 func TestPateWorkflow(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, pateDataset())
 	example := filepath.Join(s.dir, "pate")
 	if out, err := exec.Command("go", "build", "-o", example, "../deploy/examples/pate").CombinedOutput(); err != nil {
@@ -88,6 +89,7 @@ func TestPateWorkflow(t *testing.T) {
 
 // TestPateCommands does with the command line what stewards and ML engineers do.
 func TestPateCommands(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, pateDataset())
 	as := func(role string, args ...string) string {
 		t.Helper()
@@ -167,6 +169,7 @@ func TestPateCommands(t *testing.T) {
 //
 // covers: F02
 func TestLabelsSurviveAKill(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, pateDataset())
 	s.sealPets(t, "school")
 	sam, mel := api.NewClient(s.url, s.token(t, "sam", "steward")), api.NewClient(s.url, s.token(t, "mel", "ml"))
@@ -225,6 +228,7 @@ func TestLabelsSurviveAKill(t *testing.T) {
 // says of them: labels by GNMax with σ = 40 are right in 0.880, and the data-dependent ε is well below the one without the votes. Of 2,000
 // labels the share that is right has a standard deviation of 0.0073, so that the bounds fail a right gateway less than once in 10^9.
 func TestPateOfMNIST(t *testing.T) {
+	t.Parallel()
 	dir := testfiles.Fetched(t, "data/pate")
 	s := newStack(t, pateDataset())
 	sam, mel := api.NewClient(s.url, s.token(t, "sam", "steward")), api.NewClient(s.url, s.token(t, "mel", "ml"))

@@ -68,6 +68,7 @@ func TestPeersLatency(t *testing.T) {
 	if *peersDraws == 0 {
 		return // it asks other programs: make peers
 	}
+	// alone: it measures latencies
 	s := newOwnStack(t, "measured", trips(*peersRows))
 	s.run(t, "prepare", "--config", s.config, "--dataset", "trips")
 	s.exec(t, "postgres", "CREATE DATABASE peers")

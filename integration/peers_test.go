@@ -85,6 +85,7 @@ func TestPeers(t *testing.T) {
 	if *peersDraws == 0 {
 		return // it asks other programs: make peers
 	}
+	// alone: peers take all processors
 	questions := peerQuestions(t, "questions.json")
 	s := newOwnStack(t, "peers", peerData(t)...)
 	folder := t.TempDir()
@@ -156,6 +157,7 @@ func TestPeers(t *testing.T) {
 
 // TestComparisonPage holds docs/comparison.md to the record of the last run: what it shows was measured.
 func TestComparisonPage(t *testing.T) {
+	t.Parallel()
 	page := read(t, comparison)
 	if got := readRecord(t).page(t, page); got != page {
 		t.Error("the tables of docs/comparison.md are not those of " + peersRecord + ": make peers writes both")
@@ -630,6 +632,7 @@ func verdictOf(errs map[string]peerError) string {
 
 // TestPeerErrors: a public group that an answer lacks is 0, a private one is not counted, and the standard error is that of draws.
 func TestPeerErrors(t *testing.T) {
+	t.Parallel()
 	truth := map[string]float64{"a": 10, "b": 20}
 	public := errorOf(peerQuestion{Key: "k", Keys: []string{"a", "b"}}, answers{{"a": 12, "b": 20}, {"a": 10}}, truth)
 	// Squares of the draws: (4+0)/2 and (0+400)/2. Their mean is 101, its standard error 99.

@@ -68,6 +68,7 @@ func numbers(n int) string {
 // What docs/prepared.md says, with the program and over HTTP: before a table is prepared it answers itself, then its copy does, of a named
 // version; another version is another state of the data.
 func TestPreparedTables(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, clinic(3000, 300))
 	client := s.analyst(t, "ana")
 	ask := func(sql string, prepared *bool) *api.QueryResponse {

@@ -30,6 +30,7 @@ func pythonOfTheHowTo(t *testing.T) string {
 // real NumPy. Of 300 queries on which all teachers agree, 273 pass the check in the mean, with a standard deviation of
 // 5, and a label is wrong once in 20,000: the bounds fail a right gateway less than once in 10^12.
 func TestPythonOfTheHowTo(t *testing.T) {
+	t.Parallel()
 	python := pythonOfTheHowTo(t)
 	d := pateDataset()
 	d.policy = strings.ReplaceAll(strings.Replace(d.policy, "dataset: school", "dataset: census", 1), "epsilon: 100", "epsilon: 200")
@@ -85,6 +86,7 @@ except RuntimeError as refused:
 // A question whose connection breaks is sent again under the same key, so that it is answered and charged once; what is refused is not.
 // Floats keep their shortest digits, large numbers theirs, and an interval without an end has none.
 func TestPythonClientAsksAgain(t *testing.T) {
+	t.Parallel()
 	python := pythonWith("requests")
 	if python == "" {
 		pgtest.Missing(t, "sudo apt-get install -y python3-requests", "Python with requests")

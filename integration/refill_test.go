@@ -10,6 +10,7 @@ import (
 // TestSignedRefills: where the configuration names keys of stewards, a steward's token alone raises no cap, a signature
 // does once, and a file of the journal with the public key proves who allowed what.
 func TestSignedRefills(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	ana, sam := s.token(t, "ana", "analyst"), s.token(t, "sam", "steward")
 	s.receipt(t, ana, 0)

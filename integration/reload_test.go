@@ -63,6 +63,7 @@ const (
 //
 // covers: A72
 func TestReload(t *testing.T) {
+	t.Parallel()
 	sets := []dataset{people(ampleBudget)}
 	s := &wireStack{stack: prepareStack(t, sets...)}
 	s.writeConfig(t, sets)

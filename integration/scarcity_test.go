@@ -13,6 +13,7 @@ import (
 //
 // covers: F17
 func TestIdleClientsLeaveDescriptors(t *testing.T) {
+	t.Parallel()
 	s := newOwnStack(t, "stopped", people(ampleBudget))
 	s.kill()
 	s.shell = "ulimit -n 160"

@@ -61,6 +61,7 @@ budgets:
 //
 // covers: D1 P2
 func TestNobodyIsChosenByTheirID(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, proven())
 	client := s.analyst(t, "ana")
 	before := s.entries(t)
@@ -164,6 +165,7 @@ func refusesIDs(t *testing.T, client *api.Client, road, sql string) {
 //
 // covers: P1 P2 P3 P4 R1
 func TestPoliciesThatTheSchemaDoesNotProve(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, proven())
 	for name, c := range map[string]struct{ ddl, tables, why string }{
 		"P1": {"CREATE TABLE p1 (id int PRIMARY KEY); ALTER TABLE p1 ENABLE ROW LEVEL SECURITY", "p1: {unit: {row: id}}",
@@ -209,6 +211,7 @@ func TestPoliciesThatTheSchemaDoesNotProve(t *testing.T) {
 //
 // covers: P1 P3 P4 R1
 func TestSchemaThatNoLongerProvesThePolicy(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, proven())
 	s.exec(t, "proven", "CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
 	client := s.analyst(t, "ana")

@@ -15,6 +15,7 @@ import (
 // silhouette has a root mean square error of at most 0.0005 and Calinski-Harabasz of at most 3.5 %. A right gateway's are 0.0001 and
 // 1.6 %, so that it fails less than once in 10^9 (chi-square with 20 degrees of freedom above 90).
 func TestScoresOfPublicCentres(t *testing.T) {
+	t.Parallel()
 	const runs = 20
 	s := newStack(t, census(t))
 	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(read(t, "../docs/scores.md"), -1)
@@ -52,6 +53,7 @@ func TestScoresOfPublicCentres(t *testing.T) {
 // TestCommandsOfScores runs the commands of docs/scores.md, as they stand there, on the Adult data: what is estimated is affordable, both
 // scores are resolved, and asking again is free.
 func TestCommandsOfScores(t *testing.T) {
+	t.Parallel()
 	outputs := commandsTwice(t, newStack(t, census(t)), "../docs/scores.md")
 	for i, wants := range [][]string{
 		{"affordable", "nothing was spent"}, {"nothing was spent"},

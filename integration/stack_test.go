@@ -393,15 +393,23 @@ func problemOf(t testing.TB, err error) *api.Problem {
 	return p
 }
 
-// freeAddress is a loopback address that nobody listened on a moment ago.
+// given are the addresses that [freeAddress] gave.
+var given sync.Map
+
+// freeAddress is a loopback address that nobody listened on a moment ago, and no other test was given.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := listener.Addr().String()
+		_ = listener.Close()
+		if _, taken := given.LoadOrStore(address, true); !taken {
+			return address
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func read(t testing.TB, file string) string {

@@ -49,6 +49,7 @@ func (s *stack) receipt(t *testing.T, token string, i int) string {
 //
 // covers: A70 F12 F13
 func TestAuditVerify(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	ana, sam := s.token(t, "ana", "analyst"), s.token(t, "sam", "steward")
 	var receipts strings.Builder
@@ -121,6 +122,7 @@ func (s *stack) stop(t *testing.T) {
 
 // TestStewardsCommands walks through what a steward types.
 func TestStewardsCommands(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	ana, sam := s.token(t, "ana", "analyst"), s.token(t, "sam", "steward")
 	for i := range 3 {

@@ -75,6 +75,7 @@ const crossJoins = "SELECT count(*) FROM people p CROSS JOIN points a CROSS JOIN
 //
 // covers: B4 C1
 func TestWorkOfOnePersonIsBounded(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, workData("present", true), workData("absent", false))
 	token := s.token(t, "ana", "analyst")
 	before := s.entries(t)
@@ -112,6 +113,7 @@ func TestWorkOfOnePersonIsBounded(t *testing.T) {
 //
 // covers: B4
 func TestGrownPublicTableIsStale(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, workData("present", true))
 	token := s.token(t, "ana", "analyst")
 	ask := func(i int) (int, string) {
@@ -299,6 +301,7 @@ func (s *stack) tellApart(t *testing.T, of *timing, p pair) *observed {
 //
 // covers: B4 C1
 func TestTiming(t *testing.T) {
+	// alone: it compares times
 	timed := newTiming()
 	present, absent := workData("present", true), workData("absent", false)
 	present.quantum, absent.quantum = "5ms", "5ms"
@@ -353,6 +356,7 @@ func TestTimingOfCopies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
+	// alone: it compares times
 	s := newOwnStack(t, "measured", heavyData("heavy", 100_000), heavyData("light", 1))
 	timed := newTiming()
 	timed.token = s.token(t, "ana", "analyst")

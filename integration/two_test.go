@@ -31,6 +31,7 @@ func (s *stack) bash(t *testing.T, token, lines string) (output string, code int
 //
 // covers: A76
 func TestTwoStewards(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	sam, eve := s.token(t, "sam", "steward"), s.token(t, "eve", "steward")
 	s.receipt(t, s.token(t, "ana", "analyst"), 0)

@@ -20,6 +20,7 @@ const endsWithin = time.Minute
 //
 // covers: F20
 func TestSigtermUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	load := s.startLoad(t, "ana", 8)
 	for range max(1, *kills/20) {
@@ -83,6 +84,7 @@ func (s *stack) beside(t *testing.T) *stack {
 //
 // covers: F21
 func TestSchemaMigratedUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	other := s.beside(t)
 	load := s.startLoad(t, "ana", 4)
@@ -127,6 +129,7 @@ func TestSchemaMigratedUnderLoad(t *testing.T) {
 //
 // covers: F12
 func TestOlderLedgersAreRefused(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	ana := s.analyst(t, "ana")
 	backups := max(1, *kills/100)

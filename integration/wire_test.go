@@ -230,6 +230,7 @@ func section(t *testing.T, number int) (names []string, expect, text map[string]
 //
 // covers: A54
 func TestEachServerSeesItsOwn(t *testing.T) {
+	t.Parallel()
 	s := newWireStack(t, 500)
 	conn := s.connect(t, "census", nil)
 	ask := func(sql string) {
@@ -320,6 +321,7 @@ func TestEachServerSeesItsOwn(t *testing.T) {
 // TestChartsOverBothDoors asks what BI tools make of charts (section 2 of the corpus): the verdict is the corpus's, and the same over
 // HTTP and by both protocols; what was charged at one door is a free replay at the other.
 func TestChartsOverBothDoors(t *testing.T) {
+	t.Parallel()
 	names, expect, text := section(t, 2)
 	s := newWireStack(t, 500)
 	client := s.analyst(t, "ana")
@@ -378,6 +380,7 @@ func TestChartsOverBothDoors(t *testing.T) {
 //
 // covers: A29 A31 A35 A36 A39
 func TestAttacksOverTheWire(t *testing.T) {
+	t.Parallel()
 	s := newWireStackOver(t, aimed("present", true), aimed("absent", false))
 	texts := guardedFailures()
 	for _, list := range attacks() {
@@ -425,6 +428,7 @@ func TestAttacksOverTheWire(t *testing.T) {
 //
 // covers: A30 A78
 func TestCanariesStayInsideTheWire(t *testing.T) {
+	t.Parallel()
 	s := newWireStackOver(t, people(ampleBudget))
 	var notices []string
 	conn := s.connect(t, "people", &notices)
@@ -461,6 +465,7 @@ func TestCanariesStayInsideTheWire(t *testing.T) {
 //
 // covers: A33 A34 A35 W.3
 func TestAnswersLeaveTheWireAtBoundaries(t *testing.T) {
+	t.Parallel()
 	const quantum = 400 * time.Millisecond
 	set := people(ampleBudget)
 	set.quantum = quantum.String()
@@ -501,6 +506,7 @@ func (d deaf) Read(b []byte) (int, error) {
 //
 // covers: F01 A68
 func TestKillBeforeTheRowsArrive(t *testing.T) {
+	t.Parallel()
 	s := newWireStackOver(t, people(ampleBudget))
 	for kills := range 3 {
 		sql := fmt.Sprintf("SELECT club, count(*) AS n FROM people WHERE age <> %d GROUP BY club ORDER BY club", kills)

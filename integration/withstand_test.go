@@ -119,6 +119,7 @@ func body(t *testing.T, sql string, fields ...string) string {
 
 // TestWithstand sends what a gateway must withstand. Each gets a clear problem document; nothing is charged; the process lives.
 func TestWithstand(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	good := s.token(t, "ana", "analyst")
 	const count = "SELECT count(*) FROM people"
@@ -221,6 +222,7 @@ func unsigned(t *testing.T, subject string) string {
 //
 // covers: A66
 func TestParallelClientsSpendOnce(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(`  - {dataset: true, form: approx, epsilon: 100, delta: 1e-6}
   - {group: analysts, per: analyst, form: pure, epsilon: 1}
 `))
@@ -268,6 +270,7 @@ func (s *stack) expectSpent(t *testing.T, subject, want string) {
 //
 // covers: A05 A68
 func TestReplaysAreTheSameAndFree(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	client := s.analyst(t, "ana")
 	ask := func(sql, key string) (*api.QueryResponse, error) {
@@ -330,6 +333,7 @@ func canaries() []string {
 //
 // covers: A30 A78
 func TestCanariesStayInside(t *testing.T) {
+	t.Parallel()
 	s := newStack(t, people(ampleBudget))
 	token := s.token(t, "ana", "analyst")
 	var said strings.Builder
