@@ -1,7 +1,10 @@
-// Package integration tests the finished program: it builds the real binary, starts it beside a PostgreSQL server of its
-// own, and talks to it over HTTP as analysts and stewards do.
+// Package integration tests the finished program: it builds the real binary, starts it beside a PostgreSQL server, and
+// talks to it over HTTP as analysts and stewards do.
 //
 // It knows what the contract says: commands, configuration, routes, problem codes. It does not know any package behind
 // api, and internal/archtest keeps it so: what these tests see is what a client sees, plus what an operator could read in
 // the databases and in the log.
+//
+// Tests run in parallel, each with databases of its own on one server. One that changes or counts what belongs to the
+// server takes newOwnStack. One that measures time or memory begins with "alone:" and why, and runs before the others.
 package integration
