@@ -40,7 +40,7 @@ func TestCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot := postSnapshot(t)
+	snapshot := rewritetest.PostSnapshot(t)
 	options := rewritetest.Sharp()
 	options.Delta, options.Now = 1_000_000, rewritetest.GoldenNow()
 	asked := 0

@@ -16,6 +16,7 @@ import (
 	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
 // TestGoldenStatementsRun runs every statement of the golden files, and the post-processing queries above them, as the gateway would: on
@@ -32,12 +33,12 @@ func TestGoldenStatementsRun(t *testing.T) {
 	}
 	t.Cleanup(calculator.Close)
 	ran := 0
-	for _, clause := range sqlrewrite.GoldenClauses() {
+	for _, clause := range rewritetest.GoldenClauses() {
 		t.Run(clause, func(t *testing.T) {
 			var tables string
 			var database *pgexec.Database
 			var snapshot *catalog.Snapshot
-			datadriven.RunTest(t, "testdata/"+clause, func(t *testing.T, d *datadriven.TestData) string {
+			datadriven.RunTest(t, rewritetest.GoldenFile(clause), func(t *testing.T, d *datadriven.TestData) string {
 				switch d.Cmd {
 				case "tables":
 					tables = d.Input
@@ -62,7 +63,7 @@ func TestGoldenStatementsRun(t *testing.T) {
 func runGolden(t *testing.T, database *pgexec.Database, calculator *pgexec.Calculator, snapshot *catalog.Snapshot,
 	d *datadriven.TestData) error {
 	t.Helper()
-	plan, err := sqlrewrite.Rewrite(d.Input, snapshot, sqlrewrite.GoldenOptions(t, d))
+	plan, err := sqlrewrite.Rewrite(d.Input, snapshot, rewritetest.ParseOptions(t, d))
 	if err != nil {
 		return err
 	}

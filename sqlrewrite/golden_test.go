@@ -19,7 +19,6 @@ import (
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
-	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
 // The golden files, one per clause, read as a specification: the tables and the policy at the top, then queries with the plan and
@@ -38,11 +37,11 @@ func TestGolden(t *testing.T) {
 					if err != nil {
 						return parsetest.ShowFault(err)
 					}
-					for _, s := range statementsOf(p) {
-						checkArgs(t, d, s.SQL, s.Args)
+					for _, s := range rewritetest.StatementsOf(p) {
+						rewritetest.CheckArgs(t, d, s.SQL, s.Args)
 					}
 					if p.Post != nil {
-						checkArgs(t, d, p.Post.SQL(), p.Post.Args())
+						rewritetest.CheckArgs(t, d, p.Post.SQL(), p.Post.Args())
 					}
 					return showPlan(p, d)
 				default:
@@ -55,16 +54,6 @@ func TestGolden(t *testing.T) {
 }
 
 // showPlan writes what show= asks for: tree, sql, post, loss, notes, estimate; without it, tree, sql, post and loss.
-// statementsOf are the statements of all releases, in order, without a seed.
-func statementsOf(p *plan.Plan) (all []sqlprint.Statement) {
-	for _, block := range p.Different() {
-		for _, part := range block.Parts {
-			all = append(all, part.Statement)
-		}
-	}
-	return all
-}
-
 func showPlan(p *plan.Plan, d *datadriven.TestData) string {
 	parts := []string{"tree", "sql", "post", "loss"}
 	for _, arg := range d.CmdArgs {
@@ -79,13 +68,13 @@ func showPlan(p *plan.Plan, d *datadriven.TestData) string {
 		case "tree":
 			b.WriteString(explanation.Tree)
 		case "sql":
-			for _, s := range statementsOf(p) {
-				fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(s.SQL), showArgs(s.Args, 0))
+			for _, s := range rewritetest.StatementsOf(p) {
+				fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(s.SQL), rewritetest.ShowArgs(s.Args, 0))
 			}
 		case "post":
 			if p.Post != nil {
 				released := len(p.Query.Keys) + len(p.Query.Estimators)
-				fmt.Fprintf(&b, "post:\n%s%s", parsetest.Indent(p.Post.SQL()), showArgs(p.Post.Args(), released))
+				fmt.Fprintf(&b, "post:\n%s%s", parsetest.Indent(p.Post.SQL()), rewritetest.ShowArgs(p.Post.Args(), released))
 			}
 		case "loss":
 			l := p.Loss()
@@ -110,26 +99,6 @@ func showPlan(p *plan.Plan, d *datadriven.TestData) string {
 			}
 		default:
 			return "unknown part " + part
-		}
-	}
-	return b.String()
-}
-
-// checkArgs: PostgreSQL refuses a statement with a parameter that is nowhere used.
-func checkArgs(t *testing.T, d *datadriven.TestData, sql string, args []any) {
-	t.Helper()
-	for i := range args {
-		if !strings.Contains(sql, fmt.Sprintf("$%d::", i+1)) {
-			d.Fatalf(t, "$%d is not used in %s", i+1, sql)
-		}
-	}
-}
-
-func showArgs(args []any, from int) string {
-	var b strings.Builder
-	for i, a := range args {
-		if i >= from {
-			fmt.Fprintf(&b, "  $%d = %v\n", i+1, a)
 		}
 	}
 	return b.String()

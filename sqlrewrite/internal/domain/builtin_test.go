@@ -7,8 +7,6 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the list of functions in docs/sql-coverage.md; make golden does")
-
 // Every name means one function, and every function of a row is typed and has an error-free form; mod becomes the operator and
 // date the cast, which have one.
 func TestBuiltins(t *testing.T) {
@@ -50,7 +48,7 @@ func TestCoverageListsTheFunctions(t *testing.T) {
 	if listed == want {
 		return
 	}
-	if !*rewrite {
+	if flag.Lookup("rewrite").Value.String() != "true" { // datadriven's
 		t.Fatalf("%s lists other functions than there are; make golden writes\n%s", page, want)
 	}
 	if err := os.WriteFile(page, []byte(before+heading+want+"\n## "+rest), 0o600); err != nil {

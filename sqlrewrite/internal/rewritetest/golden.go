@@ -78,6 +78,7 @@ func planGolden(t *testing.T) (plans []goldenPlan) {
 	return plans
 }
 
+// GoldenClauses are the golden files, one a clause.
 func GoldenClauses() []string {
 	return []string{
 		"from", "join", "path", "subquery", "unitwindow", "semijoin", "steady", "union", "select", "where", "expr", "groupby", "keys",

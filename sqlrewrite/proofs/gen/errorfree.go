@@ -141,6 +141,7 @@ func ErrorFreeRows(t *testing.T, seed1, seed2 uint64, rows int, change string) (
 	return conn, rewritetest.ParseSnapshot(t, ErrorFreeTables, ErrorFreePolicy), r
 }
 
+// OrNull is a value as text.
 func OrNull(s *string) string {
 	if s == nil {
 		return "NULL"

@@ -426,6 +426,7 @@ func Mutants() []mutant {
 	return slices.Concat(boundingMutants(), expressionMutants(), postMutants(), statisticalMutants(), relationMutants())
 }
 
+// Replacing replaces a pattern in a text.
 func Replacing(pattern, replacement string) func(string) string {
 	p := regexp.MustCompile(pattern)
 	return func(sql string) string { return p.ReplaceAllString(sql, replacement) }

@@ -181,6 +181,7 @@ func sharpSelection(t *testing.T, r plan.Release) *plan.Selection {
 	return sharp
 }
 
+// NullText is a key as text.
 func NullText(k catalog.Key) string {
 	if k.Null {
 		return "NULL"
@@ -237,6 +238,7 @@ func rawTexts(raw [][]byte, types []string) []string {
 	return texts
 }
 
+// PGTypeName is PostgreSQL's name of a type.
 func PGTypeName(t *testing.T, conn *pgx.Conn, oid uint32) string {
 	t.Helper()
 	names := map[uint32]string{16: "boolean", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 700: "real", 701: "double precision",

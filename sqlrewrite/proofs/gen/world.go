@@ -264,6 +264,7 @@ func familySnapshot(t *testing.T, db *pgtest.Database, bound int) *catalog.Snaps
 	return SnapshotOf(t, db, fmt.Sprintf(proofPolicy, bound, (bound+1)/2))
 }
 
+// SnapshotOf checks a policy against a database.
 func SnapshotOf(t *testing.T, db *pgtest.Database, text string) *catalog.Snapshot {
 	t.Helper()
 	policy, errs := catalog.Parse(text)
