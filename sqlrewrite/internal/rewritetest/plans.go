@@ -3,13 +3,15 @@ package rewritetest
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
+	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -47,16 +49,9 @@ func ShowArgs(args []any, from int) string {
 // GoldenQueries are the queries of all golden files.
 func GoldenQueries(t testing.TB) []string {
 	t.Helper()
-	paths, err := filepath.Glob(GoldenFile("*"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var queries []string
-	for _, path := range paths {
-		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			continue
-		}
-		text, err := os.ReadFile(path)
+	for _, name := range GoldenFiles() {
+		text, err := os.ReadFile(GoldenFile(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,4 +63,55 @@ func GoldenQueries(t testing.TB) []string {
 		}
 	}
 	return queries
+}
+
+// showPlan writes what show= asks for: tree, sql, post, loss, notes, estimate; without it, tree, sql, post and loss.
+func showPlan(p *plan.Plan, d *datadriven.TestData) string {
+	parts := []string{"tree", "sql", "post", "loss"}
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "show" {
+			parts = arg.Vals
+		}
+	}
+	var b strings.Builder
+	explanation := explain.Explain(p)
+	for _, part := range parts {
+		switch part {
+		case "tree":
+			b.WriteString(explanation.Tree)
+		case "sql":
+			for _, s := range StatementsOf(p) {
+				fmt.Fprintf(&b, "sql:\n%s%s", parsetest.Indent(s.SQL), ShowArgs(s.Args, 0))
+			}
+		case "post":
+			if p.Post != nil {
+				released := len(p.Query.Keys) + len(p.Query.Estimators)
+				fmt.Fprintf(&b, "post:\n%s%s", parsetest.Indent(p.Post.SQL()), ShowArgs(p.Post.Args(), released))
+			}
+		case "loss":
+			l := p.Loss()
+			fmt.Fprintf(&b, "loss: epsilon %v%s, rho %v, delta %v\n", l.Epsilon, map[bool]string{true: " unbounded"}[l.Unbounded], l.Rho, l.Delta)
+		case "notes":
+			for _, n := range explanation.Notes {
+				fmt.Fprintf(&b, "note %s: %s\n", n.Code, n.Text)
+			}
+		case "estimate":
+			for _, o := range explanation.Outputs {
+				fmt.Fprintf(&b, "%s: %s; sensitivity %s", o.Name, o.Bound, o.Sensitivity)
+				if o.HalfWidth != nil {
+					fmt.Fprintf(&b, "; ± %s", scalar.DecimalOrFraction(o.HalfWidth))
+				}
+				if o.RankError != nil {
+					fmt.Fprintf(&b, "; ± %s rows", scalar.DecimalOrFraction(o.RankError))
+				}
+				for _, s := range o.ShownAt {
+					fmt.Fprintf(&b, "; %v shown from %d", s.Probability, s.Units)
+				}
+				fmt.Fprintf(&b, "; epsilon %v, rho %v, delta %v\n", o.Loss.Epsilon, o.Loss.Rho, o.Loss.Delta)
+			}
+		default:
+			return "unknown part " + part
+		}
+	}
+	return b.String()
 }

@@ -1,0 +1,9 @@
+package sqlprint_test
+
+import (
+	"testing"
+
+	"noisegate.example/sqlrewrite/internal/rewritetest"
+)
+
+func TestGolden(t *testing.T) { rewritetest.Golden(t, "sqlprint") }
