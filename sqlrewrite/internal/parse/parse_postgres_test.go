@@ -23,8 +23,8 @@ func TestParse(t *testing.T) {
 		dialect Dialect
 		refused bool
 	}{
-		{"../../testdata/parse", DialectPostgres, false}, {"../../testdata/unsupported", DialectPostgres, true},
-		{"../../testdata/mysql_parse", DialectMySQL, false}, {"../../testdata/mysql_unsupported", DialectMySQL, true},
+		{"testdata/parse", DialectPostgres, false}, {"testdata/unsupported", DialectPostgres, true},
+		{"testdata/mysql_parse", DialectMySQL, false}, {"testdata/mysql_unsupported", DialectMySQL, true},
 	} {
 		datadriven.RunTest(t, file.path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd != "parse" {

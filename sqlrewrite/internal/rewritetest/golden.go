@@ -36,8 +36,16 @@ func RunGoldenFile(t *testing.T, file string, answer func(*testing.T, *datadrive
 	})
 }
 
-// GoldenFile is where a file of sqlrewrite/testdata is.
-func GoldenFile(name string) string { return RepoFile("sqlrewrite/testdata/" + name) }
+// GoldenFile is where a golden file is, or one of the identities that 7c2e952 stored ("stored/...").
+func GoldenFile(name string) string {
+	room := "plan"
+	for _, f := range goldenFiles() {
+		if f[1] == name {
+			room = f[0]
+		}
+	}
+	return RepoFile("sqlrewrite/internal/" + room + "/testdata/" + name)
+}
 
 // goldenPlan is a case of a golden file and its plan.
 type goldenPlan struct {
