@@ -121,7 +121,7 @@ func goldenFilesOf(rooms func(string) bool) (names []string) {
 // Golden holds the plans of a room's golden files, one per clause, which read as a specification: the tables and the policy at the top,
 // then
 // queries with the plan and the SQL that runs ("plan"), or with the refusal as a user sees it ("refuse"). After a deliberate change:
-// go test ./sqlrewrite/... -run Golden -rewrite, and read the difference.
+// make golden, and read the difference.
 func Golden(t *testing.T, room string) {
 	for _, clause := range goldenFilesOf(func(of string) bool { return of == room }) {
 		t.Run(clause, func(t *testing.T) {

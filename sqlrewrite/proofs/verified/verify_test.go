@@ -386,7 +386,7 @@ func TestMutantStatementsAreRefused(t *testing.T) {
 var writeCorpus = flag.Bool("write-corpus", false, "write the golden statements to sqlrewrite/verify/testdata/statements.jsonl")
 
 // TestWriteCorpus keeps the golden statements for the tests of package verify, which does not know the rewriter:
-// go test ./sqlrewrite -run WriteCorpus -write-corpus.
+// go test ./sqlrewrite/proofs/verified -run WriteCorpus -write-corpus.
 func TestWriteCorpus(t *testing.T) {
 	type snapshot struct {
 		*catalog.Snapshot
