@@ -149,7 +149,7 @@ func OrNull(s *string) string {
 	return *s
 }
 
-// checkDomain: the domain of a query's first key has the keys of all rows that the query reads.
+// CheckDomain holds that the domain of a query's first key has the keys of all rows that the query reads.
 func CheckDomain(t *testing.T, conn *pgx.Conn, text string, bound *algebra.BoundQuery) {
 	t.Helper()
 	key := bound.Keys[0]

@@ -1,14 +1,13 @@
 package gen
 
-import (
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // ExpressionWriter writes random expressions, by the type that they have.
 type ExpressionWriter struct{ Rand *rand.Rand }
 
 func (w ExpressionWriter) pick(all ...string) string { return all[w.Rand.IntN(len(all))] }
 
+// Number is of a numeric type.
 func (w ExpressionWriter) Number(depth int) string {
 	if depth == 0 {
 		return w.pick("n2", "n4", "n8", "wide", "small", "money", "free", "f4", "f8", "speed", "n4", "money", "small", "f8", "grade", "0", "1",
@@ -52,6 +51,7 @@ func (w ExpressionWriter) decimal(depth int) string {
 		"("+w.decimal(depth-1)+" / "+w.decimal(0)+")")
 }
 
+// Text is a text.
 func (w ExpressionWriter) Text(depth int) string {
 	if depth <= 0 {
 		return w.pick("word", "other", "letter", "letter", "'b'", "''")
@@ -81,6 +81,7 @@ func (w ExpressionWriter) moment(depth int) string {
 		"date_trunc('"+w.pick("second", "minute", "hour", "day", "week", "month", "quarter", "year")+"', "+w.Time(depth-1)+")")
 }
 
+// Time is a date or a moment.
 func (w ExpressionWriter) Time(depth int) string {
 	if w.Rand.IntN(2) == 0 {
 		return w.day(depth)
@@ -93,6 +94,7 @@ func (w ExpressionWriter) interval(depth int) string {
 		"(at - far + INTERVAL '1 month')")
 }
 
+// Condition is a truth value.
 func (w ExpressionWriter) Condition(depth int) string {
 	if depth <= 0 {
 		return w.pick("flag", "n4 > 3", "f8 < 0.5", "word LIKE 'a%'", "NOT flag")

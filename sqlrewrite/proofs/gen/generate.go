@@ -132,6 +132,7 @@ func (w *Writer) choose(all []production, p place) string {
 	return chosen.write(w, p)
 }
 
+// Pick is one of the texts.
 func (w *Writer) Pick(all ...string) string { return all[w.Rand.IntN(len(all))] }
 
 // condition writes a condition, nested while depth lasts.

@@ -81,6 +81,7 @@ func (d Defect) Claims(p *plan.Plan, draws *plan.Draws) (all []claim, changed bo
 // QueriesPerDatabase is how many queries share a random database.
 const QueriesPerDatabase = 10
 
+// Run asks queries until one breaks a claim, which is the error.
 func (n *Neighbours) Run(t *testing.T) error {
 	t.Helper()
 	world, mostTried := NewWorld(t, n.Seed, Wild, 4), 2*n.Queries+100
