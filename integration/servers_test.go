@@ -9,11 +9,11 @@ import (
 	"noisegate.example/internal/pgtest"
 )
 
-// common is the PostgreSQL on which stacks have their databases, unless they say why not: see [newOwnStack].
+// common is the server that stacks share unless they ask for their own: see [newOwnStack].
 var common commonServer
 
-// commonServer is a PostgreSQL that tests share: each has databases of its own there, and none changes what belongs to the server. It runs
-// from the first test that asks for it to the end of TestMain.
+// commonServer is a PostgreSQL that tests share: each makes its own databases, and none changes the server. It runs from the first test
+// that asks for it to the end of TestMain.
 type commonServer struct {
 	mu     sync.Mutex
 	server *pgserver.Server
@@ -25,15 +25,9 @@ func (c *commonServer) running(t testing.TB) *pgserver.Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server == nil {
-		// For the gateways of all tests that run at a time.
+		// Enough for the gateways of all parallel tests.
 		settings := map[string]string{"max_connections": "1000", "shared_buffers": "256MB"}
-		server := startServer(t, pgserver.Options{Memory: true, Settings: settings})
-		// The templates of databases are made now: roles.sql limits connections, and the limits are those of one gateway.
-		pgtest.UnmigratedOn(t, server)
-		pgtest.SecuredOn(t, server)
-		(&stack{server: server}).exec(t, "postgres", `ALTER ROLE noisegate CONNECTION LIMIT -1;
-			ALTER ROLE noisegate_reader CONNECTION LIMIT -1; ALTER ROLE noisegate_prepare CONNECTION LIMIT -1`)
-		c.server = server
+		c.server = startServer(t, pgserver.Options{Memory: true, Settings: settings})
 	}
 	return c.server
 }
@@ -60,7 +54,7 @@ func ownServer(t testing.TB, settings map[string]string) *pgserver.Server {
 	return server
 }
 
-// startServer starts a server that keeps what it wrote: the gateway refuses a ledger that a power failure could take back.
+// startServer starts a durable server: the gateway refuses a ledger that a power failure could take back.
 func startServer(t testing.TB, o pgserver.Options) *pgserver.Server {
 	t.Helper()
 	programs, err := pgtest.Programs(t.Context())

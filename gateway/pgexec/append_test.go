@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/pgexec"
 	"noisegate.example/internal/fault"
@@ -42,16 +44,17 @@ budgets:
 // appending is a source that grows, and what is made of it.
 type appending struct {
 	*pgtest.ProtectedDatabase
-	d  *pgexec.Database
-	on *catalog.Snapshot
-	id int
+	conn *pgx.Conn // reads copies: a connection for each time would be more than the server has
+	d    *pgexec.Database
+	on   *catalog.Snapshot
+	id   int
 }
 
 func newAppending(t *testing.T, settle string) *appending {
 	t.Helper()
 	p := pgtest.Protected(t, appendedDDL)
 	d := open(t, p, nil)
-	return &appending{ProtectedDatabase: p, d: d, on: provenSnapshot(t, d, fmt.Sprintf(appendedPolicy, settle))}
+	return &appending{ProtectedDatabase: p, conn: p.Conn(t, p.DSN), d: d, on: provenSnapshot(t, d, fmt.Sprintf(appendedPolicy, settle))}
 }
 
 // run is a run with a seed, which is used where it makes a copy anew.
@@ -107,7 +110,7 @@ func (a *appending) copied(t *testing.T) string {
 	units, _ := a.on.UnitsOf(table)
 	made, _ := a.serving(t).Named("", "visits")
 	var all string
-	if err := a.Conn(t, a.DSN).QueryRow(t.Context(), fmt.Sprintf(`SELECT coalesce(string_agg((u.id, to_jsonb(c) - 'person')::text, e'\n'
+	if err := a.conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT coalesce(string_agg((u.id, to_jsonb(c) - 'person')::text, e'\n'
 		ORDER BY u.id, c.noisegate_rn), '') FROM noisegate_prepared.%s c JOIN noisegate_prepared.%s u ON u.unit = c.person`, made.Name, units)).
 		Scan(&all); err != nil {
 		t.Fatal(err)

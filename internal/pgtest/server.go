@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"noisegate.example/deploy"
 	"noisegate.example/internal/pgserver"
 	"noisegate.example/internal/pgversion"
 )
@@ -120,7 +119,7 @@ func (s *server) prepareRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.run(ctx, name, deploy.Roles())
+	err = s.run(ctx, name, roles())
 	if password, ok := s.admin.User.Password(); ok && err == nil {
 		for _, role := range []string{"noisegate_owner", "noisegate", "noisegate_reader", "noisegate_prepare"} {
 			var alter string

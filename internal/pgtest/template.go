@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -61,6 +62,11 @@ func (s *server) template(ctx context.Context, st stage) (string, error) {
 	return name, nil
 }
 
+var connectionLimit = regexp.MustCompile(`(?m)^ALTER ROLE \w+ CONNECTION LIMIT \d+;$`)
+
+// roles is deploy/roles.sql without connection limits: they suit one gateway, and a server of tests has many.
+func roles() string { return connectionLimit.ReplaceAllString(deploy.Roles(), "") }
+
 // buildDatabase makes a database by the statements that an operator would run.
 func (s *server) buildDatabase(ctx context.Context, st stage) (name string, drop func(context.Context) error, err error) {
 	name, drop, err = s.createDatabase(ctx, "template0")
@@ -68,7 +74,7 @@ func (s *server) buildDatabase(ctx context.Context, st stage) (name string, drop
 		return "", nil, err
 	}
 	if st >= secured {
-		if err := s.run(ctx, name, deploy.Roles()); err != nil {
+		if err := s.run(ctx, name, roles()); err != nil {
 			return "", nil, err
 		}
 	}
