@@ -240,7 +240,8 @@ func rooms() []layer {
 // testOwn and testOthers are what every test may import besides what its package may. Package integration
 // tests the finished binary and gets only the libraries.
 func testOwn() []string {
-	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "internal/testfiles", "internal/mutate",
+	return []string{"internal/pgtest", "internal/pgserver", "internal/stattest", "internal/randomtest", "internal/testfiles",
+		"internal/mutate",
 		"budget/budgettest", "gateway/gatewaytest",
 		"migrations", "deploy", "mechanisms", "internal/fault"}
 }

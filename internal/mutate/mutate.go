@@ -28,10 +28,10 @@ import (
 // Edit is a mutant: the first occurrence of Old in File, which is within the body of one function, becomes New.
 type Edit struct{ File, Old, New string }
 
-// variable is the environment's number of the mutant that runs, counted from 1; none or 0: the original.
+// variable names the environment variable with the mutant to run, counted from 1; 0 or unset runs the original.
 const variable = "NOISEGATE_MUTANT"
 
-// Overlay is, by path, the text of each file that the go command reads in place of the one that ships.
+// Overlay maps a file's path to the text that is compiled in its place.
 type Overlay map[string]string
 
 // New writes the mutants of files whose paths start at dir. It refuses edits that it does not find within a function.
@@ -106,7 +106,7 @@ func (f *file) add(number int, e Edit) error {
 			continue
 		}
 		if recovers(fn.Body) {
-			return errors.New("its function recovers, which works in no function that another one calls")
+			return errors.New("its function calls recover, which does not work behind a dispatcher")
 		}
 		f.mutants[fn] = append(f.mutants[fn], m)
 		return nil
@@ -226,7 +226,7 @@ func (o Overlay) Compile(ctx context.Context, dir, scratch string) (*Program, er
 	return &Program{dir, binary}, nil
 }
 
-// limit is how long the tests may take on one mutant: what they take by far, on a machine that does much else.
+// limit bounds the tests of one mutant; even on a busy machine they take far less.
 const limit = 2 * time.Minute
 
 // Kills says whether a test of the pattern fails or panics with a mutant, and what the tests print. Ends of other kinds

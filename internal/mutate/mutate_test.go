@@ -164,7 +164,7 @@ func TestEditsAreRefused(t *testing.T) {
 		"total\n}\n\nfunc Zero":         "outside of functions",
 		"// no":                         "not there any more",
 		"":                              "outside of functions",
-		"recover() != nil }":            "recovers",
+		"recover() != nil }":            "calls recover",
 		"return 0\n\t}\n\treturn Depth": "",
 	} {
 		_, err := New(dir, []Edit{{"shop.go", old, ""}})

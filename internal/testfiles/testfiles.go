@@ -52,11 +52,16 @@ func FetchedOr(t testing.TB, name string) string {
 	return path
 }
 
-// find is the absolute path of something in ../shared, and whether it is there.
+// find is the absolute path of something in ../shared, and whether it is there. A folder ../shared that lacks it fails the test: what a
+// test reads is the data or, where there is none, stand-ins.
 func find(t testing.TB, name string) (path string, here bool) {
 	t.Helper()
-	path = filepath.Join(filepath.Dir(module(t)), "shared", filepath.FromSlash(name))
+	shared := filepath.Join(filepath.Dir(module(t)), "shared")
+	path = filepath.Join(shared, filepath.FromSlash(name))
 	_, err := os.Stat(path)
+	if _, beside := os.Stat(shared); err != nil && beside == nil {
+		t.Fatal("testfiles: ../shared lacks " + name)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal("testfiles: ", err)
 	}

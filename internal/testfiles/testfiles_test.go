@@ -115,11 +115,11 @@ func TestStandinsHaveTheShape(t *testing.T) {
 		header, n, values := rows(text)
 		columns, invented, others := rows(invent(t))
 		if !slices.Equal(header, columns) || invented < n*9/10 || invented > n*11/10 {
-			t.Errorf("%s: %d rows of %v, in the place of %d of %v", name, invented, columns, n, header)
+			t.Errorf("%s: %d rows of %v, want about %d of %v", name, invented, columns, n, header)
 		}
 		for _, column := range header {
 			if values[column][""] != others[column][""] {
-				t.Errorf("%s: NULL in %s: %v, in the place of %v", name, column, others[column][""], values[column][""])
+				t.Errorf("%s: NULL in %s: %v, want %v", name, column, others[column][""], values[column][""])
 			}
 			for value := range others[column] {
 				if len(values[column]) < 20 && !values[column][value] {

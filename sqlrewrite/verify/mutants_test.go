@@ -260,7 +260,7 @@ var survivors = map[string]string{
 var runMutants = flag.Bool("mutants", false, "run the tests on each mutant of a rule, not on one in 24")
 
 // Mutants of rules die, all but the survivors: by the golden statements with wrong claims, by what is unsafe, or by what attacked version
-// 7c2e952. make proofs tries all of them: go test ./sqlrewrite/verify -run Mutants -mutants.
+// 7c2e952. make mutants tries all of them: go test ./sqlrewrite/verify -run Mutants -mutants.
 func TestMutantsOfRulesDie(t *testing.T) {
 	if n := len(ruleMutants) - len(survivors); n < 40 {
 		t.Errorf("only %d mutants are to die", n)

@@ -33,7 +33,7 @@ func releasedOnce(t testing.TB, s *mechanisms.Sampler, p *plan.Plan, rows ...pla
 }
 
 // reused is the answer to a plan with the help of a vector, and the vector afterwards.
-func reused(t testing.TB, s *mechanisms.Sampler, p *plan.Plan, earlier *plan.Vector, rows ...plan.ExactRow) (*plan.Released, *plan.Vector) {
+func reused(t *testing.T, s *mechanisms.Sampler, p *plan.Plan, earlier *plan.Vector, rows ...plan.ExactRow) (*plan.Released, *plan.Vector) {
 	t.Helper()
 	u := pipeline.Reuse(p, earlier)
 	if u == nil {
