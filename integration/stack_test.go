@@ -195,7 +195,7 @@ func (s *stack) load(t testing.TB, d dataset) {
 	s.exec(t, d.name, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader")
 }
 
-// database is what a database is called on the server: other tests' databases would have the same names.
+// database gives a database's name on the server. On the shared server it differs from the dataset's.
 func (s *stack) database(name string) string { return cmp.Or(s.names[name], name) }
 
 // dsn is how a role connects to a database.
@@ -278,7 +278,7 @@ func (s *stack) serveUntil(t testing.TB, path string) {
 	exited := make(chan error, 1)
 	s.exited = exited
 	go func(cmd *exec.Cmd) { exited <- cmd.Wait() }(s.gateway)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
 		select {
 		case err := <-exited:
@@ -290,7 +290,7 @@ func (s *stack) serveUntil(t testing.TB, path string) {
 			return
 		}
 	}
-	t.Fatalf("%s of the gateway does not answer 200\n%s", path, s.log)
+	t.Fatalf("%s of the gateway does not answer 200 within a minute\n%s", path, s.log)
 }
 
 // kill ends the gateway as a power failure would.
