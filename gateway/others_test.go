@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"math/big"
@@ -380,6 +381,8 @@ func compare(t *testing.T, pairs int, plant func(*world)) (leak string, same, bi
 	return "", same, bits
 }
 
+var historyPairs = flag.Int("history-pairs", 500, "pairs of histories of TestOthersChargesAreNotSeen; make histories tries 2000")
+
 // TestOthersChargesAreNotSeen: for any two histories of other analysts' charges, what an analyst sees is the same, to
 // the letter, on every route that an analyst may call, also while a question of theirs runs or is cancelled, until a
 // request is refused in one for the sake of an account that all share. That tells one bit, and is charged in the other
@@ -388,7 +391,7 @@ func compare(t *testing.T, pairs int, plant func(*world)) (leak string, same, bi
 //
 // covers: L1 L2 L3 L8
 func TestOthersChargesAreNotSeen(t *testing.T) {
-	pairs := 2000
+	pairs := *historyPairs
 	if testing.Short() {
 		pairs = shortPairs
 	}

@@ -13,6 +13,8 @@ func copiedProofs() int { return gen.Proofs() / 5 }
 
 // As TestNeighbours says, for queries that are answered from prepared copies: each neighbour is prepared from what it holds, and no
 // sealed integer moves by more than its claim.
+//
+// needs: postgres
 func TestCopiesNeighbours(t *testing.T) {
 	t.Parallel()
 	n := &gen.Neighbours{Queries: copiedProofs(), Seed: *gen.ProofSeed, Copied: true}
@@ -53,6 +55,8 @@ func TestCopiesNeighboursKillMutants(t *testing.T) {
 }
 
 // Without noise an answer from a copy that leaves out no row is PostgreSQL's own answer to the analyst's text about the table.
+//
+// needs: postgres
 func TestCopiesOracleRandom(t *testing.T) {
 	t.Parallel()
 	gen.Oracle(t, gen.NewCopiedWorld(t, 12, gen.Calm, 1000, 1000), copiedProofs())

@@ -99,6 +99,7 @@ func (c *costs) compare(t *testing.T, world *gen.World, p *plan.Plan, d *plan.Dr
 // others, at each node of the plan. Its time is bounded by the rows' price. TestTablesAreReadWhateverOneUnitHolds looks at a unit of few
 // rows beside very many.
 //
+// needs: postgres
 // covers: B4 C1
 func TestCostOracle(t *testing.T) {
 	if testing.Short() {
@@ -147,6 +148,7 @@ func TestCostOracle(t *testing.T) {
 // Without their caps, statements that pair one unit's own rows break the bound: that is what the silence of the test above is worth. No
 // pair fulfils the condition of the second one, so that PostgreSQL looks at all of them.
 //
+// needs: postgres
 // covers: B4 C1
 func TestCostOracleKillsUncapped(t *testing.T) {
 	if testing.Short() {

@@ -26,15 +26,15 @@ import (
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
-// The flags. proofQueries is how many random queries the neighbour, coupling and oracle tests each run: make test few, make proofs 5,000,
-// and with them the power of the tests is looked at; make neighbours 500,000.
+// The flags. proofQueries is how many random queries the neighbour, coupling and oracle tests each run: make test
+// runs few, make proofs runs enough to check the tests' power, make neighbours 500,000.
 var (
-	proofQueries     = flag.Int("proof-queries", 300, "random queries of each proof test")
+	proofQueries     = flag.Int("proof-queries", 80, "random queries of each proof test")
 	TotalExpressions = flag.Int("total-expressions", 4000, "random expressions over the worst rows")
 	Couplings        = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five others")
 	AllMutants       = flag.Bool("all-mutants", false, "try every mutant, not one in four")
 	ProofSeed        = flag.Uint64("proof-seed", 1, "which random queries and databases the neighbour tests draw")
-	CostQueries      = flag.Int("cost-queries", 300,
+	CostQueries      = flag.Int("cost-queries", 80,
 		"random queries whose work is counted with and without one unit; make proofs asks 2000, make neighbours 100000")
 	MeasureCosts = flag.Bool("measure-costs", false, "measure what builtins cost, and hold the table of costs against it; make timing does")
 	ProofTime    = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")

@@ -24,6 +24,7 @@ import (
 // its claim, else the test would have no power. Emitted SQL, claims and charge do not differ between neighbours because the plan is made
 // once, before any of them is looked at.
 //
+// needs: postgres
 // covers: A08 A12 A14 A15 A16 A17 A18 A20 A29
 func TestNeighbours(t *testing.T) {
 	t.Parallel()
@@ -119,7 +120,7 @@ func retop(p *plan.Plan, wrong func(*plan.Release)) {
 }
 
 // Each mutant lacks one defence, and the neighbour test must notice within 1,000 queries whose statements it changes: that is what its
-// silence about the product is worth. One in four is tried; make proofs tries all.
+// silence about the product is worth. One in four is tried; make proofs-mutants tries all.
 func TestNeighboursKillMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

@@ -31,6 +31,7 @@ import (
 // as a length and long in their parts: nothing that the binder takes raises an error, or makes it panic. make proofs tries 20,000,
 // make totality 400,000.
 //
+// needs: postgres
 // covers: A18 A20 A29 B1 B2 B3 E.1 W1 W2 W3 W4 W5 W6 W7
 func TestTotality(t *testing.T) {
 	if testing.Short() {
@@ -143,6 +144,7 @@ func (b *totalityBatch) run(t *testing.T, all []algebra.Expr) error {
 // Random keys of few values: policy and text bound most of them, and then no row has a key that is not in the domain. NULL among arguments
 // is among them.
 //
+// needs: postgres
 // covers: W2
 func TestNoKeyVanishes(t *testing.T) {
 	if testing.Short() {

@@ -49,6 +49,7 @@ func TestDistributedStatementsAreProven(t *testing.T) {
 
 // Rows that are held against the domain of their key give the groups that are held against it.
 //
+// needs: postgres
 // covers: W7
 func TestDistributedStatementsGiveTheSame(t *testing.T) {
 	if testing.Short() {

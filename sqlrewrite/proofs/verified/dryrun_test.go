@@ -16,6 +16,7 @@ import (
 // Every statement of the golden files that computes has a dry run, which names no table and which PostgreSQL runs without an error: none of
 // them is refused by it. Those of plain counts and sums have none.
 //
+// needs: postgres
 // covers: E.3
 func TestDryRunsOfGoldenStatements(t *testing.T) {
 	t.Parallel()
