@@ -94,7 +94,10 @@ export async function logIn(page: Page, demo: Demo, token: string) {
 export async function type(page: Page, sql: string) {
   const editor = page.getByRole('textbox', { name: 'Question in SQL' })
   await expect(editor).toHaveText(/SELECT/) // the example, which comes with the datasets, or what was typed before
-  await editor.press('Control+A')
+  await expect(async () => { // the editor may not be ready for the key, and selects a moment after it
+    await editor.press('Control+A')
+    expect(await page.evaluate(() => String(getSelection()))).toContain('SELECT')
+  }).toPass({ timeout: 20_000 })
   await page.keyboard.insertText(sql)
   await page.keyboard.press('Escape') // what the editor offers to complete
 }
