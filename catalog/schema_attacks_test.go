@@ -18,6 +18,7 @@ import (
 // A policy is accepted only where the schema proves what it says. Each case is one schema with two policies: one that
 // is refused, and beside it the one that says what the schema does not.
 //
+// needs: postgres
 // covers: P1 P2 P3 P4 R1
 func TestSchemaProvesThePolicy(t *testing.T) {
 	const staff = "CREATE TABLE staff (id int PRIMARY KEY, wage int); CREATE TABLE people (id int PRIMARY KEY, seller int REFERENCES staff)"
@@ -188,6 +189,7 @@ func storedSchema(t *testing.T, s *Schema) *Schema {
 
 // Kinds of units follow foreign keys, then names; what is about two units of one kind is said, and nothing more.
 //
+// needs: postgres
 // covers: P2
 func TestKindsOfUnits(t *testing.T) {
 	p := pgtest.Protected(t, `CREATE TABLE people (id int PRIMARY KEY, friend int REFERENCES people, mail text UNIQUE); CREATE TABLE details (id int PRIMARY KEY REFERENCES people);
@@ -226,6 +228,7 @@ func TestKindsOfUnits(t *testing.T) {
 
 // What a policy would be refused for when it is applied makes it stale when it comes later.
 //
+// needs: postgres
 // covers: P1 P3 P4 R1
 func TestWhatComesLaterMakesAPolicyStale(t *testing.T) {
 	for name, c := range map[string]struct{ ddl, change string }{

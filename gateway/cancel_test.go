@@ -52,6 +52,7 @@ func cancelled(t *testing.T, r *rig, work, at time.Duration) string {
 
 // TestCancelTellsNothing: when and as what a cancelled question leaves does not depend on whether, or when, its work ended.
 //
+// needs: postgres
 // covers: W.7 A36
 func TestCancelTellsNothing(t *testing.T) {
 	if testing.Short() {

@@ -124,6 +124,7 @@ func guardedFailures() []string {
 
 // A person's row decides neither whether a statement fails, nor how: the row's condition guards an operation that PostgreSQL would fail in.
 //
+// needs: postgres
 // covers: A29 A89 B1 B2 B3 E.1
 func TestNoRowDecidesWhetherAStatementFails(t *testing.T) {
 	t.Parallel()
@@ -143,6 +144,7 @@ func TestNoRowDecidesWhetherAStatementFails(t *testing.T) {
 
 // Nothing that is taken fails for a reason that the text decides, and nothing panics: it is answered, or refused at no cost.
 //
+// needs: postgres
 // covers: W1 W2 W3 W4 W5 W6 W7 E.5
 func TestWhatIsTakenIsAnswered(t *testing.T) {
 	t.Parallel()

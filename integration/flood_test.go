@@ -123,6 +123,8 @@ func floods(ml *api.Client) map[string]func(context.Context, *api.Client, int64)
 // The bound is on the 99th percentile where there are at least 200 questions; with fewer, which is what a build has
 // time for, on the median, because one answer of a few may be late for a reason that lies outside: then each must only
 // come before the flood's own would.
+//
+// needs: postgres
 func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 	// alone: it measures latencies and memory
 	s := prepareOwnStack(t, "measured", crowd()).watched(t, crowd())

@@ -42,6 +42,7 @@ budgets:
 // each answer has at most the scale 4/20, and 10 is let pass: the noise of two answers makes that up with a probability
 // below (1 + 30)·e^-30, for all of them below 10^-10.
 //
+// needs: postgres
 // covers: A89 B5
 func TestEqualTextsAreIdentical(t *testing.T) {
 	t.Parallel()
@@ -114,6 +115,7 @@ budgets:
 // No question reads a text that is too long to count: nothing is fetched of where PostgreSQL stores long texts, which
 // would take time and memory.
 //
+// needs: postgres
 // covers: A89 H1
 func TestLongTextsAreNotRead(t *testing.T) {
 	t.Parallel()
@@ -157,6 +159,7 @@ func TestLongTextsAreNotRead(t *testing.T) {
 // A server that lacks what a question needs refuses it before the charge, and goes on answering others: here one that
 // has lost a function, as older versions lack newer ones. What was answered before is given again.
 //
+// needs: postgres
 // covers: A89 E.3
 func TestDryRunRefusesFree(t *testing.T) {
 	t.Parallel()

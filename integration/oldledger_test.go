@@ -114,6 +114,8 @@ func skipTo(ctx context.Context, conn *pgx.Conn, oid int) error {
 // TestLedgerOfAnEarlierVersion starts today's gateway on a ledger that 7c2e952 made, with the policies that it applied.
 // Every answer of that ledger is given again, byte for byte and free, to whoever asks as they did then; nothing is
 // written into the journal. What is renewed says why in asked.jsonl.
+//
+// needs: postgres
 func TestLedgerOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	if *recordWith != "" {

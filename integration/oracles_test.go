@@ -45,6 +45,7 @@ budgets:
 // time. The gateway's
 // statements read it in any case; PostgreSQL's own counters of rows read say so, and no clock.
 //
+// needs: postgres
 // covers: C1
 func TestTheOtherTableIsReadOverHTTP(t *testing.T) {
 	t.Parallel()

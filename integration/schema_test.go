@@ -59,6 +59,7 @@ budgets:
 // of the same kind of unit. No road leads from it to a constant, or to a public table of numbers, which is a constant
 // in disguise.
 //
+// needs: postgres
 // covers: D1 P2
 func TestNobodyIsChosenByTheirID(t *testing.T) {
 	t.Parallel()
@@ -163,6 +164,7 @@ func refusesIDs(t *testing.T, client *api.Client, road, sql string) {
 
 // What the schema does not prove is refused when a policy is checked and when it is applied.
 //
+// needs: postgres
 // covers: P1 P2 P3 P4 R1
 func TestPoliciesThatTheSchemaDoesNotProve(t *testing.T) {
 	t.Parallel()
@@ -209,6 +211,7 @@ func TestPoliciesThatTheSchemaDoesNotProve(t *testing.T) {
 
 // What is switched on after a policy was applied makes the next question stale, and that is free.
 //
+// needs: postgres
 // covers: P1 P3 P4 R1
 func TestSchemaThatNoLongerProvesThePolicy(t *testing.T) {
 	t.Parallel()

@@ -73,6 +73,7 @@ const crossJoins = "SELECT count(*) FROM people p CROSS JOIN points a CROSS JOIN
 // whether, an answer came. They are refused for what the text and public facts say, whoever is in the data, and cost
 // nothing; what the refusal proposes is taken.
 //
+// needs: postgres
 // covers: B4 C1
 func TestWorkOfOnePersonIsBounded(t *testing.T) {
 	t.Parallel()
@@ -111,6 +112,7 @@ func TestWorkOfOnePersonIsBounded(t *testing.T) {
 
 // A public table that outgrew what the bound on work rests on makes the policy stale, before anything is charged; applying it again helps.
 //
+// needs: postgres
 // covers: B4
 func TestGrownPublicTableIsStale(t *testing.T) {
 	t.Parallel()
@@ -299,6 +301,7 @@ func (s *stack) tellApart(t *testing.T, of *timing, p pair) *observed {
 // once in 5.6 million runs, under any steady load: the two datasets are asked in turn. Pairs that are refused compare
 // refusals: the log counts them, for their times say nothing of joins.
 //
+// needs: postgres
 // covers: B4 C1
 func TestTiming(t *testing.T) {
 	// alone: it compares times

@@ -463,6 +463,7 @@ func TestCanariesStayInsideTheWire(t *testing.T) {
 // TestAnswersLeaveTheWireAtBoundaries: what is charged leaves no earlier than the first boundary, which is moved by a tenth of the
 // quantum at most, with rows or without.
 //
+// needs: postgres
 // covers: A33 A34 A35 W.3
 func TestAnswersLeaveTheWireAtBoundaries(t *testing.T) {
 	t.Parallel()

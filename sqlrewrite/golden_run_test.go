@@ -22,6 +22,8 @@ import (
 // TestGoldenStatementsRun runs every statement of the golden files, and the post-processing queries above them, as the gateway would: on
 // tables that are made of what the file says of them, with a few rows in them, as the reader. Which PostgreSQL that is says the
 // environment ("make versions"): functions, casts and types differ between them.
+//
+// needs: postgres
 func TestGoldenStatementsRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

@@ -62,6 +62,7 @@ func sealedVotes(t *testing.T, f *front) {
 // bought before are neither. What is waited for is at most the longest delay, and the boundary after it, which is at
 // most twice the delay and the work.
 //
+// needs: postgres
 // covers: W.4
 func TestTimingOfLabels(t *testing.T) {
 	var longest time.Duration
@@ -148,6 +149,7 @@ func TestStoringShowsAtABoundary(t *testing.T) {
 // Labels that are cancelled when their work has ended and they wait for the boundary are not given, their charge
 // stands, and asking again is a new one.
 //
+// needs: postgres
 // covers: W.7
 func TestCancelledLabels(t *testing.T) {
 	clock := stagedClock{boundary: newStage()}

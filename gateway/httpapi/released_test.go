@@ -72,6 +72,7 @@ func (d tile) ask(t *testing.T, c *api.Client, sql string) *api.QueryResponse {
 // TestDashboardIsPaidOnce: six tiles, each edited twenty times in its names, ORDER BY, LIMIT and outer layers, are six
 // charges. Another filter is another one, and so is what another analyst asks.
 //
+// needs: postgres
 // covers: E.5
 func TestDashboardIsPaidOnce(t *testing.T) {
 	const edits = 20
@@ -182,6 +183,7 @@ func TestTilesAtOnce(t *testing.T) {
 // TestBudgetsRenewNothing: a policy that changes budgets alone leaves what was released as it is; another name of the
 // data, or other bounds of the table that is read, are other releases. Replays say how old they are.
 //
+// needs: postgres
 // covers: E.5
 func TestBudgetsRenewNothing(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)

@@ -102,6 +102,7 @@ func differences(a, b map[string]string) (list []string) {
 // question works and when its work has ended and it waits for its boundary. After the boundary they do not: the test is
 // not blind. Its client has hung up meanwhile.
 //
+// needs: postgres
 // covers: A33 W.3 W.7
 func TestNothingShowsBeforeTheBoundary(t *testing.T) {
 	clock := stagedClock{working: newStage(), boundary: newStage()}
@@ -147,6 +148,7 @@ func TestNothingShowsBeforeTheBoundary(t *testing.T) {
 
 // TestLabelsShowAtTheBoundary: labels that were drawn are not there for others, and change no view, before the boundary.
 //
+// needs: postgres
 // covers: A33 W.3
 func TestLabelsShowAtTheBoundary(t *testing.T) {
 	if testing.Short() {
@@ -199,6 +201,7 @@ func TestLabelsShowAtTheBoundary(t *testing.T) {
 // TestCancelOverHTTP: DELETE names a running question by its key. The request that asked it gets budget/cancelled, also when its work has
 // ended and its answer waits for the boundary, and its charge stands.
 //
+// needs: postgres
 // covers: W.7
 func TestCancelOverHTTP(t *testing.T) {
 	clock := stagedClock{boundary: newStage()}
@@ -236,6 +239,7 @@ func TestCancelOverHTTP(t *testing.T) {
 // has read a row, is charged: that it was admitted tells what the accounts that all share afford. The test waits for
 // the question to wait, 10 s at most.
 //
+// needs: postgres
 // covers: W.7 L1
 func TestCancelBeforeAnyRowIsCharged(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{Quantum: 50 * time.Millisecond}, 4)

@@ -13,6 +13,7 @@ import (
 // up, is noticed before an answer leaves: the question is charged, as it may have read rows, and fails as nobody's
 // fault. A plain one is a partition like others.
 //
+// needs: postgres
 // covers: R1
 func TestPartitionAttachedBehindThePins(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -61,6 +61,8 @@ func wantBlame(t *testing.T, name string, outcome chan error, excused bool) {
 // covers: W.5 A36
 //
 // A statement that failed after it began counts, whatever ended it, unless the server was down for everybody.
+//
+// needs: postgres
 func TestFailuresThatCount(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

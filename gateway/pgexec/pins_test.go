@@ -71,6 +71,7 @@ func provenPin(t *testing.T, s *catalog.Snapshot, table string) sqlrewrite.Preco
 // What the schema proved when the policy was applied holds when a statement runs, by its own transaction; else it does
 // not run, and is free.
 //
+// needs: postgres
 // covers: P1 P3 P4 R1 A59
 func TestPinsOfWhatTheSchemaProves(t *testing.T) {
 	if testing.Short() {
@@ -121,6 +122,7 @@ func TestPinsOfWhatTheSchemaProves(t *testing.T) {
 
 // A steward who speaks for row security, or for a public table of people, is believed.
 //
+// needs: postgres
 // covers: P1 P3
 func TestPinsOfWhatTheStewardSays(t *testing.T) {
 	p := pgtest.Protected(t, provenDDL, `ALTER TABLE people ENABLE ROW LEVEL SECURITY; CREATE POLICY all_rows ON people USING (true);

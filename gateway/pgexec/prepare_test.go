@@ -214,6 +214,8 @@ func withRanks() *strings.Replacer {
 
 // Whoever is taken out of the source, copies of both that are made with one seed move no integer by more than the claims of statements over
 // them; and of each claim somebody moves one by as much.
+//
+// needs: postgres
 func TestPreparedNeighbours(t *testing.T) {
 	for name, change := range map[string]*strings.Replacer{
 		"in all": strings.NewReplacer(),

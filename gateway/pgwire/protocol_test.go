@@ -309,6 +309,8 @@ func TestMessagesAreLimited(t *testing.T) {
 }
 
 // TestCancel: the right key stops what runs, at a boundary, and its charge stands; a wrong key does nothing.
+//
+// needs: postgres
 func TestCancel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

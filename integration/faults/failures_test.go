@@ -37,6 +37,8 @@ func (b breakable) Run(ctx context.Context, s ...sqlrewrite.Statement) sqlrewrit
 //
 // Failures are counted in the ledger: a gateway that is started anew, and another one beside it, know of them. A
 // steward resets them, and the journal, which verifies, says who.
+//
+// needs: postgres
 func TestFailuresOverHTTP(t *testing.T) {
 	var broken atomic.Bool
 	options := gatewaytest.Options{Change: func(c *gateway.Config) {

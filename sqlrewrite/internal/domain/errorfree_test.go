@@ -21,6 +21,7 @@ import (
 // values lie where the bounds say; and where all values of a row lie within their bounds and PostgreSQL itself computes the analyst's text
 // without an error, both give the same value.
 //
+// needs: postgres
 // covers: A18 A20 A29 E.1
 func TestExpressionsAreErrorFree(t *testing.T) {
 	t.Parallel()

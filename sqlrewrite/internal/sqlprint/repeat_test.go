@@ -51,6 +51,7 @@ func costly(x string, terms int) string {
 // What a query in FROM computes is computed once for each row, where computing it wherever it is named would cost more than a row is
 // charged: neither plans nor the work of a row double at each level. Cheap columns are left to PostgreSQL.
 //
+// needs: postgres
 // covers: W.1
 func TestColumnsOfQueriesAreComputedOnce(t *testing.T) {
 	if testing.Short() {

@@ -315,6 +315,7 @@ func bothSides() []string {
 // A condition of an outer join that reads rows of both its sides is tested ahead of the join, in a query of its own: what comes of it is
 // what PostgreSQL gives for the join as it was written, whatever is NULL on either side.
 //
+// needs: postgres
 // covers: C1
 func TestConditionsOverBothSidesAreJoins(t *testing.T) {
 	if testing.Short() {
@@ -391,6 +392,7 @@ func TestConditionsOverBothSidesAreJoins(t *testing.T) {
 
 // EXISTS and IN over rows of people, or a large public table, that PostgreSQL would evaluate row by row are refused.
 //
+// needs: postgres
 // covers: C1
 func TestRowByRowIsRefused(t *testing.T) {
 	_, snapshot := rewritetest.SteadyWorld(t, "")
@@ -441,6 +443,7 @@ func moved(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement, pairs floa
 // One person, whom a condition leaves alone, does not decide whether or how far PostgreSQL reads a table of people: what it looks at moves
 // by that person's rows, what these meet, and public tables, not by the thousands of rows of others.
 //
+// needs: postgres
 // covers: C1
 func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 	if testing.Short() {
@@ -471,6 +474,7 @@ func TestTablesAreReadWhateverOneUnitHolds(t *testing.T) {
 // Where a condition leaves no row of a small public table, PostgreSQL reads the rows of people in every plan: else statistics, which one
 // person can move, would decide whether it does.
 //
+// needs: postgres
 // covers: C1
 func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {
 	if testing.Short() {
@@ -498,6 +502,7 @@ func TestPeopleAreReadWhereNoPublicRowIsLeft(t *testing.T) {
 
 // What takes long to compute over a small public table is computed also where a condition leaves no row of people.
 //
+// needs: postgres
 // covers: C1 W.1
 func TestWhatTakesLongIsComputedInAnyCase(t *testing.T) {
 	if testing.Short() {
@@ -534,6 +539,7 @@ var hiddenColumn = regexp.MustCompile(`coalesce\(("\w+"\.\w+|"\w+"\."\w+"), ("\w
 // Which side of a join PostgreSQL hashes, and in what order it reads, does not follow the statistics that one person moves: the most
 // frequent values, and how many rows fulfil a condition. With columns and constants in its sight it does.
 //
+// needs: postgres
 // covers: C1
 func TestPlansDoNotFollowOneUnit(t *testing.T) {
 	if testing.Short() {
@@ -588,6 +594,7 @@ var presence = regexp.MustCompile(`\(pg_catalog\.num_nulls\(([^),]*)(?:, ([^),]*
 // Where PostgreSQL sees that the outer joins are inner ones, it reads no further than it must: that is what the silence of the test above
 // is worth.
 //
+// needs: postgres
 // covers: C1
 func TestPowerOfTablesAreRead(t *testing.T) {
 	if testing.Short() {
@@ -630,6 +637,7 @@ func TestPowerOfTablesAreRead(t *testing.T) {
 
 // EXISTS by other comparisons than equalities is a join for tables on several servers as well, whose statements have a form of their own.
 //
+// needs: postgres
 // covers: C1 E.4
 func TestExistsIsAJoinOnSeveralServers(t *testing.T) {
 	snapshot := gen.NewWorld(t, 555, gen.Wild, 4).Snapshot
@@ -663,6 +671,7 @@ func TestExistsIsAJoinOnSeveralServers(t *testing.T) {
 // IN over three columns that may be NULL, printed as joins, is what PostgreSQL's own IN is for every combination of NULL and values on
 // both sides.
 //
+// needs: postgres
 // covers: C1
 func TestInOfNullsIsAJoin(t *testing.T) {
 	if testing.Short() {

@@ -131,6 +131,7 @@ func processorTime(t *testing.T, conn *pgx.Conn) time.Duration {
 
 // What LATERAL computes of a row is charged as what WHERE computes of it: rows that may cost too much are capped.
 //
+// needs: postgres
 // covers: B4 C1
 func TestLateralIsCharged(t *testing.T) {
 	_, snapshot := rewritetest.SteadyWorld(t, "")
@@ -158,6 +159,7 @@ func TestLateralIsCharged(t *testing.T) {
 
 // EXISTS in ON that reads the left side of an outer join is a query for each row, and is charged for all rows of its table.
 //
+// needs: postgres
 // covers: B4 C1
 func TestExistsInOnIsCharged(t *testing.T) {
 	_, snapshot := rewritetest.SteadyWorld(t, "")
@@ -179,6 +181,7 @@ func TestExistsInOnIsCharged(t *testing.T) {
 
 // IN over times of two kinds goes along all rows of the query, as PostgreSQL has no hash for their equality, and is charged for them.
 //
+// needs: postgres
 // covers: B4 C1
 func TestInWithoutHashIsCharged(t *testing.T) {
 	_, snapshot := rewritetest.SteadyWorld(t, "; ALTER TABLE visits ADD day date; ALTER TABLE lines ADD at timestamp, ADD day date")
