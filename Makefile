@@ -1,23 +1,35 @@
 # Noisegate's commands. "make help" lists them.
 
+# having gives the packages whose tests have such a line.
+having = $(shell grep -rlE --include='*_test.go' '$(1)' . | xargs -n1 dirname | sort -u)
+
 GO        ?= go
 # The longest begin first, so that no core waits for them at the end.
-PACKAGES  ?= ./integration ./sqlrewrite ./gateway/httpapi ./...
+PACKAGES  ?= ./integration ./cmd/noisegate ./gateway/httpapi ./budget/pgledger ./gateway/pgwire ./sqlrewrite/... ./...
+FUZZED    ?= $(call having,^func Fuzz)
 FUZZTIME  ?= 10000x
+LINTED    ?= ./...
 BENCHROWS ?= 1000000
 BENCHTIME ?= 1s
 PROOFS    ?= 500000
 EXPRESSIONS ?= 400000
 SOAK      ?= 1h
 VERSIONS  ?= 14 15 16 17 18
+VERSIONED ?= 500
 TIMING    ?= 5000
 
 # The linter remembers findings with the paths of the checkout that it saw them in, and then misreads its exceptions in another checkout
 # of the same packages: each checkout has a memory of its own.
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
+# One set of flags for builds, vet and tests: PostgreSQL's parser is C, and each other set compiles it again, which takes a minute.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+TEST = $(GO) test -vet=off
+# One package more than there are cores, and some tests of it: they wait for servers, too.
+SIDE = -p $$(($$(nproc) + 1)) -parallel 4
+
 .DEFAULT_GOAL := help
-.PHONY: help demo build check test integration clients console console-test golden fuzz faults faults-short failover soak audit bench neighbours versions timing totality citus proofs peers reproducible installable static sbom
+.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench neighbours versions timing totality citus proofs proofs-mutants mutants histories faults-brief peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,10 +38,10 @@ demo: build ## private answers over a PostgreSQL of its own; Ctrl-C ends it
 	bin/noisegate demo
 
 build: ## the binary, at bin/noisegate
-	$(GO) build -trimpath -o bin/noisegate ./cmd/noisegate
+	$(GO) build -o bin/noisegate ./cmd/noisegate
 
 static: ## a binary that needs nothing of its machine, at bin/noisegate-static: what a container holds
-	CGO_ENABLED=1 $(GO) build -trimpath -tags netgo,osusergo,timetzdata -ldflags '-linkmode external -extldflags -static' \
+	CGO_ENABLED=1 $(GO) build -tags netgo,osusergo,timetzdata -ldflags '-linkmode external -extldflags -static' \
 		-o bin/noisegate-static ./cmd/noisegate
 	@if readelf --program-headers bin/noisegate-static | grep -q INTERP; then echo "bin/noisegate-static needs libraries" >&2; exit 1; fi
 	bin/noisegate-static version
@@ -42,9 +54,9 @@ sbom: ## what the binary is made of, at bin/noisegate.cdx.json (CycloneDX)
 # In folders with names of different lengths, each with a cache of its own: everything is compiled twice, C too.
 reproducible: ## two builds of the last commit have one hash (minutes)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && for copy in one/a two/longer; do \
-		mkdir -p $$dir/$${copy%/*} && git clone -q --no-hardlinks . $$dir/$$copy && \
-		GOCACHE=$$dir/$${copy%/*}/cache $(MAKE) -s -C $$dir/$$copy build && sha256sum $$dir/$$copy/bin/noisegate || exit 1; \
-	done && cmp $$dir/one/a/bin/noisegate $$dir/two/longer/bin/noisegate
+		mkdir -p $$dir/$${copy%/*} && git clone -q --no-hardlinks . $$dir/$$copy || exit 1; \
+		GOCACHE=$$dir/$${copy%/*}/cache $(MAKE) -s -C $$dir/$$copy build & \
+	done; wait; cd $$dir && sha256sum one/a/bin/noisegate two/longer/bin/noisegate && cmp one/a/bin/noisegate two/longer/bin/noisegate
 
 # Out of a proxy in front of the real one: a folder that has the last commit as a version, in a proxy's shape.
 installable: ## "go install" takes the last commit as it takes a released module
@@ -56,44 +68,69 @@ installable: ## "go install" takes the last commit as it takes a released module
 	GOPROXY=file://$$dir,$$($(GO) env GOPROXY) GONOSUMDB=$$module GOBIN=$$dir/bin $(GO) install $$module/cmd/noisegate@$$version && \
 	bin/noisegate version | tee /dev/stderr | grep -q $$version
 
-check: ## formatting, vet, architecture, linters when installed, module checksums
+parser: # PostgreSQL's parser, the longest of all compilations
+	$(GO) build github.com/pganalyze/pg_query_go/v6
+
+check: ## formatting, vet, architecture, module checksums
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet $(PACKAGES)
-	$(GO) test ./internal/archtest
+	$(GO) vet ./...
+	$(GO) vet -tags citus,clients ./gateway/pgexec ./integration
+	$(TEST) ./internal/archtest
 	$(GO) mod verify
-	@if command -v golangci-lint >/dev/null; then golangci-lint run --allow-parallel-runners; \
-	else echo "golangci-lint (version 2) is not installed: its rules were not checked"; fi
+
+lint: ## golangci-lint on LINTED (./...), where it is installed
+	@if ! command -v golangci-lint >/dev/null; then echo "golangci-lint (version 2) is not installed: its rules were not checked"; \
+	elif [ -n "$(strip $(LINTED))" ]; then golangci-lint run --allow-parallel-runners $(LINTED); fi
 
 test: check ## everything that must hold before a change lands (starts its own PostgreSQL)
-	$(GO) test -timeout 40m $(PACKAGES)
+	$(TEST) $(SIDE) -timeout 40m $(PACKAGES)
+
+alone: ## the short tests, and those of pages and of the corpus, in a clone of the last commit with nothing beside it
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q --no-hardlinks . $$dir/alone/noisegate && cd $$dir/alone/noisegate && \
+	$(TEST) -short ./... && $(TEST) $(SIDE) -run 'TestCorpus$$|CommandsOf|TestIdleGateway|Journeys|Cookbook|Drafted' ./integration
+
+# Packages that start goroutines, but for those of the finished binary.
+STARTS = ^\s*go [a-zA-Z_.]+.*\(|\.Go\(
+RACED  = ./budget $(filter-out ./integration%,$(shell grep -rlE --include='*.go' '$(STARTS)' . | xargs -n1 dirname | sort -u))
+
+race: ## the short tests of packages that start goroutines, and the ledger's histories, under the race detector
+	$(TEST) -race -short -timeout 20m $(RACED)
+	$(TEST) -race -timeout 20m -run 'LedgerIsLinearizable|TestPostgres/Ledger' ./budget/pgledger
+
+race-whole: ## all tests of packages that start goroutines, under the race detector
+	$(TEST) -race -timeout 60m $(RACED)
 
 integration: ## the real binary over HTTP, with output per test
-	$(GO) test -count=1 -v -timeout 10m ./integration/...
+	$(TEST) -count=1 -v -timeout 10m ./integration/...
 
 golden: ## rewrite golden files, the list of functions, and the threat model's list of tests, from what is there; read the diff before you commit it
-	$(GO) test ./catalog ./sqlrewrite ./sqlrewrite/internal/domain ./sqlrewrite/internal/parse ./sqlrewrite/statement -rewrite
-	$(GO) test ./internal/archtest -rewrite
+	$(TEST) ./catalog $(addprefix ./sqlrewrite/internal/,bind domain free parse plan sqlprint stability suggest) ./sqlrewrite/statement -rewrite
+	$(TEST) ./internal/archtest -rewrite
 
 # A count, not a duration: until Go 1.27 a target fails now and then, with "context deadline exceeded", when its time is over (golang/go#75804).
-fuzz: ## every fuzz target on FUZZTIME (10000x) inputs
-	@grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+fuzz: ## every fuzz target of FUZZED (all packages that have one) on FUZZTIME (10000x) inputs
+	@for dir in $(FUZZED); do \
 		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go | sed 's/^func //'); do \
 			echo "$$dir $$target $(FUZZTIME)"; \
-			$(GO) test $$dir -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+			$(TEST) $$dir -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
 		done; \
 	done
 
 # What a campaign is made of: kills, SIGTERMs (a 20th) and older ledgers (a 100th) of the real binary, kills of a gateway at each of 12 points, stops of PostgreSQL, rounds
 # of all else.
-CAMPAIGN = $(GO) test -count=1 -v -timeout 120m
+CAMPAIGN = $(TEST) -count=1 -v -timeout 120m
 
 faults: ## the fault campaign: 1000 kills, 12 points x 84, 200 stops of PostgreSQL; and histories of 100000 operations for porcupine
 	$(CAMPAIGN) -run 'KillsUnderLoad|OlderLedgers|SigtermUnderLoad|SchemaMigrated' ./integration -kills 1000
 	$(CAMPAIGN) ./integration/faults -kills-per-point 84 -restarts 200 -rounds 20 -soak 5m
 	$(CAMPAIGN) -run Linearizable ./budget/pgledger -operations 100000
 
-faults-short: ## the same with 50 kills, 12 points x 20, 10 stops and a soak of 30 s, for CI
+faults-brief: ## the same with 10 kills, 12 points x 4 and 2 stops, for each run of CI
+	$(CAMPAIGN) -run 'KillsUnderLoad' ./integration -kills 10
+	$(CAMPAIGN) -run 'KillAtEveryPoint|PostgresStoppedUnderLoad' ./integration/faults -kills-per-point 4 -restarts 2
+
+faults-short: ## the same with 50 kills, 12 points x 20, 10 stops and a soak of 30 s, for one run of CI in seven
 	$(CAMPAIGN) -run 'KillsUnderLoad' ./integration -kills 50
 	$(CAMPAIGN) -run 'KillAtEveryPoint|PostgresStoppedUnderLoad|Soak' ./integration/faults -kills-per-point 20 -restarts 10 -soak 30s
 
@@ -101,48 +138,59 @@ failover: ## an asynchronous standby of the control database takes over under lo
 	$(CAMPAIGN) -run 'Failover' ./integration/faults -failovers 50
 
 soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, at most every 30 s
-	$(GO) test -count=1 -v -timeout 24h -run Soak ./integration/faults -soak $(SOAK)
+	$(TEST) -count=1 -v -timeout 24h -run Soak ./integration/faults -soak $(SOAK)
 
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
-	NOISEGATE_FRESH=1 $(GO) test -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(PACKAGES)
+	NOISEGATE_FRESH=1 $(TEST) -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(call having,^func Test\w*(Audit|Law|Uniform))
 
-proofs: ## the proofs of the rewriter on 5000 random queries each, with every mutant, for CI; make test runs 300 of each and one mutant in four
-	$(GO) test -count=1 -run 'Neighbours$$|OracleRandom|Coupling$$|KillMutants|RandomStatements|RandomExpressions|CostOracle$$|TestTotality|NoKeyVanishes' \
-		-timeout 30m ./sqlrewrite -proof-queries 5000 -all-mutants -cost-queries 2000 -total-expressions 20000
-	$(GO) test -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
-	$(GO) test -count=1 -run OthersPurchasesDoNotShowAtRandom ./gateway/httpapi -histories 1000
+# The proofs of the rewriter: make test takes 80 random queries and one mutant in four.
+QUERIES ?= 5000
+COSTED  ?= 2000
+PROVED  ?= ./sqlrewrite/proofs/...
+
+proofs: ## the proofs of the rewriter in PROVED (all) on QUERIES (5000) random queries each, the work of COSTED (2000)
+	$(TEST) -count=1 -timeout 30m $(PROVED) -proof-queries $(QUERIES) -cost-queries $(COSTED) -total-expressions 20000
+
+proofs-mutants: ## every planted mistake that the proofs of the rewriter find
+	$(TEST) -count=1 -run KillMutants -timeout 30m ./sqlrewrite/proofs/... -proof-queries $(QUERIES) -all-mutants
+
+mutants: ## every mutant of the rules of verify
+	$(TEST) -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
+
+histories: ## 1000 random histories of labels, 2000 pairs of histories of charges
+	$(TEST) -count=1 -run OthersPurchasesDoNotShowAtRandom ./gateway/httpapi -histories 1000
+	$(TEST) -count=1 -run OthersChargesAreNotSeen ./gateway -history-pairs 2000
 
 neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000
-	$(GO) test -count=1 -v -run 'Neighbours$$|OracleRandom|Coupling$$|CostOracle$$' -timeout 12h ./sqlrewrite -proof-queries $(PROOFS) -cost-queries 100000
+	$(TEST) -count=1 -v -run 'Neighbours$$|OracleRandom|Coupling$$|CostOracle$$' -timeout 12h ./sqlrewrite/proofs/... -proof-queries $(PROOFS) -cost-queries 100000
 
 timing: ## what builtins and rows cost against the planner's table, then neighbouring datasets over HTTP at a quantum of 5 ms, TIMING (5000) questions to each
-	$(GO) test -count=1 -v -run 'CostsAreMeasured' -timeout 1h ./sqlrewrite -measure-costs
-	$(GO) test -count=1 -v -run 'TestTiming' -timeout 3h ./integration -timing $(TIMING)
+	$(TEST) -count=1 -v -run 'CostsAreMeasured' -timeout 1h ./sqlrewrite/proofs/cost -measure-costs
+	$(TEST) -count=1 -v -run 'TestTiming' -timeout 3h ./integration -timing $(TIMING)
 
-# What is run on each major version: tests of these names, and those that are marked with an attack or a rule of the oracles (// covers: B1 E.3 ...). Tests that land later
-# are taken by either. The packages of servers and of the reader's statements go along whole.
-VERSIONED = TestTotality.*|TestGoldenStatementsRun|TestLedgerOfAnEarlierVersion|Test.*Neighbours|Test.*OracleRandom
-MARKED = awk '/^\/\/ covers:/ {marked = /[ :]([BCDHPRW][0-9]|[EWP]\.[0-9])( |$$)/} /^func Test/ {if (marked) {sub(/\(.*/, "", $$2); print $$2}; marked = 0}' \
-	$$(git ls-files '*_test.go') | sort -u | tr '\n' '|'
+# The tests that are marked with "// needs: postgres": what they show may differ between versions. The packages of servers and of the reader's
+# statements go along whole.
+NEEDING = $(shell awk '/^\/\/ needs: postgres/ {marked = 1} /^func / {if (marked) {sub(/[^A-Za-z0-9_].*/, "", $$2); print $$2}; marked = 0}' \
+	$$(git ls-files '*_test.go') | sort -u | paste -sd '|')
+SERVERS = ./internal/pgserver ./internal/pgrole ./migrations ./catalog ./gateway/pgexec
+PROVING = ./sqlrewrite/proofs/%
 
-versions: ## what depends on PostgreSQL's version, on each of VERSIONS ("14 15 16 17 18", fetched when they are not installed), 500 neighbours each
-	@names="^($$($(MARKED))$(VERSIONED))$$"; for version in $(VERSIONS); do \
+versions: ## what depends on PostgreSQL's version, on each of VERSIONS ("14 15 16 17 18", fetched when they are not installed), VERSIONED (500) queries a proof
+	@for version in $(VERSIONS); do \
 		echo "== PostgreSQL $$version"; export NOISEGATE_POSTGRES_VERSION=$$version; \
-		$(GO) test -count=1 -timeout 30m ./internal/pgserver ./internal/pgrole ./migrations ./catalog ./gateway/pgexec || exit 1; \
-		$(GO) test -count=1 -timeout 60m -run "$$names" ./sqlrewrite -proof-queries 500 -cost-queries 2000 -total-expressions 20000 || exit 1; \
-		$(GO) test -count=1 -timeout 60m -run "$$names" $$($(GO) list $(PACKAGES) | grep -vE '/(sqlrewrite|catalog|migrations|pgserver|pgrole|pgexec)$$') || exit 1; \
+		$(TEST) $(SIDE) -count=1 -timeout 30m $(SERVERS) || exit 1; \
+		$(TEST) $(SIDE) -count=1 -timeout 60m -run '^($(NEEDING))$$' $(filter-out $(SERVERS) $(PROVING),$(call having,^// needs: postgres)) || exit 1; \
+		$(TEST) $(SIDE) -count=1 -timeout 60m -run '^($(NEEDING))$$' $(filter $(PROVING),$(call having,^// needs: postgres)) -proof-queries $(VERSIONED) || exit 1; \
 	done
 
 totality: ## EXPRESSIONS (400000) random expressions over the worst rows: none raises an error; make test runs 4000
-	$(GO) test -count=1 -v -run 'TestTotality|TestNoKeyVanishes' -timeout 2h ./sqlrewrite -total-expressions $(EXPRESSIONS) -proof-seed $$(date +%s)
+	$(TEST) -count=1 -v -run 'TestTotality|TestNoKeyVanishes' -timeout 2h ./sqlrewrite/proofs/totality -total-expressions $(EXPRESSIONS) -proof-seed $$(date +%s)
 
 citus: ## a gateway in front of a coordinator and two workers of Citus, built once from ../shared/engines (skipped where there is no source, compiler or PostgreSQL 15 to build with)
-	$(GO) vet -tags citus ./gateway/pgexec ./integration
-	$(GO) test -tags citus -count=1 -v -run 'TestCitus' -timeout 30m ./gateway/pgexec ./integration
+	$(TEST) -tags citus -count=1 -v -run 'TestCitus' -timeout 30m ./gateway/pgexec ./integration
 
 clients: ## psql, drivers of Python, Java and Node.js, and ODBC over PostgreSQL's protocol: docs/psql-clients.md (each skipped where it is not installed)
-	$(GO) vet -tags clients ./integration
-	$(GO) test -tags clients -count=1 -v -run 'TestClients' -timeout 5m ./integration
+	$(TEST) -tags clients -count=1 -v -run 'TestClients' -timeout 5m ./integration
 
 # What node_modules has is what the lock file names, by its hash; no script of a package runs.
 NODE_MODULES = gateway/console/node_modules/.package-lock.json
@@ -165,11 +213,63 @@ peers: ## the same questions to Noisegate and to other programs, DRAWS (300) ans
 		test -x .cache/peers/$$peer/bin/python || python3 -m venv .cache/peers/$$peer || exit 1; \
 		.cache/peers/$$peer/bin/pip install -q --disable-pip-version-check --require-hashes --no-deps -r integration/testdata/peers/$$peer.txt || exit 1; \
 	done
-	$(GO) test -count=1 -v -timeout 3h -run 'TestPeers$$|TestPeersLatency' ./integration -peers $(DRAWS)
+	$(TEST) -count=1 -v -timeout 3h -run 'TestPeers$$|TestPeersLatency' ./integration -peers $(DRAWS)
 
 ledger: ## a ledger of ENTRIES (5000000) entries: verified, archived, and how long a start takes (hours on a busy machine)
-	$(GO) test -count=1 -v -run 'TestArchiveOfMany$$' -timeout 6h ./budget/pgledger -entries $(ENTRIES)
+	$(TEST) -count=1 -v -run 'TestArchiveOfMany$$' -timeout 6h ./budget/pgledger -entries $(ENTRIES)
 
 bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $$($(GO) list $(PACKAGES) | grep -v /integration)
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./integration -rows $(BENCHROWS)
+	$(TEST) -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(filter-out ./integration,$(call having,^func Benchmark))
+	$(TEST) -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./integration -rows $(BENCHROWS)
+
+# What CI runs after make test: two lanes side by side, each step a target of this file with a budget in .ci/budgets.tsv. What takes long and
+# seldom finds anything is a shard: the number of commits says which of seven a landing runs. SHARD=all: every one, and the eighth.
+LANE1   = lint-changed mutants proofs-turn versions-ends fuzz-changed alone installable
+LANE2   = race faults-brief clients console-same console-test
+SHARD0  = reproducible
+SHARD1  = citus
+SHARD2  = faults-short
+SHARD3  = bench-small
+SHARD4  = audit
+SHARD5  = proofs-mutants
+SHARD6  = histories lint static sbom
+SHARD7  = race-whole
+SHARD  ?= $(shell expr $$(git rev-list --count --first-parent HEAD) % 7)
+SHARDS  = $(if $(filter all,$(SHARD)),0 1 2 3 4 5 6 7,$(SHARD))
+
+steps:
+	@echo $(LANE1) $(LANE2) $(SHARD0) $(SHARD1) $(SHARD2) $(SHARD3) $(SHARD4) $(SHARD5) $(SHARD6) $(SHARD7)
+
+lane-1: $(LANE1:%=step-%)
+
+lane-2: $(LANE2:%=step-%) $(foreach n,$(SHARDS),$(SHARD$(n):%=step-%))
+
+step-%:
+	@.ci/step $* $(MAKE) --no-print-directory $*
+
+# A landing is taken for the commits of the day before its last one.
+BASE    = $(shell git rev-list -1 --before=$$(($$(git log -1 --format=%ct) - 86400)) HEAD)
+CHANGED = $(patsubst %,./%,$(shell git diff --name-only --diff-filter=d $(BASE) -- '*.go' | grep -v testdata | xargs -r -n1 dirname | sort -u))
+
+lint-changed:
+	@$(MAKE) --no-print-directory lint LINTED="$(CHANGED)"
+
+fuzz-changed:
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=3000x FUZZED="$(sort $(filter $(CHANGED),$(FUZZED)) $(foreach n,$(SHARDS),\
+		$(shell printf '%s\n' $(FUZZED) | awk 'NR % 7 == $(n)')))"
+
+# One of the packages of proofs in turn takes all queries: make test takes some of each.
+TURNS = copies cost coupling neighbours oracle totality verified
+
+proofs-turn:
+	@for n in $(filter-out 7,$(SHARDS)); do $(MAKE) --no-print-directory proofs COSTED=1000 PROVED=./sqlrewrite/proofs/$$(echo $(TURNS) | cut -d' ' -f$$((n + 1))) || exit 1; done
+
+versions-ends:
+	@$(MAKE) --no-print-directory versions VERSIONS="14 18" VERSIONED=50
+
+console-same: console
+	@changed=$$(git status --porcelain -- gateway/console/dist); \
+	[ -z "$$changed" ] || { echo "gateway/console/dist is not what its sources give (make console): $$changed" >&2; exit 1; }
+
+bench-small: # shows that the benchmarks run: their figures mean nothing
+	@$(MAKE) --no-print-directory bench BENCHROWS=20000 BENCHTIME=1x
