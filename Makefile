@@ -24,7 +24,7 @@ export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 
 # One set of flags for builds, vet and tests: PostgreSQL's parser is C, and each other set compiles it again, which takes a minute.
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
-TEST = $(GO) test -vet=off
+TEST = $(GO) test -vet=off -ldflags=-w
 # One package more than there are cores, and some tests of it: they wait for servers, too.
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 
@@ -132,6 +132,7 @@ faults-brief: ## the same with 10 kills, 12 points x 4 and 2 stops, for each run
 
 faults-short: ## the same with 50 kills, 12 points x 20, 10 stops and a soak of 30 s, for one run of CI in seven
 	$(CAMPAIGN) -run 'KillsUnderLoad' ./integration -kills 50
+	$(CAMPAIGN) -run TestPostgres/F06 ./budget/pgledger -cuts-every 1
 	$(CAMPAIGN) -run 'KillAtEveryPoint|PostgresStoppedUnderLoad|Soak' ./integration/faults -kills-per-point 20 -restarts 10 -soak 30s
 
 failover: ## an asynchronous standby of the control database takes over under load, 50 times
@@ -140,8 +141,11 @@ failover: ## an asynchronous standby of the control database takes over under lo
 soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, at most every 30 s
 	$(TEST) -count=1 -v -timeout 24h -run Soak ./integration/faults -soak $(SOAK)
 
+# Statistical verdicts: of fewer draws in make test.
+DRAWN = Audit|Law|Uniform|Cover|AccuracyOf
+
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
-	NOISEGATE_FRESH=1 $(TEST) -count=1 -v -run 'Audit|Law|Uniform' -timeout 30m $(call having,^func Test\w*(Audit|Law|Uniform))
+	NOISEGATE_FRESH=1 $(TEST) -count=1 -v -run '$(DRAWN)' -timeout 30m $(call having,^func Test\w*($(DRAWN)))
 
 # The proofs of the rewriter: make test takes 80 random queries and one mutant in four.
 QUERIES ?= 5000
