@@ -34,6 +34,14 @@ func Source(names ...string) io.Reader {
 // holds where they are the same in each run only.
 func Fresh() bool { return os.Getenv(fresh) == "1" }
 
+// Times is how often a test draws: few times in each run, many times where randomness is drawn anew (make audit).
+func Times(few, many int) int {
+	if Fresh() {
+		return many
+	}
+	return few
+}
+
 // zeros are the plain text: what a stream cipher makes of it is its key stream.
 type zeros struct{}
 

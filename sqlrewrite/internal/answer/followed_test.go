@@ -11,6 +11,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/explain"
@@ -133,7 +134,7 @@ func TestFollowedIntervalsCover(t *testing.T) {
 	}
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
-	const repeats = 500
+	repeats := randomtest.Times(150, 500)
 	s := rewritetest.FixedSampler(t)
 	for _, name := range slices.Sorted(maps.Keys(followedQueries)) { // in one order, so that the randomness is fixed
 		query := followedQueries[name]
