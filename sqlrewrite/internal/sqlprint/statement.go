@@ -348,6 +348,9 @@ func (p *StatementPrinter) Key(e algebra.Expr) string {
 	}
 	switch e.Typ() {
 	case catalog.Text:
+		if p.adds() { // of varchar PostgreSQL casts below the collation, and would not see that the same key is shown and grouped by
+			name += "::" + textType
+		}
 		return "(" + name + " COLLATE " + byteCollation + ")"
 	case catalog.Char:
 		return "(" + name + "::" + textType + " COLLATE " + byteCollation + ")"
