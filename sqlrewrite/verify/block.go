@@ -103,8 +103,10 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 		if p := c.v.place; p != nil && slices.Equal(p.of, s.rel.parts) { // row_number() differs among the rows of a partition
 			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.partition), c.v.id), rows: 1})
 		}
-		if of, ok := d.behind(c.v.id); ok {
-			r.edges = append(slices.Clone(r.edges), edge{c.v.id, of, true})
+		id := c.v.id
+		for of, ok := d.behind(id); ok; of, ok = d.behind(id) {
+			r.edges = append(slices.Clone(r.edges), edge{id, of, true})
+			id = of
 		}
 		if slices.ContainsFunc(c.v.anchors, func(a anchor) bool { return a.root }) && c.v.strict && !slices.Contains(r.roots, c.v.id) {
 			r.roots = append(slices.Clone(r.roots), c.v.id)

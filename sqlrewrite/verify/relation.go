@@ -251,7 +251,9 @@ func (d *derivation) behind(id int) (of int, ok bool) {
 	case t.op == "trim_scale", t.op == "text" && k == bpchar, t.op == "+" && isFloat(k) && d.terms[t.args[1]].op == "="+kindName(k)+":0":
 		return t.args[0], true
 	case t.op == "case" && len(t.args) == 2:
-		if c := d.terms[t.args[0]]; c.op == "<=" && d.terms[c.args[0]].op == "octet_length" && d.terms[c.args[0]].args[0] == t.args[1] {
+		result := d.terms[t.args[1]]
+		isResult := func(id int) bool { return id == t.args[1] || result.op == "text" && id == result.args[0] }
+		if c := d.terms[t.args[0]]; c.op == "<=" && d.terms[c.args[0]].op == "octet_length" && isResult(d.terms[c.args[0]].args[0]) {
 			return t.args[1], true
 		}
 	}

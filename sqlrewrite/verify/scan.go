@@ -62,6 +62,9 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 		if byName[c.Name] = v; pinned.MostEqual > 0 {
 			p.equal[v.id] = pinned.MostEqual
 		}
+		if v.kind == enum { // a label is what its text says
+			r.edges = append(r.edges, edge{d.toText(v).id, v.id, true})
+		}
 		p.ids = append(p.ids, v.id)
 		v.numeral = t.Copy != nil && c.Name == t.Unit.Column
 		r.columns = append(r.columns, named{alias, c.Name, v})
