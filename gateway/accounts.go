@@ -89,7 +89,7 @@ func (p Accounts) CheckFloor(what string, l mechanisms.Loss) error { return p.fl
 // bill is a charge to the accounts.
 func (p Accounts) bill(charge budget.Charge) bill {
 	charge.Policy = p.policy
-	return bill{charge, p.failures, p.due}
+	return bill{charge, p.failures, p.due, p.balances}
 }
 
 // policyOf names the policy of a snapshot for the ledger.

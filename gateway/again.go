@@ -50,85 +50,47 @@ type answeredBy struct {
 	asOf     time.Time
 }
 
-const (
-	// mostAnswered is of how many requests of one caller it is remembered, the newest.
-	mostAnswered = 256
-	// mostCallers is of how many callers, those that asked last: some 25 MB at most.
-	mostCallers = 256
-)
+// mostAnswered is of how many requests of one caller it is remembered, the newest: of all callers some 25 MB at most.
+const mostAnswered = 256
 
-// answered remembers the requests of each caller by themselves: what others ask takes nothing from a caller that is noticed as time. The
-// zero value is ready; it is safe for concurrent use.
+// answered remembers the requests of a caller. The zero value is ready; it is safe for concurrent use.
 type answered struct {
 	mu    sync.Mutex
-	by    map[string]*answeredTo // by subject
-	turns int64
-}
-
-type answeredTo struct {
-	turn  int64 // when it asked last
 	of    map[digest]answeredBy
 	order []digest // a ring
 	next  int
 }
 
 // find gives what is remembered of a request.
-func (a *answered) find(subject string, name digest) (answeredBy, bool) {
+func (a *answered) find(name digest) (answeredBy, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	to := a.by[subject]
-	if to == nil {
-		return answeredBy{}, false
-	}
-	a.turns++
-	to.turn = a.turns
-	by, ok := to.of[name]
+	by, ok := a.of[name]
 	return by, ok
 }
 
 // keep remembers a request, in the place of what was known of it.
-func (a *answered) keep(subject string, name digest, by answeredBy) {
+func (a *answered) keep(name digest, by answeredBy) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	to := a.by[subject]
-	if to == nil {
-		to = a.enter(subject)
+	if a.of == nil {
+		a.of = map[digest]answeredBy{}
 	}
-	if _, known := to.of[name]; !known {
-		if len(to.order) < mostAnswered {
-			to.order = append(to.order, name)
+	if _, known := a.of[name]; !known {
+		if len(a.order) < mostAnswered {
+			a.order = append(a.order, name)
 		} else {
-			delete(to.of, to.order[to.next])
-			to.order[to.next] = name
-			to.next = (to.next + 1) % mostAnswered
+			delete(a.of, a.order[a.next])
+			a.order[a.next] = name
+			a.next = (a.next + 1) % mostAnswered
 		}
 	}
-	to.of[name] = by
-}
-
-// enter makes room for a caller.
-func (a *answered) enter(subject string) *answeredTo {
-	if len(a.by) >= mostCallers {
-		longest := ""
-		for name, to := range a.by {
-			if longest == "" || to.turn < a.by[longest].turn {
-				longest = name
-			}
-		}
-		delete(a.by, longest)
-	}
-	if a.by == nil {
-		a.by = map[string]*answeredTo{}
-	}
-	a.turns++
-	to := &answeredTo{turn: a.turns, of: map[digest]answeredBy{}}
-	a.by[subject] = to
-	return to
+	a.of[name] = by
 }
 
 // again answers a request as it was answered before; nil where that is not known, or not so any more.
 func (s *Service) again(ctx context.Context, who auth.Principal, r Request, name digest) *Answer {
-	by, ok := s.answered.find(who.Subject, name)
+	by, ok := s.answered.Of(who.Subject).find(name)
 	if !ok {
 		return nil
 	}
@@ -163,6 +125,6 @@ func (s *Service) remember(who auth.Principal, r Request, name digest, q *prepar
 	if q.public != nil || r.Plan != "" || paid.ID == "" || !own || name == (digest{}) {
 		return
 	}
-	s.answered.keep(who.Subject, name, answeredBy{charge: paid.ID, on: q.on, day: q.day, copies: q.copies, standing: q.accounts.standing,
+	s.answered.Of(who.Subject).keep(name, answeredBy{charge: paid.ID, on: q.on, day: q.day, copies: q.copies, standing: q.accounts.standing,
 		own: q.accounts.Own().Account, data: q.dataVersion, asOf: q.asOf()})
 }

@@ -13,6 +13,7 @@ import (
 	"noisegate.example/budget"
 	"noisegate.example/budget/journal"
 	"noisegate.example/catalog"
+	"noisegate.example/gateway/internal/each"
 	"noisegate.example/internal/fault"
 )
 
@@ -125,7 +126,7 @@ func TestRepeatsAreAsPlanned(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(seed), uint64(step)))
 				w.r = r
 				if i == 1 {
-					w.answered.by = nil
+					w.answered = each.Analyst[answered]{}
 				}
 				if w.policies.stale = nil; r.IntN(8) == 0 {
 					w.steward(t, r)
@@ -186,30 +187,19 @@ func TestRepeatsOfViews(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded, for each caller and in all, and a caller's own requests take no other's place.
+// What is remembered of a caller is bounded: the newest.
 func TestRepeatsAreBounded(t *testing.T) {
 	var a answered
 	name := func(i int) digest { return digest{byte(i), byte(i >> 8), 1} }
-	a.keep("ana", name(0), answeredBy{charge: "anas"})
 	for i := range 10 * mostAnswered {
-		a.keep("bob", name(i), answeredBy{charge: budget.ReservationID(fmt.Sprint(i))})
-		a.keep("bob", name(i), answeredBy{charge: budget.ReservationID(fmt.Sprint(i))})
+		a.keep(name(i), answeredBy{charge: budget.ReservationID(fmt.Sprint(i))})
+		a.keep(name(i), answeredBy{charge: budget.ReservationID(fmt.Sprint(i))})
 	}
-	if by, ok := a.find("ana", name(0)); !ok || by.charge != "anas" {
-		t.Error("bob's requests took the place of ana's")
+	if len(a.of) != mostAnswered || len(a.order) != mostAnswered {
+		t.Errorf("%d requests are remembered, in %d places", len(a.of), len(a.order))
 	}
-	if bobs := a.by["bob"]; len(bobs.of) != mostAnswered || len(bobs.order) != mostAnswered {
-		t.Errorf("%d requests of bob are remembered, in %d places", len(bobs.of), len(bobs.order))
-	}
-	if _, ok := a.find("bob", name(10*mostAnswered-1)); !ok {
+	if _, ok := a.find(name(10*mostAnswered - 1)); !ok {
 		t.Error("the newest is not remembered")
-	}
-	for i := range 2 * mostCallers {
-		a.keep(fmt.Sprint("caller ", i), name(1), answeredBy{})
-		_, _ = a.find("ana", name(0))
-	}
-	if _, ok := a.find("ana", name(0)); !ok || len(a.by) != mostCallers {
-		t.Errorf("%d callers are remembered; she who asks all the time among them: %t", len(a.by), ok)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"noisegate.example/budget"
@@ -69,16 +70,18 @@ func done[T any](answer T, spent mechanisms.Loss) Finish[T] {
 // A gateway that dies on the way, also between the work's end and the boundary, leaves the charge open, and then expired, which is spent.
 func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
 	work func(context.Context) (Finish[T], error)) (Receipt, error) {
-	if err := ctx.Err(); err != nil {
-		return Receipt{}, fault.RequestGone(err)
-	}
-	if tick.isCancelled() {
-		return Receipt{}, fault.BudgetCancelled(false)
-	}
-	ctx = context.WithoutCancel(ctx)
 	if halted, err := m.halted(ctx, b); err != nil || halted.Replayed {
 		return halted, err
 	}
+	return admitted(ctx, m, tick, b, work)
+}
+
+// admitted is [metered] for a bill that [meter.halted] has nothing against.
+func admitted[T any](ctx context.Context, m meter, tick *Schedule, b bill, work func(context.Context) (Finish[T], error)) (Receipt, error) {
+	if err := tick.given(ctx); err != nil {
+		return Receipt{}, err
+	}
+	ctx = context.WithoutCancel(ctx)
 	if err := m.enforce(ctx, b); err != nil {
 		return Receipt{}, err
 	}
@@ -137,6 +140,27 @@ type bill struct {
 	budget.Charge
 	maxFailures int64
 	due         []budget.Account
+	balances    []budget.Balance
+}
+
+// alone is why the charge is refused whatever others did: it costs more than it may, an account is frozen, or it costs more than one query
+// may or than is left of the account of whoever asks. What waiting mends is not looked at.
+func (b bill) alone() error {
+	if err := b.OverCeiling(); err != nil || b.Draws != nil { // which is paid for
+		return err
+	}
+	var own []budget.Balance
+	for _, a := range b.balances {
+		switch {
+		case a.Frozen:
+			return fault.BudgetFrozen()
+		case slices.Contains(b.due, a.Account): // which is written first, so that whoever holds an older policy is bound by it
+		case a.ID.Scope == budget.AnalystScope && a.ID.Name == b.Analyst && !a.Limit.ReplayOnly:
+			a.Limit.Tranche, a.Limit.Rate = budget.Tranche{}, budget.Rate{}
+			own = append(own, a)
+		}
+	}
+	return budget.Refusal(own, b.Charge, time.Time{})
 }
 
 // enforce writes the limits that are due: a policy that lowers a cap works from the next charge on. Estimates, views and requests
@@ -151,14 +175,16 @@ func (m meter) enforce(ctx context.Context, b bill) error {
 }
 
 // halted gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for
-// them, and to one whose request may not be charged so much; neither to others. Failures of questions that run at the same time are
-// not known yet: there are at most as many of these as an analyst has places.
+// them, to one whose request may not be charged so much, and to one whose account does not have it ([bill.alone]); neither to others. It
+// depends on nothing that others did. Failures of questions that run at the same time are not known yet: there are at most as many of
+// these as an analyst has places.
 func (m meter) halted(ctx context.Context, b bill) (Receipt, error) {
+	ctx = context.WithoutCancel(ctx)
 	failures, err := m.failures(ctx, b.Dataset, b.Analyst)
 	if err != nil {
 		return Receipt{}, err
 	}
-	refusal := b.OverCeiling()
+	refusal := b.alone()
 	if failures >= b.maxFailures {
 		refusal = fault.BudgetFailures(failures)
 	}

@@ -468,8 +468,9 @@ func TestPlantedLeaksAreSeen(t *testing.T) {
 				outcome, err := l.Reserve(ctx, c)
 				var f *fault.Error
 				if errors.As(err, &f) && f.Code == fault.CodeBudgetExhausted && len(f.Details) == 0 {
-					b, _ := l.Balances(ctx, dataset)
-					err = f.WithHint(f.Hint + b[0].Used().Rho.String())
+					if b, _ := l.Balances(ctx, dataset); len(b) > 0 { // else nobody was charged yet
+						err = f.WithHint(f.Hint + b[0].Used().Rho.String())
+					}
 				}
 				return outcome, err
 			}}

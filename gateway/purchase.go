@@ -27,6 +27,13 @@ func Buy[T any](ctx context.Context, s *Service, tick *Schedule, p Purchase,
 	return metered(ctx, s.meter, tick, p.Accounts.bill(p.Charge), work)
 }
 
+// Refusal is why a charge is refused whatever others did, before anything is tried for it: nil where it is not, or was made before.
+func (s *Service) Refusal(ctx context.Context, p Purchase) error {
+	p.Delay.plus(&p.Charge)
+	_, err := s.meter.halted(ctx, p.Accounts.bill(p.Charge))
+	return err
+}
+
 // Replay looks up the stored answer of a charge; nil where there is none. An Idempotency-Key that stands for another
 // request is budget/replay-mismatch.
 func (s *Service) Replay(ctx context.Context, charge budget.Charge) (*budget.Stored, error) {

@@ -35,11 +35,11 @@ type fakeData struct {
 
 func (f *fakeData) Distributed() bool { return false }
 
-func (f *fakeData) Dry(context.Context, ...sqlrewrite.DryRun) error {
+func (f *fakeData) Dry(context.Context, string, ...sqlrewrite.DryRun) (asked bool, err error) {
 	if f.dries != nil {
 		f.dries()
 	}
-	return f.dry
+	return f.dries != nil || f.dry != nil, f.dry
 }
 
 func (f *fakeData) Run(ctx context.Context, _ ...sqlrewrite.Statement) sqlrewrite.Rows {

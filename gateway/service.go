@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"noisegate.example/api"
@@ -20,6 +21,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/gateway/internal/each"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
@@ -31,8 +33,7 @@ type Data interface {
 	// Read runs what names public tables and released values only: it needs no charge.
 	Read(context.Context, sqlrewrite.Post) (rows []sqlrewrite.PostRow, types []string, err error)
 	Run(context.Context, ...sqlrewrite.Statement) sqlrewrite.Rows
-	// Dry runs statements over made-up rows, and names no table: it needs no charge. Its only errors are plan/dry-run.
-	Dry(context.Context, ...sqlrewrite.DryRun) error
+	Trier
 	// Distributed reports whether tables may lie on several servers, so that statements are to be printed for such a database.
 	Distributed() bool
 	Ping(context.Context) error
@@ -91,7 +92,7 @@ type Service struct {
 	policies   Policies
 	limits     limits
 	running    running
-	answered   answered
+	answered   each.Analyst[answered]
 	jobs       jobs
 	refusals   refusals
 	datasets   map[string]Dataset
@@ -102,10 +103,12 @@ type Service struct {
 	signer     *journal.Signer
 	abandoned  time.Duration
 	log        *slog.Logger
-	proofs     sqlrewrite.Proofs
+	proofs     each.Analyst[sqlrewrite.Proofs]
 	serving    serving
 	preparing  preparing
-	ready      readiness
+	// unprintable is told to operators alone.
+	unprintable atomic.Int64
+	ready       readiness
 }
 
 // New checks that nothing is missing.
@@ -227,6 +230,12 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	if err != nil || paid.Replayed {
 		return q, paid, err
 	}
+	if paid, err = s.meter.halted(ctx, q.accounts.bill(q.charge)); err != nil || paid.Replayed {
+		if err != nil && q.refusal != nil { // which says more
+			err = q.refusal
+		}
+		return q, paid, err
+	}
 	if q.refusal != nil {
 		paid, err := s.replayed(ctx, q)
 		return q, paid, err
@@ -244,19 +253,19 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 			return nil, Receipt{}, err
 		}
 	}
-	if err := q.data.Dry(ctx, q.plan.DryRuns()...); err != nil {
+	ran, err := s.Dry(ctx, tick, q.data, who, q.plan.DryRuns())
+	if err != nil {
 		// An answer that there is already was computed by another version of the server.
 		if paid, replay := s.replayed(ctx, q); replay == nil && paid.Replayed {
 			return q, paid, nil
 		}
-		_ = tick.hold(ctx) // it ran where others' questions run; a refusal is one also when it was cancelled
 		return nil, Receipt{}, err
 	}
 	q.delay.put(tick)
-	paid, err = metered(ctx, s.meter, tick, q.accounts.bill(q.charge), func(ctx context.Context) (Finish[*api.Result], error) {
+	paid, err = admitted(ctx, s.meter, tick, q.accounts.bill(q.charge), func(ctx context.Context) (Finish[*api.Result], error) {
 		return s.run(ctx, q)
 	})
-	return q, paid, err
+	return q, paid, tick.Refused(ctx, ran, err)
 }
 
 // prepared is a question that is planned and priced.
@@ -315,7 +324,8 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	data, asks := s.datasets[r.Dataset].Data, reader{r.Dataset, who.Subject, snapshot.Version}
 	now, copies := s.clock.Now(), s.copies(snapshot)
 	delay, untimed := s.Timing(snapshot, accounts)
-	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts), sqlrewrite.Options{Proofs: &s.proofs, Now: now})
+	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts),
+		sqlrewrite.Options{Proofs: s.ProofsOf(who), Now: now})
 	if err != nil {
 		return nil, err
 	}
@@ -372,7 +382,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 // its table is not asked for.
 func (q *prepared) complete(untimed, only error) {
 	q.delay.plus(&q.charge)
-	if q.charge.OverCeiling() != nil { // else whether it is refused would tell what others bought
+	if q.accounts.bill(q.charge).alone() != nil { // it is refused whatever others did: what they bought is not looked at
 		q.charge.Shared = false
 	}
 	if q.refusal == nil {

@@ -16,16 +16,27 @@ import (
 //go:embed sql/settlement.sql
 var sqlSettlement string
 
-// settlements remembers the newest of this process, so that the receipt of an answer costs no exchange.
+// settlements remembers the newest of this process, so that the receipt of an answer costs no exchange: so many of each analyst, for what
+// others are charged takes nothing from an analyst that shows as time.
 type settlements struct {
 	mu    sync.Mutex
 	known map[budget.ReservationID]budget.Settlement
+	by    map[string]*settled
+	turns int64
+}
+
+// settled are those of one analyst.
+type settled struct {
+	last  int64                  // when the newest came
 	order []budget.ReservationID // a ring
 	next  int
 }
 
-// rememberedSettlements is how many are remembered.
-const rememberedSettlements = 4096
+// How many settlements of an analyst are remembered, and of how many analysts, those who were charged last.
+const (
+	rememberedSettlements = 128
+	rememberedAnalysts    = 256
+)
 
 // remember leaves draws from plans out: what these cost is asked of the ledger.
 func (s *settlements) remember(l *machine.Line) {
@@ -41,18 +52,48 @@ func (s *settlements) remember(l *machine.Line) {
 	s.put(e.Reservation, budget.Settlement{Head: head, At: e.At.UTC(), Charged: charged})
 }
 
-func (s *settlements) put(id budget.ReservationID, settled budget.Settlement) {
+func (s *settlements) put(id budget.ReservationID, now budget.Settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known == nil {
-		s.known, s.order = map[budget.ReservationID]budget.Settlement{}, make([]budget.ReservationID, rememberedSettlements)
-	}
 	if _, known := s.known[id]; known {
 		return
 	}
-	delete(s.known, s.order[s.next])
-	s.known[id], s.order[s.next] = settled, id
-	s.next = (s.next + 1) % rememberedSettlements
+	own := s.owned(now.Charged.Analyst)
+	if len(own.order) < rememberedSettlements {
+		own.order = append(own.order, id)
+	} else {
+		delete(s.known, own.order[own.next])
+		own.order[own.next] = id
+		own.next = (own.next + 1) % rememberedSettlements
+	}
+	s.known[id] = now
+}
+
+// owned are those of an analyst, who is charged now: none, where there were none, in the place of those of whoever was charged longest ago.
+func (s *settlements) owned(analyst string) *settled {
+	if s.known == nil {
+		s.known, s.by = map[budget.ReservationID]budget.Settlement{}, map[string]*settled{}
+	}
+	s.turns++
+	own := s.by[analyst]
+	if own == nil && len(s.by) >= rememberedAnalysts {
+		longest := ""
+		for name, one := range s.by {
+			if longest == "" || one.last < s.by[longest].last {
+				longest = name
+			}
+		}
+		for _, id := range s.by[longest].order {
+			delete(s.known, id)
+		}
+		delete(s.by, longest)
+	}
+	if own == nil {
+		own = &settled{}
+		s.by[analyst] = own
+	}
+	own.last = s.turns
+	return own
 }
 
 func (s *settlements) of(id budget.ReservationID) (budget.Settlement, bool) {

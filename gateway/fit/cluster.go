@@ -29,8 +29,8 @@ func (s *Service) clusterOrder(r Request[api.ClusterRequest]) order {
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "cluster", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: "score centres that are known, which takes one pass",
-		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
-			plan, err := s.clustering(r.Body, snapshot, accounts)
+		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := s.clustering(r.Body, snapshot, accounts, proofs)
 			if err != nil {
 				return nil, err
 			}
@@ -82,7 +82,8 @@ const (
 )
 
 // clustering reads a request strictly.
-func (s *Service) clustering(r api.ClusterRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts) (*sqlrewrite.Clustering, error) {
+func (s *Service) clustering(r api.ClusterRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts,
+	proofs *sqlrewrite.Proofs) (*sqlrewrite.Clustering, error) {
 	switch {
 	case r.From == "":
 		return nil, fault.RequestMissingField("from")
@@ -108,7 +109,7 @@ func (s *Service) clustering(r api.ClusterRequest, snapshot *catalog.Snapshot, a
 		return nil, err
 	}
 	return sqlrewrite.NewClustering(sqlrewrite.ClusterQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: int(r.K)}, snapshot,
-		sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: &s.proofs})
+		sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: proofs})
 }
 
 // weighted are features with the weights that their texts have.

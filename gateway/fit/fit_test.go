@@ -35,8 +35,8 @@ type failing struct {
 
 func (d *failing) Sequence(context.Context, sqlrewrite.Series) error { return d.err }
 
-func (*failing) Dry(context.Context, ...sqlrewrite.DryRun) error { return nil }
-func (*failing) Distributed() bool                               { return false }
+func (*failing) Dry(context.Context, string, ...sqlrewrite.DryRun) (bool, error) { return false, nil }
+func (*failing) Distributed() bool                                               { return false }
 
 // A table that is read in its copy only is read by no fit: they are not asked of copies.
 func TestFitsOfPreparedTables(t *testing.T) {

@@ -38,7 +38,7 @@ type order struct {
 	request            any    // as it is kept in the ledger
 	atMost             *api.Price
 	once               string // what takes one pass over the rows instead
-	plan               func(*catalog.Snapshot, gateway.Accounts) (product, error)
+	plan               func(*catalog.Snapshot, gateway.Accounts, *sqlrewrite.Proofs) (product, error)
 }
 
 // stored is what the ledger holds of a product: a table, as of a query, and the numbers.
@@ -90,7 +90,7 @@ func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, a
 	if err != nil {
 		return nil, err
 	}
-	paid, err := s.paid(ctx, q, tick)
+	paid, err := s.paid(ctx, who, q, tick)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*pr
 	}
 	delay, untimed := s.gateway.Timing(snapshot, q.accounts)
 	q.delay = delay
-	if q.product, err = o.plan(snapshot, q.accounts); err != nil {
+	if q.product, err = o.plan(snapshot, q.accounts, s.gateway.ProofsOf(who)); err != nil {
 		return nil, err
 	}
 	if q.data.Distributed() {
@@ -166,7 +166,7 @@ func (q *prepared) refused(untimed error) error {
 }
 
 // paid gives what was paid for before, or pays for an order and runs it.
-func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule) (gateway.Receipt, error) {
+func (s *Service) paid(ctx context.Context, who auth.Principal, q *prepared, tick *gateway.Schedule) (gateway.Receipt, error) {
 	again := func() (gateway.Receipt, bool, error) {
 		known, err := s.gateway.Replay(ctx, q.charge)
 		if err != nil || known == nil {
@@ -180,11 +180,15 @@ func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule)
 	if q.refusal != nil {
 		return gateway.Receipt{}, q.refusal
 	}
-	if err := q.data.Dry(ctx, q.product.DryRuns()...); err != nil {
+	purchase := gateway.Purchase{Accounts: q.accounts, Charge: q.charge, Delay: q.delay}
+	if err := s.gateway.Refusal(ctx, purchase); err != nil {
 		return gateway.Receipt{}, err
 	}
-	purchase := gateway.Purchase{Accounts: q.accounts, Charge: q.charge, Delay: q.delay}
-	return gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*stored], error) {
+	asked, err := s.gateway.Dry(ctx, tick, q.data, who, q.product.DryRuns())
+	if err != nil {
+		return gateway.Receipt{}, err
+	}
+	paid, err := gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*stored], error) {
 		answer, err := q.product.Run(ctx, q.data, s.sampler())
 		if err != nil {
 			return nil, err
@@ -194,6 +198,7 @@ func (s *Service) paid(ctx context.Context, q *prepared, tick *gateway.Schedule)
 			return answer, gateway.Spending{Own: q.charge.Loss.Plus(q.delay.Loss())}, nil
 		}, nil
 	})
+	return paid, tick.Refused(ctx, asked, err)
 }
 
 // estimated plans an order and prices it. It costs nothing and touches no row.

@@ -27,8 +27,8 @@ func (s *Service) scoreOrder(r Request[api.ScoreRequest]) order {
 	most := r.Body.AtMost
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "score", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
-		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
-			plan, err := s.scoring(r.Body, snapshot, accounts)
+		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := s.scoring(r.Body, snapshot, accounts, proofs)
 			if err != nil {
 				return nil, err
 			}
@@ -92,7 +92,8 @@ func wants(r api.ScoreRequest, name string) bool {
 }
 
 // scoring reads a request strictly.
-func (s *Service) scoring(r api.ScoreRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts) (*sqlrewrite.Scoring, error) {
+func (s *Service) scoring(r api.ScoreRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts,
+	proofs *sqlrewrite.Proofs) (*sqlrewrite.Scoring, error) {
 	switch {
 	case r.From == "":
 		return nil, fault.RequestMissingField("from")
@@ -120,7 +121,7 @@ func (s *Service) scoring(r api.ScoreRequest, snapshot *catalog.Snapshot, accoun
 	}
 	return sqlrewrite.NewScoring(sqlrewrite.ScoreQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: r.Centers,
 		CalinskiHarabasz: wants(r, calinskiHarabasz), Silhouette: wants(r, silhouette)}, snapshot,
-		sqlrewrite.ScoreOptions{Rho: options.Rho, MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: &s.proofs})
+		sqlrewrite.ScoreOptions{Rho: options.Rho, MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: proofs})
 }
 
 // EstimateScore prices scores. It costs nothing and touches no row.

@@ -23,7 +23,7 @@ import (
 type Data interface {
 	// Sequence runs one statement after another on one snapshot, each made of what was released of those before.
 	Sequence(context.Context, sqlrewrite.Series) error
-	Dry(context.Context, ...sqlrewrite.DryRun) error
+	gateway.Trier
 	Distributed() bool
 }
 
@@ -43,7 +43,6 @@ type Service struct {
 	sampler func() *mechanisms.Sampler
 	newID   func(time.Time) budget.ReservationID
 	clock   gateway.Clock
-	proofs  sqlrewrite.Proofs
 }
 
 // New checks that nothing is missing.
@@ -70,8 +69,8 @@ func (s *Service) fitOrder(r Request[api.FitRequest]) order {
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "fit", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: `ask for the method "moments", or for 1 iteration`,
-		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts) (product, error) {
-			plan, err := s.plan(r.Body, snapshot, accounts)
+		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := s.plan(r.Body, snapshot, accounts, proofs)
 			if err != nil {
 				return nil, err
 			}
@@ -99,7 +98,8 @@ func (r regression) Run(ctx context.Context, data Data, sampler *mechanisms.Samp
 }
 
 // plan reads a request strictly.
-func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts) (*sqlrewrite.Fit, error) {
+func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts,
+	proofs *sqlrewrite.Proofs) (*sqlrewrite.Fit, error) {
 	for _, field := range []struct{ name, text string }{{"from", r.From}, {"target", r.Target}, {"model", r.Model}} {
 		if field.text == "" {
 			return nil, fault.RequestMissingField(field.name)
@@ -153,7 +153,7 @@ func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts ga
 		return nil, err
 	}
 	return sqlrewrite.NewFit(question, snapshot, sqlrewrite.FitOptions{Method: method, Passes: int(passes), Rho: options.Rho,
-		MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: &s.proofs})
+		MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: proofs})
 }
 
 // Passes over the rows of a fit by gradients: as many as were measured to be of use, and the most that a request may ask for.

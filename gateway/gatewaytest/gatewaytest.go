@@ -168,7 +168,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	}
 	g.closers = append(g.closers, g.Ledger.Close)
 	data, err := pgexec.Open(ctx, pgexec.Config{DSN: d.Reader, Connections: o.Connections, StatementTimeout: o.StatementTimeout,
-		AcquireTimeout: 5 * time.Second})
+		AcquireTimeout: 5 * time.Second, TrialTime: time.Minute})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"noisegate.example/api"
@@ -49,7 +50,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusServiceUnavailable
 	case fault.CodeSyntax:
 		return http.StatusBadRequest
-	case fault.CodeInternal, fault.CodeUnverified:
+	case fault.CodeInternal, fault.CodeUnverified, fault.CodeUnprintable:
 		return http.StatusInternalServerError
 	default:
 		return statusOfArea(code)
@@ -75,7 +76,8 @@ func problemOf(err error, requestID string) *api.Problem {
 		f = fault.Internal(err)
 	}
 	status := statusOf(f.Code)
-	if status == http.StatusInternalServerError && f.Code != fault.CodeInternal && f.Code != fault.CodeUnverified {
+	own := []fault.Code{fault.CodeInternal, fault.CodeUnverified, fault.CodeUnprintable}
+	if status == http.StatusInternalServerError && !slices.Contains(own, f.Code) {
 		f = fault.Internal(err) // a code without a status must not show what it says
 	}
 	p := &api.Problem{

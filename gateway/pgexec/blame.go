@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,13 +60,27 @@ func farewell(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	}
 }
 
-// failed is the error of a statement that failed on a connection after it began: excused where the server was down for everybody.
+// failed is the error of a statement that failed on a connection after it began: excused where the server was down for everybody, and where
+// it does not take the text, which is the gateway's own mistake. The charge stands then, too: whether planning gets there depends on
+// statistics, and so on rows.
 func (d *Database) failed(ctx context.Context, conn *pgx.Conn, err error) error {
 	failure := fault.DataUnavailable(quiet(err))
-	if d.downForAll(ctx, conn, err) {
+	if notTaken(err) || d.downForAll(ctx, conn, err) {
 		return fault.Excused(failure)
 	}
 	return failure
+}
+
+// notTaken reports whether a server refused a text: for its syntax, its names and types (42), or as what it cannot do (0A).
+func notTaken(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && (strings.HasPrefix(server.Code, "42") || strings.HasPrefix(server.Code, "0A"))
+}
+
+// unparsed reports whether the server refused one of the statements that were sent together before it had parsed all of them, so that none
+// had begun.
+func unparsed(err error) bool {
+	return errors.As(err, new(pgx.ErrPreprocessingBatch)) && errors.As(err, new(*pgconn.PgError))
 }
 
 func (d *Database) downForAll(ctx context.Context, conn *pgx.Conn, err error) bool {

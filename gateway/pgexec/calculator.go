@@ -19,8 +19,7 @@ import (
 // control database with a pool of its own, so that it can neither see protected rows nor keep the ledger waiting. It is safe
 // for concurrent use.
 type Calculator struct {
-	pool   *pgxpool.Pool
-	proofs sqlrewrite.Proofs
+	pool *pgxpool.Pool
 }
 
 // NewCalculator prepares connections; [Calculator.Close] ends them.
@@ -41,7 +40,7 @@ func (c *Calculator) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlre
 	if len(post.Preconditions()) > 0 {
 		return nil, nil, fault.Internal(errPins) // it reads tables, which this database does not have
 	}
-	if err := post.Prove(&c.proofs); err != nil {
+	if err := post.Prove(post.Proofs()); err != nil {
 		return nil, nil, err
 	}
 	rows, types, err := compute(ctx, c.pool, post.SQL(), post.Args())
@@ -68,9 +67,10 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// compute runs a text whose last column is an ordinal.
+// compute runs a text whose last column is an ordinal. It has no name: what a connection remembered of it would tell, free, whether somebody
+// asked for it before.
 func compute(ctx context.Context, on querier, sql string, args []any) ([]sqlrewrite.PostRow, []string, error) {
-	result, err := on.Query(ctx, sql, append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, args...)...)
+	result, err := on.Query(ctx, sql, append([]any{pgx.QueryExecModeDescribeExec, pgx.QueryResultFormats{pgx.TextFormatCode}}, args...)...)
 	if err != nil {
 		return nil, nil, err
 	}

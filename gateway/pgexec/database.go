@@ -1,6 +1,7 @@
 package pgexec
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate.example/catalog"
+	"noisegate.example/gateway/internal/each"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
@@ -29,24 +31,28 @@ type Database struct {
 	watch    *catalog.Watch
 	counts   counts
 	shards   shards
-	trials   *trials
-	proofs   sqlrewrite.Proofs
-	prove    func(sqlrewrite.Statement) error // before anything of a statement is sent
-	copies   atomic.Pointer[[]catalog.Version]
+	server   *server
+	trials   each.Analyst[trials]
+	// trialTime is how much of the server's time trials of one analyst may take within a minute.
+	trialTime time.Duration
+	prove     func(sqlrewrite.Statement) error // before anything of a statement is sent
+	copies    atomic.Pointer[[]catalog.Version]
 }
 
 // Open prepares connections to a protected database; [Database.Close] ends them.
 func Open(ctx context.Context, config Config) (*Database, error) {
-	known := &trials{}
+	server := &server{}
 	pool, err := open(ctx, config, func(ctx context.Context, conn *pgx.Conn) error {
-		known.serverIs(conn.PgConn().ParameterStatus("server_version"))
 		if err := inUTF8(ctx, conn); err != nil {
 			return err
 		}
-		if err := known.ask(ctx, conn); err != nil {
+		if err := server.is(ctx, conn); err != nil {
 			return err
 		}
-		return remember(ctx, conn)
+		if err := remember(ctx, conn); err != nil {
+			return err
+		}
+		return warm(ctx, conn)
 	})
 	if err != nil {
 		return nil, err
@@ -61,9 +67,9 @@ func Open(ctx context.Context, config Config) (*Database, error) {
 	if acquire == 0 {
 		acquire = defaultAcquireTimeout
 	}
-	d := &Database{pool: pool, health: health, watch: catalog.NewWatch(pool), acquire: acquire, trials: known,
-		patience: config.StatementTimeout + lockTimeout + grace}
-	d.prove = func(s sqlrewrite.Statement) error { return s.Prove(&d.proofs) }
+	d := &Database{pool: pool, health: health, watch: catalog.NewWatch(pool), acquire: acquire, server: server,
+		patience: config.StatementTimeout + lockTimeout + grace, trialTime: cmp.Or(config.TrialTime, defaultTrialTime)}
+	d.prove = func(s sqlrewrite.Statement) error { return s.Prove(s.Proofs) }
 	return d, nil
 }
 
@@ -194,6 +200,9 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 			row.Part = part
 			return yield(row, nil)
 		})
+		if part == 0 && unparsed(err) {
+			return fault.Untouched(fault.DataUnavailable(quiet(err)))
+		}
 		if err != nil {
 			return d.failed(ctx, conn.Conn(), err)
 		}
@@ -278,7 +287,7 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 	}
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
-	if err := post.Prove(&d.proofs); err != nil {
+	if err := post.Prove(post.Proofs()); err != nil {
 		return nil, nil, err
 	}
 	if err := begin(ctx, conn.Conn(), post.Preconditions(), planCustom); err != nil {
@@ -299,20 +308,26 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 	if slices.ContainsFunc(pins, func(p sqlrewrite.Precondition) bool { return len(p.Columns) == 0 }) {
 		return fault.Internal(errPins) // what pins nothing holds always
 	}
-	batch := new(pgx.Batch)
-	batch.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	// These have no names, as they depend on the question: a connection remembers nothing of what somebody asked before it was charged.
+	opens := new(pgconn.Batch)
+	unnamed := func(text string) { opens.ExecParams(text, nil, nil, nil, nil) }
+	unnamed("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	if len(pins) > 0 {
-		batch.Queue(lockText(pins))
+		unnamed(lockText(pins))
 	}
+	for _, setting := range settings {
+		unnamed(setting)
+	}
+	if err := conn.PgConn().ExecBatch(ctx, opens).Close(); err != nil {
+		return fault.DataUnavailable(quiet(err))
+	}
+	batch := new(pgx.Batch)
 	wanted := flatten(pins)
 	var found holding
 	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return found.scan(row) })
 	gone := false
 	if versions, numbers := versionPins(pins); len(versions) > 0 {
 		batch.Queue(versionPinText, versions, numbers).QueryRow(func(row pgx.Row) error { return row.Scan(&gone) })
-	}
-	for _, setting := range settings {
-		batch.Queue(setting)
 	}
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fault.DataUnavailable(quiet(err))
@@ -324,6 +339,12 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 		return fault.PolicyStale()
 	}
 	return nil
+}
+
+// warm has a connection know the text of [begin], whoever uses it first.
+func warm(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, pinText, flatten(nil).args()...)
+	return err
 }
 
 // versionPins are the prepared copies among pins to which rows are appended, by name, and the versions that are meant.

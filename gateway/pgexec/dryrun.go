@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite"
 )
@@ -19,111 +21,185 @@ import (
 // dryTimeout ends a dry run. One that takes longer has shown no error.
 const dryTimeout = "SET LOCAL statement_timeout = '1s'"
 
-// maxKnown is how many dry runs are remembered.
-const maxKnown = 10_000
-
 // citusText asks whether tables may lie on other servers.
 const citusText = "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')"
 
-// trials are what is known of texts: whether the server can compute them. That is a function of the text and of the server's version.
-type trials struct {
+// server is what connections have told of the server, on which depends what it says of a text.
+type server struct {
 	mu      sync.Mutex
 	version string
-	known   map[[sha256.Size]byte]error
 	citus   bool
 }
 
-// serverIs forgets what another version of the server said.
-func (t *trials) serverIs(version string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.version != version {
-		t.version, t.known = version, map[[sha256.Size]byte]error{}
-	}
-}
-
-// ask asks whether tables of the database may lie on other servers.
-func (t *trials) ask(ctx context.Context, conn *pgx.Conn) error {
-	var citus bool
-	if err := conn.QueryRow(ctx, citusText).Scan(&citus); err != nil {
+// is takes down what a new connection says, and looks which version it is, and whether tables of the database may lie on other servers.
+func (s *server) is(ctx context.Context, conn *pgx.Conn) error {
+	citus, err := onCitus(ctx, conn)
+	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.citus != citus {
-		t.citus, t.known = citus, map[[sha256.Size]byte]error{}
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, s.citus = serverVersion(conn), citus
 	return nil
 }
 
-func (t *trials) onCitus() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.citus
+func (s *server) now() (version string, citus bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version, s.citus
 }
 
-func (t *trials) of(text [sha256.Size]byte) (result error, known bool) {
+// maxKnown is how many texts of an analyst are remembered.
+const maxKnown = 1_000
+
+// The server's time that the trials of an analyst may take: so much at once, and as much again within each period.
+const (
+	defaultTrialTime = 2 * time.Second
+	trialPeriod      = time.Minute
+)
+
+// trial is a text that is asked about: what the server says of it is a function of it, of the server, and of the tables that a policy was
+// checked against.
+type trial struct {
+	on   *catalog.Snapshot
+	text [sha256.Size]byte
+}
+
+// trials are what an analyst asked of the server, and how long that took. Its zero value is ready.
+type trials struct {
+	mu    sync.Mutex
+	known map[trial]error
+	took  time.Duration // what has not worn off yet
+	at    time.Time     // as of when
+}
+
+func (t *trials) of(text trial) (result error, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	result, known = t.known[text]
 	return result, known
 }
 
-func (t *trials) remember(text [sha256.Size]byte, result error) {
+func (t *trials) remember(text trial, result error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil || len(t.known) >= maxKnown {
-		t.known = map[[sha256.Size]byte]error{}
+		t.known = map[trial]error{}
 	}
 	t.known[text] = result
 }
 
-// Dry runs statements over made-up rows, as the role and on the server that will run them over the tables. Its error is
-// plan/dry-run where the server cannot compute one. All else that can go wrong, from a server that is away to one that
-// is slow, says nothing of a text and is no error here: the statement itself will meet it.
-func (d *Database) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
-	for _, run := range runs {
-		if run.Plain && !d.Distributed() {
-			continue
-		}
-		id := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q\x00%v", run.For.SQL, run.For.Args, run.For.Preconditions))
-		result, known := d.trials.of(id)
-		if !known {
-			var sure bool
-			if result, sure = d.tried(ctx, run); sure {
-				d.trials.remember(id, result)
-			}
-		}
-		if result != nil {
-			return result
-		}
-	}
-	return nil
+// add adds to the time that was taken, and gives how long it is until less than most of it is left.
+func (t *trials) add(now time.Time, took, most time.Duration) (wait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	worn := time.Duration(float64(most) * now.Sub(t.at).Seconds() / trialPeriod.Seconds())
+	t.took, t.at = max(t.took-worn, 0)+took, now
+	return time.Duration(float64(t.took-most) / float64(most) * float64(trialPeriod))
 }
 
-// tried makes one dry run; sure is false where the next one may say something else of the text.
-func (d *Database) tried(ctx context.Context, run sqlrewrite.DryRun) (result error, sure bool) {
-	if err := run.Prove(&d.proofs); err != nil {
-		return err, false
+// Dry asks, as the role and on the server that will run statements, whether it takes them, and runs them over made-up rows. Its error is
+// internal/unprintable where the server does not take a text, plan/dry-run where it cannot compute one, and request/too-many once trials
+// of the analyst took too long of late. All else that can go wrong, from a server that is away to one that is slow, says nothing of a text
+// and is no error here: the statement itself will meet it. What is remembered of texts is remembered by analyst.
+func (d *Database) Dry(ctx context.Context, analyst string, runs ...sqlrewrite.DryRun) (asked bool, err error) {
+	own := d.trials.Of(analyst)
+	for _, run := range runs {
+		version, citus := d.server.now()
+		name := func(what string, more ...any) trial {
+			return trial{run.For.On, sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%t\x00%s\x00%q", what, version, citus, run.For.SQL, more))}
+		}
+		tries := []try{{name("parse"), func() error { return d.prove(run.For) }, func(ctx context.Context, conn *pgx.Conn) (error, bool) {
+			return parsed(ctx, conn, run.For)
+		}}}
+		if !run.Plain || citus {
+			tries = append(tries, try{name("run", run.For.Args, fmt.Sprint(run.For.Preconditions)),
+				func() error { return run.Prove(run.For.Proofs) },
+				func(ctx context.Context, conn *pgx.Conn) (error, bool) { return tried(ctx, conn, run, citus) }})
+		}
+		for _, t := range tries {
+			result, known := own.of(t.name)
+			if !known {
+				asked = true
+				result = d.once(ctx, own, t)
+			}
+			if result != nil {
+				return asked, result
+			}
+		}
+	}
+	return asked, nil
+}
+
+// try is a trial of a text that is proven. It is sure where the next one would say the same.
+type try struct {
+	name   trial
+	proven func() error
+	make   func(context.Context, *pgx.Conn) (result error, sure bool)
+}
+
+// once makes a trial.
+func (d *Database) once(ctx context.Context, own *trials, t try) error {
+	if wait := own.add(time.Now(), 0, d.trialTime); wait > 0 {
+		return fault.RequestTrials(1 + int(wait.Seconds()))
+	}
+	if err := t.proven(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
 	defer cancel()
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
-	citus := d.Distributed() // whatever was not known before is since there is a connection
+	began := time.Now()
+	result, sure := t.make(ctx, conn.Conn())
+	own.add(time.Now(), time.Since(began), d.trialTime)
+	if sure {
+		own.remember(t.name, result)
+	}
+	return result
+}
+
+// parsed asks the server whether it takes a statement: it analyses the text, and neither plans it nor reads a row. The statement has no
+// name, so that no connection remembers what somebody asked.
+func parsed(ctx context.Context, conn *pgx.Conn, s sqlrewrite.Statement) (result error, sure bool) {
+	parse := func() error {
+		_, err := conn.PgConn().Prepare(ctx, "", s.SQL, nil)
+		return err
+	}
+	err := parse()
+	if err == nil {
+		return nil, true
+	}
+	if _, text := ofText(err); !text {
+		return nil, false
+	}
+	// Where a table is not what the policy was checked against, that is policy/stale: the statement itself will meet it.
+	if err := begin(ctx, conn, s.Preconditions, planCustom, dryTimeout); err != nil {
+		return nil, false
+	}
+	err = parse()
+	_, _ = conn.Exec(ctx, "ROLLBACK")
+	if code, text := ofText(err); text {
+		return fault.Unprintable(code), false
+	}
+	return nil, false
+}
+
+// tried makes a dry run.
+func tried(ctx context.Context, conn *pgx.Conn, run sqlrewrite.DryRun, citus bool) (result error, sure bool) {
 	result, sure = nil, true
 	if !run.Plain {
 		sql, args := run.Text()
-		result, sure = inTrial(ctx, conn.Conn(), nil, sql, args, nil)
+		result, sure = inTrial(ctx, conn, nil, sql, args, nil)
 	}
 	if result == nil && sure && citus {
 		// What its workers are asked is another statement for each kind of query. Planning it plans theirs, and reads no row.
 		// A worker is asked for one of its tasks.
-		result, sure = inTrial(ctx, conn.Conn(), run.For.Preconditions, "EXPLAIN "+run.For.SQL, run.For.Args, workersPlan)
+		result, sure = inTrial(ctx, conn, run.For.Preconditions, "EXPLAIN "+run.For.SQL, run.For.Args, workersPlan)
 	}
 	return result, sure
 }
@@ -140,7 +216,10 @@ func workersPlan(line []byte) error {
 }
 
 // Distributed reports whether tables of the database may lie on other servers, as far as a connection has told yet.
-func (d *Database) Distributed() bool { return d.trials.onCitus() }
+func (d *Database) Distributed() bool {
+	_, citus := d.server.now()
+	return citus
+}
 
 // inTrial runs a text in a transaction of its own, which it rolls back, and drops the rows when look, unless it is nil,
 // has seen the first column.
@@ -190,18 +269,21 @@ func judged(err error) (result error, sure bool) {
 	switch {
 	case err == nil:
 		return nil, true
-	case !errors.As(err, &server):
-		return nil, false
-	case server.Code == "57014": // it took too long: no error was seen
+	case errors.As(err, &server) && server.Code == "57014": // it took too long: no error was seen
 		return nil, true
 	}
-	// The classes of errors of computations and of texts: data exceptions, what a server does not have, syntax and names,
-	// limits of programs. Rights (42501) say nothing of a text: a dry run names the types of enums, which the statement
-	// itself does not.
-	for _, class := range []string{"22", "0A", "2F", "38", "39", "42", "54"} {
-		if strings.HasPrefix(server.Code, class) && server.Code != "42501" {
-			return fault.DryRun(server.Code), true
-		}
+	if code, text := ofText(err); text {
+		return fault.DryRun(code), true
 	}
 	return nil, false
+}
+
+// ofText gives the code of an error that a text makes, whatever the rows: data exceptions, what a server does not have, syntax and names,
+// limits of programs. Rights (42501) say nothing of a text: a dry run names the types of enums, which the statement itself does not.
+func ofText(err error) (code string, ok bool) {
+	var server *pgconn.PgError
+	if !errors.As(err, &server) || server.Code == "42501" {
+		return "", false
+	}
+	return server.Code, slices.Contains([]string{"22", "0A", "2F", "38", "39", "42", "54"}, server.Code[:2])
 }

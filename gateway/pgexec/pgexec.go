@@ -33,6 +33,7 @@ type Config struct {
 	StatementTimeout time.Duration    // for one statement; positive
 	AcquireTimeout   time.Duration    // how long a query waits for a connection; 0: 5 s
 	Versions         pgversion.Policy // which servers are connected to
+	TrialTime        time.Duration    // of the server's, for trials of one analyst within a minute; 0: 2 s
 
 	pings bool // before a connection is given out, each time
 }

@@ -28,10 +28,11 @@ func (d *Database) Sequence(ctx context.Context, s sqlrewrite.Series) error {
 		return fault.Untouched(err)
 	}
 	defer conn.Release()
-	for ; more; statement, more = s.Next() {
-		if err := d.one(ctx, conn, pins, statement, s.Release); err != nil {
+	for first := true; more; statement, more = s.Next() {
+		if err := d.one(ctx, conn, pins, statement, first, s.Release); err != nil {
 			return err
 		}
+		first = false
 	}
 	batch := new(pgx.Batch)
 	trees := treesOf(pins)
@@ -47,8 +48,8 @@ func (d *Database) Sequence(ctx context.Context, s sqlrewrite.Series) error {
 	return d.sameTrees(ctx, conn.Conn(), results)
 }
 
-// one runs a statement of a series, which has one row.
-func (d *Database) one(ctx context.Context, conn *pgxpool.Conn, pins []sqlrewrite.Precondition, statement sqlrewrite.Statement,
+// one runs a statement of a series, which has one row; before the first one no row was read.
+func (d *Database) one(ctx context.Context, conn *pgxpool.Conn, pins []sqlrewrite.Precondition, statement sqlrewrite.Statement, first bool,
 	take func(sqlrewrite.ExactRow) error) error {
 	if !reflect.DeepEqual(statement.Preconditions, pins) || statement.Ranges != nil {
 		return fault.Excused(fault.Internal(errPins)) // of another table than those that are locked
@@ -64,7 +65,11 @@ func (d *Database) one(ctx context.Context, conn *pgxpool.Conn, pins []sqlrewrit
 		rows = append(rows, row)
 		return len(rows) < 2
 	})
-	if err = firstError(err, results.Close()); err != nil {
+	err = firstError(err, results.Close())
+	if first && unparsed(err) {
+		return fault.Untouched(fault.DataUnavailable(quiet(err)))
+	}
+	if err != nil {
 		return d.failed(ctx, conn.Conn(), err)
 	}
 	if len(rows) != 1 {

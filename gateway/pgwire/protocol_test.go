@@ -41,7 +41,7 @@ func TestStatesHaveACode(t *testing.T) {
 	for code, want := range map[fault.Code]string{"": "", "other/thing": "", "sql/syntax": "42601", "sql/unknown-table": "42P01",
 		"policy/unit-column": "42501", "plan/step": "42501", "budget/exhausted": "53400", "budget/cancelled": "57014",
 		"request/no-price": "22023", "request/in-flight": "55006", "request/too-many": "53300", "auth/expired": "28000",
-		"data/unavailable": "57P03", "internal": "XX000", "internal/unverified": "XX000"} {
+		"data/unavailable": "57P03", "internal": "XX000", "internal/unverified": "XX000", "internal/unprintable": "XX000"} {
 		if got := stateOf(code); got != want {
 			t.Errorf("%s has the SQLSTATE %q, want %q", code, got, want)
 		}

@@ -80,7 +80,7 @@ func stateOf(code fault.Code) string {
 		return stateCancelled
 	case fault.CodeDataUnavailable, fault.CodePolicyStale, fault.CodeNotPrepared:
 		return stateUnavailable
-	case fault.CodeInternal, fault.CodeUnverified:
+	case fault.CodeInternal, fault.CodeUnverified, fault.CodeUnprintable:
 		return stateInternal
 	default:
 		return stateOfArea(code)

@@ -54,6 +54,20 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
+// Each memory that caches.go lists is there.
+func TestMemoriesAreThere(t *testing.T) {
+	tree, err := Load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := rememberedIn(tree)
+	for name := range memories() {
+		if there[name] == nil {
+			t.Errorf("%s remembers nothing, or is not there", name)
+		}
+	}
+}
+
 // breach is a small repository that breaks one rule, and a part of the finding that must result.
 type breach struct {
 	files map[string]string
@@ -65,6 +79,14 @@ const faultFile = "// Package fault knows errors. It does not know x.\npackage f
 func breaches() map[string][]breach {
 	word := "TO" + "DO"
 	return map[string][]breach{
+		"caches": {
+			{files("gateway/a.go", `package gateway; type seen struct { mu sync.Mutex; of map[string]bool }`), "gateway.seen outlives a request"},
+			{files("gateway/a.go", `package gateway; type seen struct { mu sync.RWMutex; last [8]string }`), "gateway.seen outlives a request"},
+			{files("gateway/a.go", `package gateway; type seen struct { of sync.Map }`), "gateway.seen outlives a request"},
+			{files("gateway/a.go", `package gateway; type seen struct { of singleflight.Group }`), "gateway.seen outlives a request"},
+			{files("gateway/a.go", `package gateway; type seen struct { of each.Analyst[int] }`), "gateway.seen outlives a request"},
+			{files("catalog/a.go", `package catalog; var f = pgxpool.New`), "catalog.pgxpool outlives a request"},
+		},
 		"imports": {
 			{files("mechanisms/a.go", `package mechanisms; import _ "github.com/jackc/pgx/v5"`), "may not use this library"},
 			{files("mechanisms/a.go", `package mechanisms; import _ "noisegate.example/budget"`), "mechanisms may not know budget"},

@@ -32,6 +32,7 @@ func Rules() []Rule {
 		{"sampler-source", "only tests may choose where randomness comes from", checkSamplerSource},
 		{"fixed-noise", "tests draw the same noise in each run", checkFixedNoise},
 		{"sealed", "a true value leaves mechanisms only with noise added", checkSealed},
+		{"caches", "what one analyst's question leaves behind shows in the time of nobody else's", checkCaches},
 		{"pay-first", "a reservation is made in one place, so that nothing reads protected data without it", checkPayFirst},
 		{"simple-protocol", "the simple protocol would run several statements of one text (A49)", checkSimpleProtocol},
 		{"fault-home", "errors that clients may see are constructed in internal/fault, so that all texts are read together", checkFaultHome},

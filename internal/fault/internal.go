@@ -1,5 +1,7 @@
 package fault
 
+import "errors"
+
 // CodeInternal is what a client sees of every error that has no code of its own.
 const CodeInternal Code = "internal"
 
@@ -11,6 +13,17 @@ const CodeUnverified Code = "internal/unverified"
 func Unverified(cause error) *Error {
 	return &Error{Code: CodeUnverified, Msg: "the statement of this query could not be proven to be private, and was not run",
 		Hint: "nothing was charged; give the request id to the operator, and write the query in another way", Err: cause}
+}
+
+// CodeUnprintable is a statement that the server of its data does not take.
+const CodeUnprintable Code = "internal/unprintable"
+
+// Unprintable refuses a question whose statement the server does not take, before it is charged; state is PostgreSQL's code of the error,
+// for the log: no row was read, so that it tells of none.
+func Unprintable(state string) *Error {
+	return &Error{Code: CodeUnprintable, Msg: "the server does not take the statement of this query, which is a mistake of the gateway's",
+		Hint: "nothing was charged; asking again does not help; give the request id to the operator, and write the query in another way",
+		Err:  errors.New("the server does not take a statement: SQLSTATE " + state)}
 }
 
 // Internal wraps an unexpected error. The cause goes to the log, the client sees a request id.

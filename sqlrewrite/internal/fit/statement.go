@@ -36,8 +36,9 @@ func (p *rowSums) prove(r *release, on *catalog.Snapshot, memo *sqlprint.Proofs,
 	if r.part.RowByRow {
 		return fault.RowByRow()
 	}
-	r.part.Statement.Claim, r.part.Statement.On = p.claim(r), on
-	return r.part.Statement.WithSeed(0).Prove(memo)
+	s := &r.part.Statement
+	s.Claim, s.On, s.Proofs = p.claim(r), on, memo
+	return s.WithSeed(0).Prove(memo)
 }
 
 // hash begins a fingerprint, of what is asked for and how. Like that of a query's release it has the facts that the statements rest on, and

@@ -51,7 +51,9 @@ func publicPlan(l *algebra.Query, o *algebra.Opened) (*PublicPlan, error) {
 	for _, out := range l.Outputs {
 		public.columns = append(public.columns, plan.Column{Name: out.Name, Type: scalar.TypeOfOutput(out.Expr.Typ()), Kind: plan.PublicColumn})
 	}
-	return public, public.post.Prove(new(sqlprint.Proofs))
+	proofs := new(sqlprint.Proofs)
+	sqlprint.PostOn(public.post, o.Snapshot, proofs)
+	return public, public.post.Prove(proofs)
 }
 
 // Post is what runs; ok is false when nothing does, because there are no rows.

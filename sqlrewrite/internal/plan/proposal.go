@@ -17,7 +17,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 			return fault.RowByRow()
 		}
 		s := &p.Parts[i].Statement
-		s.Claim, s.On = p.Proposal(i), on
+		s.Claim, s.On, s.Proofs = p.Proposal(i), on, p.Options.Proofs
 		if err := s.WithSeed(0).Prove(p.Options.Proofs); err != nil {
 			return err
 		}
@@ -25,7 +25,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 	if p.Post == nil {
 		return nil
 	}
-	sqlprint.PostOn(p.Post, on)
+	sqlprint.PostOn(p.Post, on, p.Options.Proofs)
 	return p.Post.Prove(p.Options.Proofs)
 }
 

@@ -49,7 +49,7 @@ func newSeveral(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*
 	}
 	p.Post = sqlprint.PrintPost(p.Query)
 	p.identity = p.fingerprintOfSeveral()
-	sqlprint.PostOn(p.Post, snapshot)
+	sqlprint.PostOn(p.Post, snapshot, o.Proofs)
 	if err := p.Post.Prove(o.Proofs); err != nil {
 		return nil, err
 	}

@@ -34,6 +34,8 @@ type Statement struct {
 	// Preconditions.
 	Claim verify.Claim
 	On    *catalog.Snapshot
+	// Proofs are those of whoever asks, where whoever sends the statement finds that it is proven; nil: it is proven anew.
+	Proofs *Proofs
 }
 
 // Precondition is a table's metadata as it was when its policy was checked; a statement runs only while it still holds.
@@ -74,6 +76,7 @@ type Post struct {
 	args          []any
 	preconditions []Precondition
 	on            *catalog.Snapshot
+	proofs        *Proofs
 }
 
 // NewPost is a text that is proven of a snapshot before it runs; nil: [PostOn] says of which.
@@ -81,12 +84,12 @@ func NewPost(text string, args []any, preconditions []Precondition, on *catalog.
 	return &Post{sql: text, identity: text, args: args, preconditions: preconditions, on: on}
 }
 
-// PostOn says of which snapshot a text is proven.
-func PostOn(p *Post, on *catalog.Snapshot) { p.on = on }
+// PostOn says of which snapshot a text is proven, and where that is remembered; nil: nowhere.
+func PostOn(p *Post, on *catalog.Snapshot, proofs *Proofs) { p.on, p.proofs = on, proofs }
 
 // PostWith is the text with arguments.
 func PostWith(p *Post, args []any) Post {
-	return Post{sql: p.sql, args: args, preconditions: p.preconditions, on: p.on}
+	return Post{sql: p.sql, args: args, preconditions: p.preconditions, on: p.on, proofs: p.proofs}
 }
 
 // PostIdentity is the text by which a question is known.
@@ -100,6 +103,9 @@ func (p Post) Args() []any { return p.args }
 
 // Preconditions are the public tables that it reads, on the protected database; none: it runs anywhere.
 func (p Post) Preconditions() []Precondition { return p.preconditions }
+
+// Proofs are those of whoever asks; nil: none are remembered.
+func (p Post) Proofs() *Proofs { return p.proofs }
 
 // Proofs remember which statements are proven; see [Statement.Prove]. The zero value is ready for use.
 type Proofs = memo.Memo

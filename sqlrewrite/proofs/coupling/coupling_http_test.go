@@ -64,7 +64,7 @@ func newSide(t *testing.T, number int, c *Couplings, hide func(exact *big.Int) b
 		query.Set("test.without", unit)
 		dsn.RawQuery = query.Encode()
 		if s.readers[unit], err = pgexec.Open(t.Context(), pgexec.Config{DSN: dsn.String(), Connections: 1,
-			StatementTimeout: time.Minute}); err != nil {
+			StatementTimeout: time.Minute, TrialTime: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.readers[unit].Close)
@@ -130,8 +130,8 @@ func (s *side) Run(ctx context.Context, statements ...sqlrewrite.Statement) sqlr
 
 func (s *side) Distributed() bool { return false }
 
-func (s *side) Dry(ctx context.Context, runs ...sqlrewrite.DryRun) error {
-	return s.readers[s.without].Dry(ctx, runs...)
+func (s *side) Dry(ctx context.Context, analyst string, runs ...sqlrewrite.DryRun) (bool, error) {
+	return s.readers[s.without].Dry(ctx, analyst, runs...)
 }
 
 func (s *side) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite.PostRow, []string, error) {

@@ -16,6 +16,7 @@ import (
 // Hard limits of the configuration: outside them a gateway would be unsafe or useless, so it does not start.
 const (
 	maxStatementTimeout = time.Hour
+	maxTrialTime        = time.Minute
 	maxQuantum          = 10 * time.Second
 	maxConnections      = 1000
 	maxConcurrent       = 10_000
@@ -166,6 +167,9 @@ func (l *loader) checkDataset(name string, d *Dataset) {
 	}
 	if d.StatementTimeout <= 0 || d.StatementTimeout > maxStatementTimeout {
 		l.wrong(datasetKey(name, "statement_timeout"), "must be above 0 and at most %s", maxStatementTimeout)
+	}
+	if d.TrialTime <= 0 || d.TrialTime > maxTrialTime {
+		l.wrong(datasetKey(name, "trial_time"), "must be above 0 and at most %s", maxTrialTime)
 	}
 	if d.Quantum < 0 || d.Quantum > maxQuantum {
 		l.wrong(datasetKey(name, "quantum"), "must be between 0 (off) and %s", maxQuantum)

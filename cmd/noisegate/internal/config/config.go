@@ -134,6 +134,7 @@ type Dataset struct {
 	StatementTimeout time.Duration
 	Quantum          time.Duration // answers leave at quantum·2ᵏ; 0 switches that off
 	Connections      int           // at most that many at a time
+	TrialTime        time.Duration // of the server's, that trials of one analyst's statements may take within a minute
 	Insecure         bool          // as in Control
 	PrepareDSN       DSN           // of the role that prepares tables, for that alone; none: only who has one elsewhere prepares
 	CatalogDSN       DSN           // of the catalog twin, as its owner; none: queries about names and types are refused
@@ -173,7 +174,7 @@ func New() *Config {
 
 // NewDataset is a dataset with all defaults.
 func NewDataset() *Dataset {
-	return &Dataset{StatementTimeout: 30 * time.Second, Quantum: 50 * time.Millisecond, Connections: 16}
+	return &Dataset{StatementTimeout: 30 * time.Second, Quantum: 50 * time.Millisecond, Connections: 16, TrialTime: 2 * time.Second}
 }
 
 // DSN is a PostgreSQL connection string. It may hold a password, so it is kept behind a pointer that no way of

@@ -63,6 +63,7 @@ func (c *Config) settings() []setting {
 			setting{datasetKey(name, "statement_timeout"), duration(&d.StatementTimeout)},
 			setting{datasetKey(name, "quantum"), duration(&d.Quantum)},
 			setting{datasetKey(name, "connections"), number(&d.Connections)},
+			setting{datasetKey(name, "trial_time"), duration(&d.TrialTime)},
 			setting{datasetKey(name, "insecure"), boolean(&d.Insecure)},
 			setting{datasetKey(name, "prepare_dsn"), secret(&d.PrepareDSN)},
 			setting{datasetKey(name, "catalog_dsn"), secret(&d.CatalogDSN)},

@@ -25,7 +25,10 @@ type Sources struct {
 	Ready    func() map[string]error // what is not well is not nil; see [gateway.Service.Ready]
 	Heads    func() []budget.Head    // the newest entries of the ledger that are known
 	Broken   func() []string         // datasets whose ledger is known to be broken, or is held
-	Sessions func() int              // of PostgreSQL's protocol; nil: it is not spoken
+	// Unprintable is how many questions were refused as a server does not take their statement; see [gateway.Service.Unprintable]. nil: it
+	// is not shown.
+	Unprintable func() int64
+	Sessions    func() int // of PostgreSQL's protocol; nil: it is not spoken
 }
 
 // Metrics gathers what happens and shows it. It is safe for concurrent use.
@@ -199,6 +202,10 @@ func (s *states) Collect(to chan<- prometheus.Metric) {
 	entries := desc("noisegate_ledger_entries", "The number of the newest entry of a dataset's ledger that this gateway knows.", "dataset")
 	for _, h := range s.Heads() {
 		gauge(entries, float64(h.Seq), h.Dataset)
+	}
+	if s.Unprintable != nil {
+		unprintable := desc("noisegate_unprintable_total", "Questions that were refused as the server of their data does not take their statement.")
+		to <- prometheus.MustNewConstMetric(unprintable, prometheus.CounterValue, float64(s.Unprintable()))
 	}
 	if s.Sessions != nil {
 		gauge(desc("noisegate_wire_sessions", "Clients that are logged in over PostgreSQL's protocol."), float64(s.Sessions()))

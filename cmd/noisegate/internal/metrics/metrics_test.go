@@ -60,7 +60,7 @@ func TestMetricsAreShown(t *testing.T) {
 		Ready:    func() map[string]error { return map[string]error{"ledger": nil, "datasets": errors.New("away")} },
 		Heads:    func() []budget.Head { return []budget.Head{{Dataset: "a", Seq: 7}} },
 		Broken:   func() []string { return []string{"b"} },
-		Sessions: func() int { return 9 },
+		Sessions: func() int { return 9 }, Unprintable: func() int64 { return 8 },
 	})
 	m.Request("POST /v1/query", 200, 60*time.Millisecond)
 	m.Request("POST /v1/query", 200, time.Hour)
@@ -84,6 +84,7 @@ func TestMetricsAreShown(t *testing.T) {
 		`noisegate_requests_total{route="POST /v1/query",status="418"} 1`, `noisegate_request_seconds_bucket{route="POST /v1/query",le="0.1"} 2`,
 		`noisegate_request_seconds_bucket{route="POST /v1/query",le="51.2"} 2`, `noisegate_request_seconds_count{route="POST /v1/query"} 3`,
 		`noisegate_wire_questions_total{sqlstate="00000"} 1`, `noisegate_wire_questions_total{sqlstate="42501"} 1`, `noisegate_wire_sessions 9`,
+		`noisegate_unprintable_total 8`,
 		`noisegate_gate_places{gate="questions"} 16`, `noisegate_gate_running{gate="questions"} 3`, `noisegate_gate_waiting{gate="questions"} 2`,
 		`noisegate_gate_longest_queue{gate="questions"} 1`, `noisegate_gate_queue_limit{gate="questions"} 64`,
 		`noisegate_gate_refused_total{gate="questions",why="queue"} 5`, `noisegate_gate_refused_total{gate="questions",why="wait"} 6`,

@@ -21,7 +21,8 @@ const (
 func (g *Server) measure() {
 	sources := metrics.Sources{Datasets: slices.Sorted(maps.Keys(g.config.Datasets)), Routes: httpapi.Routes(),
 		Gates: g.service.Gates, Ready: g.service.Ready, Heads: g.ledger.Heads,
-		Broken: func() []string { return slices.Sorted(maps.Keys(g.ledger.Broken())) }}
+		Unprintable: g.service.Unprintable,
+		Broken:      func() []string { return slices.Sorted(maps.Keys(g.ledger.Broken())) }}
 	if g.config.Wire.Listen != "" {
 		sources.Sessions = func() int { return g.wire.LoggedIn() }
 	}

@@ -176,7 +176,7 @@ func (g *Server) openDatasets(ctx context.Context) (map[string]*pgexec.Database,
 	for _, name := range slices.Sorted(maps.Keys(g.config.Datasets)) {
 		c := g.config.Datasets[name]
 		database, err := pgexec.Open(ctx, pgexec.Config{DSN: c.DSN.Reveal(), Connections: c.Connections, StatementTimeout: c.Timeout(),
-			Versions: g.config.Versions})
+			TrialTime: c.TrialTime, Versions: g.config.Versions})
 		if err != nil {
 			return nil, err
 		}
