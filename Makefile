@@ -29,7 +29,7 @@ TEST = $(GO) test -vet=off -ldflags=-w
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench neighbours versions timing totality citus proofs proofs-mutants mutants histories faults-brief peers reproducible installable static sbom
+.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench neighbours versions timing totality citus proofs proofs-mutants mutants histories types faults-brief peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -168,6 +168,10 @@ histories: ## 1000 random histories of labels, 2000 pairs of histories of charge
 neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000
 	$(TEST) -count=1 -v -run 'Neighbours$$|OracleRandom|Coupling$$|CostOracle$$' -timeout 12h ./sqlrewrite/proofs/... -proof-queries $(PROOFS) -cost-queries 100000
 
+types: ## each type of a column in each shape of table and use; 300 pairs of questions of which others asked one before
+	$(TEST) -count=1 -v -run 'TypesMatrix' -timeout 1h ./integration -types
+	$(TEST) -count=1 -v -run 'OthersPastInTime' -timeout 1h ./integration -others-past 300
+
 timing: ## what builtins and rows cost against the planner's table, then neighbouring datasets over HTTP at a quantum of 5 ms, TIMING (5000) questions to each
 	$(TEST) -count=1 -v -run 'CostsAreMeasured' -timeout 1h ./sqlrewrite/proofs/cost -measure-costs
 	$(TEST) -count=1 -v -run 'TestTiming' -timeout 3h ./integration -timing $(TIMING)
@@ -231,7 +235,7 @@ bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000
 LANE1   = lint-changed mutants proofs-turn versions-ends fuzz-changed alone installable
 LANE2   = race faults-brief clients console-same console-test
 SHARD0  = reproducible
-SHARD1  = citus
+SHARD1  = citus types
 SHARD2  = faults-short
 SHARD3  = bench-small
 SHARD4  = audit

@@ -20,9 +20,10 @@ type Trier interface {
 
 // Dry asks the server of the data whether it takes what is to be charged for, unless its analyst asked before. Its errors are
 // internal/unprintable, which stewards' lists of refusals do not have and operators' metrics do, plan/dry-run and request/too-many, and
-// that the request was given up; nothing was charged. They leave at a boundary if the server was asked: it runs where others' questions run.
-// A refusal is one also when it was cancelled meanwhile.
-func (s *Service) Dry(ctx context.Context, tick *Schedule, data Trier, who auth.Principal, runs []sqlrewrite.DryRun) (asked bool, err error) {
+// that the request was given up; nothing was charged. They leave at a boundary if the server was asked: it runs where others' questions
+// run. A refusal is one also when it was cancelled meanwhile.
+func (s *Service) Dry(ctx context.Context, tick *Schedule, data Trier, who auth.Principal, runs []sqlrewrite.DryRun) (asked bool,
+	err error) {
 	if err := tick.given(ctx); err != nil {
 		return false, err
 	}

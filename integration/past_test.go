@@ -41,7 +41,7 @@ func conditions(r *rand.Rand, x, y string) string {
 	all := make([]string, 6)
 	for i := range all {
 		column := []string{x, y}[r.IntN(2)]
-		all[i] = fmt.Sprintf("%s(%s + %d) %s %d.%d", []string{"ln", "sqrt", "abs", "exp"}[r.IntN(4)], column, r.IntN(1000)+1,
+		all[i] = fmt.Sprintf("%s(%s + %d) %s %d.%d", []string{"ln", "sqrt", "abs", "log"}[r.IntN(4)], column, r.IntN(1000)+1,
 			[]string{"<", ">", "<=", ">=", "<>"}[r.IntN(5)], r.IntN(50), r.IntN(1000))
 	}
 	return strings.Join(all, []string{" AND ", " OR "}[r.IntN(2)])

@@ -230,8 +230,8 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 		if d.prepares {
 			prepare = fmt.Sprintf("prepare_dsn: %q, ", s.dsn("noisegate_prepare", d.name))
 		}
-		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: 30s, trial_time: 1m, quantum: %s}\n", d.name, s.dsn("noisegate_reader", d.name), prepare,
-			quantum)
+		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: 30s, trial_time: 1m, quantum: %s}\n", d.name,
+			s.dsn("noisegate_reader", d.name), prepare, quantum)
 	}
 	write(t, s.config, yaml.String())
 }

@@ -29,7 +29,8 @@ type typed struct {
 
 // one is the value whose number is 1.
 func (c typed) one() string {
-	for value, one := range map[string]string{"'k' || v": "'k1'", "('k' || v)::mood": "'k1'::mood", "('k' || v)::bytea": "'k1'", "date ": "date '2020-01-02'", "timestamp ": "timestamp '2020-01-02'",
+	for value, one := range map[string]string{"'k' || v": "'k1'", "('k' || v)::mood": "'k1'::mood", "('k' || v)::bytea": "'k1'",
+		"date ": "date '2020-01-02'", "timestamp ": "timestamp '2020-01-02'",
 		"timestamptz ": "timestamptz '2020-01-02 00:00:00+00'", "('00000": "'00000000-0000-0000-0000-000000000001'", "v = 1": "true"} {
 		if strings.HasPrefix(c.value, value) {
 			return one
@@ -163,12 +164,14 @@ func typedRows(types []typed, citext bool) dataset {
 		owned("trips", some+"\n    prepare: {max_rows: 2, ranks: [[longp], [limited], [plain], [truth]]}") +
 		owned("items", "unit: {via: visit, to: visits}"+bounds) +
 		"  links: {unit: {row: id}, columns: {link: {domain: [0, 1, 2, 3, 4]}}}\n  kinds: {public: true}\nbudgets:\n" +
-		"  - {dataset: true, form: approx, epsilon: 1000000, delta: 1e-3}\n  - {group: analysts, per: analyst, form: approx, epsilon: 1000000, delta: 1e-4}\n"
+		"  - {dataset: true, form: approx, epsilon: 1000000, delta: 1e-3}\n" +
+		"  - {group: analysts, per: analyst, form: approx, epsilon: 1000000, delta: 1e-4}\n"
 	return dataset{name: "typed", prepares: true, policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
 		wide := strings.Join(columns, ", ")
 		fill := func(table, extra, from string) string {
-			return fmt.Sprintf("INSERT INTO %s (id%s, %s) SELECT i%s, %s FROM (SELECT i, %s AS v%s FROM generate_series(1, 60) i) s;\n", table, extra,
-				strings.Join(names, ", "), extra, strings.Join(values, ", "), "CASE WHEN i % 3 = 0 THEN 1 ELSE i % 5 END", from)
+			return fmt.Sprintf(`INSERT INTO %s (id%s, %s) SELECT i%[2]s, %s
+				FROM (SELECT i, CASE WHEN i %% 3 = 0 THEN 1 ELSE i %% 5 END AS v%s FROM generate_series(1, 60) i) s;
+				`, table, extra, strings.Join(names, ", "), strings.Join(values, ", "), from)
 		}
 		sql := `CREATE TYPE mood AS ENUM ('k0', 'k1', 'k2', 'k3', 'k4');
 			CREATE DOMAIN over_text AS text; CREATE DOMAIN over_varchar AS varchar(9); CREATE DOMAIN over_int AS int CHECK (VALUE >= 0);
@@ -182,7 +185,8 @@ func typedRows(types []typed, citext bool) dataset {
 			CREATE TABLE items (id int PRIMARY KEY, visit int NOT NULL REFERENCES visits, ` + wide + `);
 			CREATE TABLE links (id int PRIMARY KEY, link int NOT NULL);
 			CREATE TABLE kinds (kind int PRIMARY KEY, ` + strings.Join(kinds, ", ") + `);
-			INSERT INTO kinds (kind, ` + strings.Join(publicNames, ", ") + `) SELECT v, ` + strings.Join(publicValues, ", ") + ` FROM generate_series(0, 4) v;
+			INSERT INTO kinds (kind, ` + strings.Join(publicNames, ", ") + `) SELECT v, ` + strings.Join(publicValues, ", ") + `
+			FROM generate_series(0, 4) v;
 			INSERT INTO links SELECT i, CASE WHEN i % 3 = 0 THEN 1 ELSE i % 5 END FROM generate_series(1, 60) i;
 			` + fill("rows1", "", "") + fill("parts", "", "")
 		for _, table := range []string{"visits", "calls", "trips"} {
@@ -197,9 +201,9 @@ func typedRows(types []typed, citext bool) dataset {
 	}}
 }
 
-// A question about a column of any type is refused before it is charged, or answered as PostgreSQL answers it: of each shape of table and in
-// each use. A refusal is no defect of the gateway's, and nothing fails after its charge. Five questions that PostgreSQL did not take, as their
-// key was a varchar, once stopped an analyst.
+// A question about a column of any type is refused before it is charged, or answered as PostgreSQL answers it: of each shape of table and
+// in each use. A refusal is no defect of the gateway's, and nothing fails after its charge. Five questions that PostgreSQL did not take, as
+// their key was a varchar, once stopped an analyst.
 //
 // needs: postgres
 func TestTypesMatrix(t *testing.T) {
@@ -233,8 +237,8 @@ func TestTypesMatrix(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"key", "sum", "filter", "join", "count distinct", "median", "mode", "rollup", "outer", "row", "parts", "column", "via",
-		"copy", "ranked", "public", "longp", "limited", "over_varchar", "label", "fixed", "made"} {
+	for _, name := range slices.Concat(strings.Fields("row parts column via copy ranked public longp limited over_varchar label fixed made"),
+		[]string{"key", "sum", "filter", "join", "count distinct", "median", "mode", "rollup", "outer"}) {
 		if answered[name] == 0 {
 			t.Errorf("no question about %s is answered", name)
 		}
@@ -259,7 +263,8 @@ func hasCitext(t *testing.T) (there bool) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'citext')").Scan(&there); err != nil {
+	const asks = "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'citext')"
+	if err := conn.QueryRow(t.Context(), asks).Scan(&there); err != nil {
 		t.Fatal(err)
 	}
 	return there

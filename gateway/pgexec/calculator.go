@@ -67,8 +67,8 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// compute runs a text whose last column is an ordinal. It has no name: what a connection remembered of it would tell, free, whether somebody
-// asked for it before.
+// compute runs a text whose last column is an ordinal. It has no name: what a connection remembered of it would tell, free, whether
+// somebody asked for it before.
 func compute(ctx context.Context, on querier, sql string, args []any) ([]sqlrewrite.PostRow, []string, error) {
 	result, err := on.Query(ctx, sql, append([]any{pgx.QueryExecModeDescribeExec, pgx.QueryResultFormats{pgx.TextFormatCode}}, args...)...)
 	if err != nil {

@@ -96,8 +96,9 @@ func TestErrorsOfTextsBlameNobody(t *testing.T) {
 			for _, err := range d.Run(t.Context(), statements...) {
 				failure = err
 			}
-			if fault.CodeOf(failure) != fault.CodeDataUnavailable || fault.IsUntouched(failure) != c.untouched || fault.IsExcused(failure) != c.excused {
-				t.Errorf("%s, %d: %v, untouched %t, excused %t", c.name, at, failure, fault.IsUntouched(failure), fault.IsExcused(failure))
+			untouched, excused := fault.IsUntouched(failure), fault.IsExcused(failure)
+			if fault.CodeOf(failure) != fault.CodeDataUnavailable || untouched != c.untouched || excused != c.excused {
+				t.Errorf("%s, %d: %v, untouched %t, excused %t", c.name, at, failure, untouched, excused)
 			}
 		}
 	}

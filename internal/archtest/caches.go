@@ -9,7 +9,7 @@ import (
 
 // The reasons for which a memory of the gateway's tells nobody, by its time, what others asked.
 const (
-	byAnalyst      = "by analyst"          // what others ask neither fills nor empties what an analyst finds; also of one request, session or client
+	byAnalyst      = "by analyst"          // others neither fill nor empty what an analyst finds; also of one request, session or client
 	ofThePolicy    = "of the policy"       // no question fills it: policies, keys, settings, servers, and what stewards and operators do
 	behindBoundary = "behind the boundary" // it is touched only after a charge, whose work ends at a boundary, or told to stewards alone
 )
@@ -21,12 +21,12 @@ type memory struct{ reason, because string }
 // itself, and a map or a list, by package and name; and pools, whose connections remember statements.
 func memories() map[string]memory {
 	return map[string]memory{
-		"budget/pgledger.Ledger":                  {behindBoundary, "open charges, by reservation; accounts as a dataset's writer knows them, where charges are admitted"},
+		"budget/pgledger.Ledger":                  {behindBoundary, "open charges, by reservation; accounts, where charges are admitted"},
 		"budget/pgledger.groupCommit":             {behindBoundary, "operations that wait for a dataset's writer: charges and their ends"},
 		"budget/pgledger.heads":                   {ofThePolicy, "what was verified of each dataset's chain, by itself"},
-		"budget/pgledger.known":                   {ofThePolicy, "what is known of each dataset's accounts by its entries, as whoever looks next follows them"},
+		"budget/pgledger.known":                   {ofThePolicy, "what is known of each dataset's accounts by its entries"},
 		"budget/pgledger.pgxpool":                 {ofThePolicy, "its texts are the ledger's own: which they are depends on no question"},
-		"budget/pgledger.repeats":                 {byAnalyst, "look-ups that wait: one at a time is brought together with others, and is asked for itself"},
+		"budget/pgledger.repeats":                 {byAnalyst, "look-ups that wait, and are asked together"},
 		"budget/pgledger.settlements":             {byAnalyst, "the newest settlements of each analyst"},
 		"catalog.Cache":                           {ofThePolicy, "the policies in force"},
 		"cmd/noisegate.pgxpool":                   {ofThePolicy, "of one command"},
@@ -59,7 +59,7 @@ func memories() map[string]memory {
 		"gateway/internal/each.Analyst":           {byAnalyst, "it is what makes them so"},
 		"gateway/pgexec.Database":                 {byAnalyst, "trials are each of one analyst; copies are what there are"},
 		"gateway/pgexec.counts":                   {behindBoundary, "counts of public tables, by which a charged statement may run"},
-		"gateway/pgexec.pgxpool":                  {behindBoundary, "statements of a question have names only once it is charged; begin, compute and trials use none"},
+		"gateway/pgexec.pgxpool":                  {behindBoundary, "statements of a question have names only once it is charged"},
 		"gateway/pgexec.shards":                   {behindBoundary, "pins that held on shards, looked at when a charged statement begins"},
 		"gateway/pgexec.trials":                   {byAnalyst, "what one analyst asked of the server"},
 		"gateway/pgwire.Server":                   {byAnalyst, "sessions, by who has them"},
@@ -78,8 +78,8 @@ func checkCaches(t *Tree) []Finding {
 	remembered := rememberedIn(t)
 	for _, name := range slices.Sorted(maps.Keys(remembered)) {
 		if m := listed[name]; m.because == "" || !slices.Contains([]string{byAnalyst, ofThePolicy, behindBoundary}, m.reason) {
-			found = append(found, Finding{t.at(remembered[name]), name + " outlives a request, and internal/archtest/caches.go does not say why it " +
-				"tells nobody what others asked"})
+			found = append(found, Finding{t.at(remembered[name]), name + " outlives a request, and internal/archtest/caches.go does not say " +
+				"why it tells nobody what others asked"})
 		}
 	}
 	return found

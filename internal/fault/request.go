@@ -119,8 +119,8 @@ func RequestTooManyOpen(open int) *Error {
 		Hint: "send it again when some of them are answered; nothing was charged"}
 }
 
-// RequestTrials refuses a question whose statement would be tried, where those of its caller took so much of the server's time of late; after
-// is in how many seconds another one may be.
+// RequestTrials refuses a question whose statement would be tried, where those of its caller took so much of the server's time of late;
+// after is in how many seconds another one may be.
 func RequestTrials(after int) *Error {
 	return &Error{Code: CodeRequestTooMany, Msg: "the server was asked about so many new statements of this caller's within a minute",
 		Hint: "try again in a moment; nothing was charged", Details: []Detail{{Name: "retry_after", Value: strconv.Itoa(after)}}}

@@ -204,7 +204,7 @@ func (s *states) Collect(to chan<- prometheus.Metric) {
 		gauge(entries, float64(h.Seq), h.Dataset)
 	}
 	if s.Unprintable != nil {
-		unprintable := desc("noisegate_unprintable_total", "Questions that were refused as the server of their data does not take their statement.")
+		unprintable := desc("noisegate_unprintable_total", "Questions that were refused as the server does not take their statement.")
 		to <- prometheus.MustNewConstMetric(unprintable, prometheus.CounterValue, float64(s.Unprintable()))
 	}
 	if s.Sessions != nil {
