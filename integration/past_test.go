@@ -16,7 +16,7 @@ import (
 	"noisegate.example/api"
 )
 
-var othersPast = flag.Int("others-past", 48, "pairs of questions of each kind that TestOthersPastInTime asks")
+var othersPast = flag.Int("others-past", 40, "pairs of questions of each kind that TestOthersPastInTime asks")
 
 // pastData has a table of people and a public one, for analysts of whom one is poor.
 func pastData(name, most string) dataset {

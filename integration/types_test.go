@@ -169,8 +169,8 @@ func typedRows(types []typed, citext bool) dataset {
 	return dataset{name: "typed", prepares: true, policy: policy, load: func(ctx context.Context, conn *pgx.Conn) error {
 		wide := strings.Join(columns, ", ")
 		fill := func(table, extra, from string) string {
-			return fmt.Sprintf(`INSERT INTO %s (id%s, %s) SELECT i%[2]s, %s
-				FROM (SELECT i, CASE WHEN i %% 3 = 0 THEN 1 ELSE i %% 5 END AS v%s FROM generate_series(1, 60) i) s;
+			return fmt.Sprintf(`INSERT INTO %s (id%s, %s) SELECT i%[2]s, %[4]s
+				FROM (SELECT i, CASE WHEN i %% 3 = 0 THEN 1 ELSE i %% 5 END AS v%[5]s FROM generate_series(1, 60) i) s;
 				`, table, extra, strings.Join(names, ", "), strings.Join(values, ", "), from)
 		}
 		sql := `CREATE TYPE mood AS ENUM ('k0', 'k1', 'k2', 'k3', 'k4');
