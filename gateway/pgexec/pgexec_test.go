@@ -150,7 +150,7 @@ func encodeError(v any) string {
 	return string(text) + fmt.Sprint(err)
 }
 
-// TestUntouchedOnlyBeforeTheStatement: a failure before the statement was sent may be voided; one after it may not, and it
+// TestUntouchedOnlyBeforeTheStatement: a failure before the server had parsed the statement may be voided; one after it may not, and it
 // says nothing of what happened.
 func TestUntouchedOnlyBeforeTheStatement(t *testing.T) {
 	p := pgtest.Protected(t, ddl)
@@ -170,8 +170,8 @@ func TestUntouchedOnlyBeforeTheStatement(t *testing.T) {
 			fault.CodeDataUnavailable},
 		"A36 statement timeout": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM generate_series(1, 1000000000)", Values: 1,
 			Preconditions: good}, false, fault.CodeDataUnavailable},
-		"statement is not SQL": {sqlrewrite.Statement{SQL: "SELEC", Values: 1, Preconditions: good}, false, fault.CodeDataUnavailable},
-		"A49 second statement": {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Preconditions: good}, false,
+		"statement is not SQL": {sqlrewrite.Statement{SQL: "SELEC", Values: 1, Preconditions: good}, true, fault.CodeDataUnavailable},
+		"A49 second statement": {sqlrewrite.Statement{SQL: "SELECT 1; SELECT 2", Values: 1, Preconditions: good}, true,
 			fault.CodeDataUnavailable},
 		"no right to read": {sqlrewrite.Statement{SQL: "SELECT count(*) FROM pg_catalog.pg_authid", Values: 1, Preconditions: good}, false,
 			fault.CodeDataUnavailable},
