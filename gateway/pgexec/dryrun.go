@@ -146,12 +146,14 @@ func (d *Database) once(ctx context.Context, own *trials, t try) error {
 	if err := t.proven(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.acquire+d.patience)
-	defer cancel()
-	conn, err := d.pool.Acquire(ctx)
+	waiting, stop := context.WithTimeout(ctx, d.acquire)
+	conn, err := d.pool.Acquire(waiting)
+	stop()
 	if err != nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	defer cancel()
 	// A connection that goes back with its transaction open or broken is closed by the pool.
 	defer conn.Release()
 	began := time.Now()
