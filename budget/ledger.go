@@ -254,7 +254,7 @@ type Entry struct {
 	Shared *mechanisms.Loss
 	// Digest is, of reservations, the SHA-256 of fingerprint and request; of settlements and recharges, that of the answer.
 	Digest []byte
-	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte.
+	// MechanismText and AccountText are JSON as the ledger keeps it, byte for byte; an empty one, nil or not, stands for none.
 	MechanismText []byte // reservations: every release's parameters, and slots of plans that are paid for or drawn
 	// AccountText: of limits, refills and freezes, the account and its limit from here on; of resets whose failures, of imports which votes,
 	// of policies which version, of free reads how many, of keys which; of recharges the receipt, of resumes what is lost, of archives

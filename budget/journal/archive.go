@@ -79,7 +79,7 @@ type archivedEntry struct {
 }
 
 func textOf(text []byte) *string {
-	if text == nil {
+	if len(text) == 0 {
 		return nil
 	}
 	return new(string(text))

@@ -41,7 +41,7 @@ const (
 // remember leaves draws from plans out: what these cost is asked of the ledger.
 func (s *settlements) remember(l *machine.Line) {
 	e := &l.Entry
-	if e.MechanismText != nil {
+	if len(e.MechanismText) > 0 {
 		return
 	}
 	charged := &budget.Charged{Analyst: e.Analyst, Loss: e.Loss}

@@ -197,8 +197,14 @@ func (c *auditReconcileCommand) run(ctx context.Context, a *app) error {
 		err = errors.Join(err, fmt.Errorf("%d times a file, or a receipt in one, could not be read: ask whoever sent it for it again, and "+
 			"run the command again", len(unread)))
 	}
-	return err
+	if err != nil {
+		return unbooked{err}
+	}
+	return nil
 }
+
+// unbooked is the finding that receipts are left that nobody can book.
+type unbooked struct{ error }
 
 // reconcile books one receipt, unless the ledger has its charge, and that of the plan which paid for it.
 func (c *auditReconcileCommand) reconcile(ctx context.Context, a *app, ledger *pgledger.Ledger, signer *journal.Signer, r journal.Receipt,

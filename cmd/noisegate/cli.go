@@ -21,7 +21,7 @@ import (
 // Exit codes. Scripts rely on them.
 const (
 	exitOK      = 0
-	exitAbove   = 1 // an audit found a ledger that was changed, or more privacy lost than was claimed; the doctor, what must be mended
+	exitAbove   = 1 // an audit found a ledger that was changed, or more privacy lost than was claimed; the doctor, what must be mended; reconcile, what it cannot book
 	exitUsage   = 2 // the command line, the configuration or the token is wrong
 	exitBudget  = 3 // refused by a budget
 	exitRefused = 4 // refused by policy, or as SQL
@@ -147,10 +147,12 @@ func (a *app) report(err error) int {
 	var changed auditBroken
 	var audit auditFailed
 	var ill illness
+	var left unbooked
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &audit), errors.As(err, &changed), errors.As(err, &ill), errors.Is(err, journal.ErrReceipt):
+	case errors.As(err, &audit), errors.As(err, &changed), errors.As(err, &ill), errors.As(err, &left),
+		errors.Is(err, journal.ErrReceipt):
 		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
 		return exitAbove
 	case errors.As(err, &policy):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -66,11 +67,15 @@ type runbook struct {
 	steps []runbookStep
 }
 
-// runbookStep is a command, and what it prints beside other things.
+// runbookStep is a command, what it prints beside other things, and the status with which it exits.
 type runbookStep struct {
 	command string
 	prints  []string
+	status  int
 }
+
+// exitsWith begins the line of a page that names the status of the command before it; without one it is 0.
+const exitsWith = "exit status "
 
 // runbooks are the sections of a page that have commands.
 func runbooks(page string) (all []runbook) {
@@ -88,6 +93,9 @@ func runbooks(page string) (all []runbook) {
 		case isCommand:
 			book := &all[len(all)-1]
 			book.steps = append(book.steps, runbookStep{command: command})
+		case strings.HasPrefix(line, exitsWith):
+			steps := all[len(all)-1].steps
+			_, _ = fmt.Sscanf(line, exitsWith+"%d", &steps[len(steps)-1].status)
 		default:
 			steps := all[len(all)-1].steps
 			steps[len(steps)-1].prints = append(steps[len(steps)-1].prints, strings.TrimSpace(line))
@@ -97,7 +105,7 @@ func runbooks(page string) (all []runbook) {
 }
 
 // TestRunbooks breaks an installation in each way of docs/runbooks.md, and does what stands there, line by line: a command
-// that prints nothing there must succeed, any other must print what is shown.
+// must print what is shown, and exit with the status that is named there, or 0.
 func TestRunbooks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
@@ -218,8 +226,8 @@ func TestRunbooks(t *testing.T) {
 		}
 		for _, step := range book.steps {
 			out, err := o.try(step.command)
-			if err != nil && len(step.prints) == 0 {
-				t.Fatalf("%s: %s: %v\n%s\n%s", book.name, step.command, err, out, o.log(t))
+			if status := exitStatus(err); status != step.status {
+				t.Fatalf("%s: %s: exit status %d, want %d: %v\n%s\n%s", book.name, step.command, status, step.status, err, out, o.log(t))
 			}
 			for _, want := range step.prints {
 				if !strings.Contains(out, want) {
@@ -290,6 +298,19 @@ func (o *operator) try(commands string) (string, error) {
 	shell.Dir, shell.Env = o.dir, o.env
 	out, err := shell.CombinedOutput()
 	return string(out), err
+}
+
+// exitStatus is that of a command; -1 where it did not end by itself.
+func exitStatus(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	default:
+		return -1
+	}
 }
 
 func (o *operator) shell(t *testing.T, commands string) {

@@ -98,7 +98,7 @@ func RechargeOf(e budget.Entry) (Drawn, bool) {
 		return nil, false
 	}
 	var draws []DrawRecord
-	if e.MechanismText != nil {
+	if len(e.MechanismText) > 0 {
 		r, err := ReadReleases(e.MechanismText)
 		if err != nil || r.Draws == nil {
 			return nil, false

@@ -223,7 +223,7 @@ func ResetOf(e budget.Entry) (r budget.Reset, ok bool) {
 
 // ReadTexts fills in what an entry's texts say.
 func ReadTexts(e *budget.Entry) error {
-	if e.MechanismText != nil {
+	if len(e.MechanismText) > 0 {
 		r, err := ReadReleases(e.MechanismText)
 		if err != nil {
 			return err
@@ -240,7 +240,7 @@ func ReadTexts(e *budget.Entry) error {
 	}
 	others := []budget.EntryKind{budget.EntryPolicy, budget.EntryFree, budget.EntryKeys, budget.EntryRecharge, budget.EntryResume,
 		budget.EntryArchive}
-	if e.AccountText == nil || slices.Contains(others, e.Kind) {
+	if len(e.AccountText) == 0 || slices.Contains(others, e.Kind) {
 		return nil
 	}
 	var r LimitRecord
