@@ -253,6 +253,20 @@ func (c *Client) AuditRequests(ctx context.Context, dataset, cursor string) (*Au
 	return c.journal(ctx, map[string]string{"dataset": dataset, "cursor": cursor, "requests": "true"})
 }
 
+// Export gives the whole journal of a dataset, or of all when dataset is empty, for stewards: an [AuditEntry] a line, oldest first, then an
+// [ExportEnd] and, with a key of receipts, the gateway's signature. The caller closes it.
+func (c *Client) Export(ctx context.Context, dataset string) (io.ReadCloser, error) {
+	path := "/v1/audit/export"
+	if dataset != "" {
+		path += "?dataset=" + url.QueryEscape(dataset)
+	}
+	response, err := c.open(ctx, call{method: http.MethodGet, path: path})
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
 func (c *Client) journal(ctx context.Context, parameters map[string]string) (*AuditPage, error) {
 	query := url.Values{}
 	for name, value := range parameters {
@@ -336,6 +350,20 @@ func send[T any](ctx context.Context, c *Client, what call) (*T, error) {
 }
 
 func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error) {
+	response, err := c.open(ctx, what)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return nil, nil, err
+	}
+	return body, response.Header, nil
+}
+
+// open sends a request, and gives the response to one that was not refused. The caller closes its body.
+func (c *Client) open(ctx context.Context, what call) (*http.Response, error) {
 	payload := what.raw
 	header := what.header.Clone()
 	if header == nil {
@@ -344,7 +372,7 @@ func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error)
 	if what.body != nil {
 		var err error
 		if payload, err = json.Marshal(what.body); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		header.Set("Content-Type", "application/json")
 	}
@@ -354,7 +382,7 @@ func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error)
 	}
 	request, err := http.NewRequestWithContext(ctx, what.method, c.base+what.path, content)
 	if err != nil {
-		return nil, nil, c.unreached(ctx, err)
+		return nil, c.unreached(ctx, err)
 	}
 	request.Header = header
 	if c.token != "" {
@@ -362,17 +390,17 @@ func (c *Client) do(ctx context.Context, what call) ([]byte, http.Header, error)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, nil, c.unreached(ctx, err)
+		return nil, c.unreached(ctx, err)
+	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if response.StatusCode/100 != 2 {
-		return nil, nil, problemOf(response, body)
-	}
-	return body, response.Header, nil
+	return nil, problemOf(response, body)
 }
 
 // unreached says which gateway gave no answer, and what to look at.

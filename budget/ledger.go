@@ -278,6 +278,8 @@ type Head struct {
 // Page asks for a part of a list, newest first.
 type Page struct {
 	Before  int64 // entries with a smaller sequence number; 0: from the newest
+	Forward bool  // of entries: oldest first, those after After
+	After   int64
 	Limit   int
 	Dataset string // of entries: only this dataset's; "" for all
 }
@@ -351,7 +353,7 @@ type Ledger interface {
 	Requests(ctx context.Context, ids []ReservationID, bytes int) ([]json.RawMessage, error)
 	// Settlement gives the entry with which a charge was settled; budget/unknown-release when there is none. It is what receipts quote.
 	Settlement(ctx context.Context, id ReservationID) (Settlement, error)
-	// Entries lists the journal, newest first.
+	// Entries lists the journal, newest first, or as the page says.
 	Entries(ctx context.Context, page Page) ([]Entry, error)
 
 	// Head is the newest end of a dataset's chain that this process knows to be committed, its own last entries among it.
@@ -386,4 +388,5 @@ type Settlement struct {
 	Head
 	At      time.Time
 	Charged *Charged
+	Shared  *mechanisms.Loss // as [Entry] has it
 }

@@ -324,7 +324,11 @@ func (m *Memory) Entries(_ context.Context, page budget.Page) ([]budget.Entry, e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []budget.Entry
-	for e := range m.newest(page) {
+	entries := m.newest(page)
+	if page.Forward {
+		entries = m.after(page.After)
+	}
+	for e := range entries {
 		if len(all) < page.Lines() && (page.Dataset == "" || page.Dataset == e.Dataset) {
 			all = append(all, e)
 		}
@@ -364,6 +368,17 @@ func (m *Memory) newest(page budget.Page) iter.Seq[budget.Entry] {
 	return func(yield func(budget.Entry) bool) {
 		for _, e := range slices.Backward(m.entries) {
 			if (page.Before == 0 || e.Seq < page.Before) && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// after goes forwards through the entries after one.
+func (m *Memory) after(seq int64) iter.Seq[budget.Entry] {
+	return func(yield func(budget.Entry) bool) {
+		for _, e := range m.entries {
+			if e.Seq > seq && !yield(e) {
 				return
 			}
 		}
@@ -493,7 +508,8 @@ func (m *Memory) Settlement(_ context.Context, id budget.ReservationID) (budget.
 					charged.Plan.Accounts = append(charged.Plan.Accounts, a.ID)
 				}
 			}
-			return budget.Settlement{Head: budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}, At: e.At.UTC(), Charged: charged}, nil
+			return budget.Settlement{Head: budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}, At: e.At.UTC(), Charged: charged,
+				Shared: e.Shared}, nil
 		}
 	}
 	return budget.Settlement{}, fault.BudgetUnknownRelease()

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
@@ -74,8 +73,9 @@ type archivedEntry struct {
 	Mechanisms  *string              `json:"mechanisms,omitempty"`
 	Account     *string              `json:"account,omitempty"`
 	Hash        Digest               `json:"hash"`
-	// Receipt is what receipts show of a settlement ([Signer.Opaque]).
+	// Receipt is what receipts show of a settlement ([Signer.Opaque]), and Opening what opens their commitment ([Signer.Opening]).
 	Receipt *Digest `json:"receipt_head,omitempty"`
+	Opening *Digest `json:"receipt_opening,omitempty"` // missing in old files
 }
 
 func textOf(text []byte) *string {
@@ -90,6 +90,17 @@ func bytesOf(text *string) []byte {
 		return nil
 	}
 	return []byte(*text)
+}
+
+// shown is what receipts show of a settlement; what is missing is zero.
+func (l archivedEntry) shown() (s Shown) {
+	if l.Receipt != nil {
+		s.Head = *l.Receipt
+	}
+	if l.Opening != nil {
+		s.Opening = *l.Opening
+	}
+	return s
 }
 
 func (l archivedEntry) entry(dataset string) (budget.Entry, error) {
@@ -112,15 +123,6 @@ type archiveHeader struct {
 	After   int64  `json:"after"`
 	Hash    Digest `json:"hash"` // of the entry After; zero for none
 }
-
-// archiveSignature is the last line. The signature is over "noisegate archive/1" and the SHA-256 of all lines before.
-type archiveSignature struct {
-	SHA256    Digest `json:"sha256"`
-	Key       string `json:"key"`
-	Signature []byte `json:"signature"`
-}
-
-func signedArchive(sum Digest) []byte { return append([]byte("noisegate archive/1"), sum[:]...) }
 
 // ArchiveWriter writes entries to a file that does not exist yet. Nothing is there under its name before [ArchiveWriter.Close].
 type ArchiveWriter struct {
@@ -150,7 +152,8 @@ func (w *ArchiveWriter) Add(e budget.Entry) error {
 		Loss: e.Loss, Shared: e.Shared, Digest: hex.EncodeToString(e.Digest), Mechanisms: textOf(e.MechanismText), Account: textOf(e.AccountText),
 		Hash: e.Hash}
 	if e.Kind == budget.EntrySettle {
-		l.Receipt = new(Digest(w.signer.Opaque(budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash})))
+		shown := w.signer.Shown(e)
+		l.Receipt, l.Opening = &shown.Head, &shown.Opening
 	}
 	return w.lines.Encode(l)
 }
@@ -166,11 +169,11 @@ func (w *ArchiveWriter) Close() (sum Digest, err error) {
 		return sum, err
 	}
 	w.sum.Sum(sum[:0])
-	last, err := json.Marshal(archiveSignature{sum, w.signer.id, ed25519.Sign(w.signer.key, signedArchive(sum))})
+	last, err := w.signer.signLines(archiveTitle, sum)
 	if err != nil {
 		return sum, err
 	}
-	_, err = w.file.Write(append(last, '\n'))
+	_, err = w.file.Write(last)
 	if err = errors.Join(err, w.file.Sync(), w.file.Close()); err != nil {
 		return sum, err
 	}
@@ -214,59 +217,51 @@ func ReadArchiveHeader(path string) (after budget.Head, err error) {
 	return budget.Head{Dataset: header.Dataset, Seq: header.After, Hash: header.Hash}, nil
 }
 
-// ReadArchive reads a file and hands on its entries in their order, each with the head that the file follows and, of
-// settlements, with what receipts show. It
-// returns the head that they follow and the digest that was signed with the key. That the entries are a chain is for
-// [Chain] to say; they
-// must not be believed before ReadArchive returns.
-func ReadArchive(path string, key ed25519.PublicKey, each func(budget.Head, budget.Entry, *Digest) error) (after budget.Head,
-	sum Digest, err error) {
+// ReadArchive reads a file and hands on its entries in their order, each with the head that the file follows and, of settlements, with what
+// receipts show. It returns the head that they follow and the digest that was signed with the key. That the entries are a chain is for
+// [Chain] to say; they must not be believed before ReadArchive returns.
+func ReadArchive(path string, key ed25519.PublicKey, each func(budget.Head, budget.Entry, Shown) error) (after budget.Head, sum Digest,
+	err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return after, sum, err
 	}
 	defer file.Close()
-	damaged := func(err error) error { return fmt.Errorf("budget: the archive %s is damaged: %w", path, err) }
-	lines, whole := bufio.NewReaderSize(file, 1<<20), sha256.New()
 	var header *archiveHeader
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return after, sum, damaged(errors.New("it was cut off"))
-		}
-		if bytes.HasPrefix(line, []byte(`{"sha256":`)) {
-			whole.Sum(sum[:0])
-			var last archiveSignature
-			if err := json.Unmarshal(line, &last); err != nil || last.SHA256 != sum || header == nil {
-				return after, sum, damaged(errors.New("it is not what was signed"))
-			}
-			if last.Key != KeyID(key) || !ed25519.Verify(key, signedArchive(sum), last.Signature) {
-				return after, sum, fmt.Errorf("budget: the archive %s was not signed with this key", path)
-			}
-			if _, err := lines.ReadByte(); err != io.EOF {
-				return after, sum, damaged(errors.New("it goes on after its signature"))
-			}
-			return after, sum, nil
-		}
-		whole.Write(line)
+	var refused error // by each
+	last, err := readSigned(file, func(line []byte) error {
 		if header == nil {
 			header = new(archiveHeader)
-			if err := json.Unmarshal(line, header); err != nil || header.Format != 1 {
-				return after, sum, damaged(errors.New("its first line is no archive's"))
+			if err := strictly(line, header); err != nil || header.Format != 1 {
+				return errors.New("its first line is no archive's")
 			}
 			after = budget.Head{Dataset: header.Dataset, Seq: header.After, Hash: header.Hash}
-			continue
+			return nil
 		}
 		var l archivedEntry
-		if err := json.Unmarshal(line, &l); err != nil {
-			return after, sum, damaged(err)
+		if err := strictly(line, &l); err != nil {
+			return err
 		}
 		e, err := l.entry(header.Dataset)
-		if err != nil {
-			return after, sum, damaged(err)
+		if err == nil {
+			refused = each(after, e, l.shown())
+			err = refused
 		}
-		if err := each(after, e, l.Receipt); err != nil {
-			return after, sum, err
-		}
+		return err
+	})
+	switch {
+	case refused != nil:
+		return after, sum, refused
+	case err == nil && last == nil:
+		err = errors.New("it was cut off")
+	case err == nil && header == nil:
+		err = errors.New("it is not what was signed")
 	}
+	if err != nil {
+		return after, sum, fmt.Errorf("budget: the archive %s is damaged: %w", path, err)
+	}
+	if !last.holds(archiveTitle, key) {
+		return after, sum, fmt.Errorf("budget: the archive %s was not signed with this key", path)
+	}
+	return after, last.SHA256, nil
 }

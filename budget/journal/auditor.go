@@ -98,6 +98,18 @@ func (b *Auditor) Add(e budget.Entry) error {
 	return nil
 }
 
+// AccountsOf names the accounts that an entry is about; false where one of them was not opened by the entries so far.
+func (b *Auditor) AccountsOf(e budget.Entry) (ids []budget.AccountID, known bool) {
+	for _, number := range e.AccountIDs {
+		a := b.accounts[number]
+		if a == nil {
+			return nil, false
+		}
+		ids = append(ids, a.ID)
+	}
+	return ids, true
+}
+
 // elsewhere reports whether a signature is for another ledger than this one. Those that are older than names have none.
 func (b *Auditor) elsewhere(named string) bool {
 	if named == "" && !b.named {

@@ -30,6 +30,7 @@ type Receipt struct {
 	Head        budget.Head          // Hash is opaque where Seq is 0; both are zero where Reservation is ""
 	At          time.Time            // of the settlement; where nothing was charged, by the gateway's clock; whole microseconds
 	Charged     string               // what was charged, and whom, for [Signer.Charged] alone; "" in receipts from before 2026-11-26
+	Commitment  Digest               // binds the price: see [Commitment]; zero in receipts from before 2026-11-29, and of several charges
 	Key         string               // which public key checks it: see [KeyID]
 	Signature   []byte               // Ed25519
 }
@@ -43,6 +44,7 @@ type receiptText struct {
 	Head        string               `json:"head,omitempty"`
 	At          time.Time            `json:"at"`
 	Charged     string               `json:"charged,omitempty"`
+	Commitment  string               `json:"commitment,omitempty"`
 	Key         string               `json:"key"`
 	Signature   string               `json:"signature"`
 }
@@ -53,9 +55,14 @@ func (r Receipt) MarshalJSON() ([]byte, error) {
 	if r.Head.Hash != [32]byte{} {
 		head = hex.EncodeToString(r.Head.Hash[:])
 	}
+	commitment := ""
+	if r.Commitment != (Digest{}) {
+		commitment = hex.EncodeToString(r.Commitment[:])
+	}
 	return json.Marshal(receiptText{
 		Dataset: r.Dataset, Reservation: r.Reservation, Answer: hex.EncodeToString(r.Answer[:]), Seq: r.Head.Seq,
-		Head: head, At: r.At.UTC(), Charged: r.Charged, Key: r.Key, Signature: base64.StdEncoding.EncodeToString(r.Signature),
+		Head: head, At: r.At.UTC(), Charged: r.Charged, Commitment: commitment, Key: r.Key,
+		Signature: base64.StdEncoding.EncodeToString(r.Signature),
 	})
 }
 
@@ -66,15 +73,18 @@ func (r *Receipt) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	answer, answerErr := hash32(t.Answer)
-	var head [32]byte
-	var headErr error
+	var head, commitment [32]byte
+	var headErr, commitmentErr error
 	if t.Head != "" {
 		head, headErr = hash32(t.Head)
 	}
+	if t.Commitment != "" {
+		commitment, commitmentErr = hash32(t.Commitment)
+	}
 	signature, signatureErr := base64.StdEncoding.DecodeString(t.Signature)
 	*r = Receipt{Dataset: t.Dataset, Reservation: t.Reservation, Answer: answer, Head: budget.Head{Dataset: t.Dataset, Seq: t.Seq, Hash: head},
-		At: t.At, Charged: t.Charged, Key: t.Key, Signature: signature}
-	return errors.Join(answerErr, headErr, signatureErr)
+		At: t.At, Charged: t.Charged, Commitment: commitment, Key: t.Key, Signature: signature}
+	return errors.Join(answerErr, headErr, commitmentErr, signatureErr)
 }
 
 func hash32(text string) (sum [32]byte, err error) {
@@ -93,6 +103,9 @@ func (r Receipt) signed() []byte {
 	if r.Charged != "" {
 		w.buffer = []byte("noisegate receipt/3")
 	}
+	if r.Commitment != (Digest{}) {
+		w.buffer = []byte("noisegate receipt/4")
+	}
 	w.text(r.Dataset)
 	w.text(string(r.Reservation))
 	w.text(string(r.Answer[:]))
@@ -101,8 +114,11 @@ func (r Receipt) signed() []byte {
 	}
 	w.text(string(r.Head.Hash[:]))
 	w.number(r.At.UnixMicro())
-	if r.Charged != "" {
+	if r.Charged != "" || r.Commitment != (Digest{}) {
 		w.text(r.Charged)
+	}
+	if r.Commitment != (Digest{}) {
+		w.text(string(r.Commitment[:]))
 	}
 	return w.buffer
 }
@@ -218,6 +234,7 @@ func (s *Signer) Sign(settlement budget.Settlement, id budget.ReservationID, ans
 	if settlement.Charged != nil {
 		r.Charged = s.seal(*settlement.Charged, r.Head.Hash)
 	}
+	r.Commitment = s.commitment(settlement, id)
 	return s.signed(r)
 }
 

@@ -292,15 +292,15 @@ func (o ArchiveOrder) readBack(made journal.Archived) error {
 }
 
 // CheckArchive reads a file: its signature, and that its entries are a chain, each of which it hands on; nil: to nobody.
-func CheckArchive(path string, key ed25519.PublicKey, each func(budget.Entry, *journal.Digest) error) (journal.Archived, error) {
+func CheckArchive(path string, key ed25519.PublicKey, each func(budget.Entry, journal.Shown) error) (journal.Archived, error) {
 	var found journal.Archived
 	var chain *journal.Chain
-	after, sum, err := journal.ReadArchive(path, key, func(head budget.Head, e budget.Entry, receipt *journal.Digest) error {
+	after, sum, err := journal.ReadArchive(path, key, func(head budget.Head, e budget.Entry, shown journal.Shown) error {
 		if chain == nil {
 			chain = journal.NewChain(head)
 		}
 		if found.Entries++; each != nil {
-			if err := each(e, receipt); err != nil {
+			if err := each(e, shown); err != nil {
 				return err
 			}
 		}

@@ -145,7 +145,7 @@ func testArchive(t *testing.T, d *pgtest.ControlDatabase) {
 func auditsWhole(t *testing.T, l *pgledger.Ledger, signer *journal.Signer, files ...string) {
 	t.Helper()
 	auditor, chain := journal.NewAuditor("d", nil), journal.NewChain(budget.Head{Dataset: "d"})
-	add := func(e budget.Entry, _ *journal.Digest) error { return errors.Join(chain.Add(e), auditor.Add(e)) }
+	add := func(e budget.Entry, _ journal.Shown) error { return errors.Join(chain.Add(e), auditor.Add(e)) }
 	for _, path := range files {
 		if _, err := pgledger.CheckArchive(path, signer.Public(), add); err != nil {
 			t.Error(err)
@@ -156,7 +156,7 @@ func auditsWhole(t *testing.T, l *pgledger.Ledger, signer *journal.Signer, files
 		t.Fatal(err)
 	}
 	for i := range rest {
-		if err := add(rest[len(rest)-1-i], nil); err != nil {
+		if err := add(rest[len(rest)-1-i], journal.Shown{}); err != nil {
 			t.Error(err)
 		}
 	}

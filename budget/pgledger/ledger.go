@@ -474,6 +474,9 @@ func (p *Ledger) Requests(ctx context.Context, ids []budget.ReservationID, bytes
 
 // Entries implements [budget.Ledger].
 func (p *Ledger) Entries(ctx context.Context, page budget.Page) ([]budget.Entry, error) {
+	if page.Forward {
+		return collect(ctx, p.pool, scanEntry, sqlEntriesAfter, page.After, page.Dataset, page.Lines())
+	}
 	return collect(ctx, p.pool, scanEntry, sqlEntries, page.Before, page.Dataset, page.Lines())
 }
 

@@ -49,7 +49,7 @@ func (s *settlements) remember(l *machine.Line) {
 		charged.Accounts = append(charged.Accounts, a.ID)
 	}
 	head := budget.Head{Dataset: e.Dataset, Seq: e.Seq, Hash: e.Hash}
-	s.put(e.Reservation, budget.Settlement{Head: head, At: e.At.UTC(), Charged: charged})
+	s.put(e.Reservation, budget.Settlement{Head: head, At: e.At.UTC(), Charged: charged, Shared: e.Shared})
 }
 
 func (s *settlements) put(id budget.ReservationID, now budget.Settlement) {
@@ -110,12 +110,13 @@ func (p *Ledger) Settlement(ctx context.Context, id budget.ReservationID) (s bud
 	}
 	var hash []byte
 	var scopes, names, planScopes, planNames []string
+	var shared []int64
 	var draw *machine.DrawRecord
 	s.Charged = &budget.Charged{}
 	l, plan := &s.Charged.Loss, &budget.PaidPlan{}
 	err = p.pool.QueryRow(ctx, sqlSettlement, id).Scan(&s.Dataset, &s.Seq, &hash, &s.At, &s.Charged.Analyst, &l.Epsilon, &l.Unbounded, &l.Rho,
 		&l.Delta, &l.Tail, &scopes, &names, &draw, &plan.Loss.Epsilon, &plan.Loss.Unbounded, &plan.Loss.Rho, &plan.Loss.Delta, &plan.Loss.Tail,
-		&planScopes, &planNames)
+		&planScopes, &planNames, &shared)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return budget.Settlement{}, fault.BudgetUnknownRelease()
@@ -123,6 +124,7 @@ func (p *Ledger) Settlement(ctx context.Context, id budget.ReservationID) (s bud
 		return budget.Settlement{}, fault.DataUnavailable(err)
 	}
 	copy(s.Hash[:], hash)
+	s.Shared = sharedOf(shared)
 	s.Charged.Accounts = accountIDs(s.Dataset, scopes, names)
 	if draw != nil {
 		plan.ID, plan.From, plan.Count, plan.Accounts = draw.Plan, draw.From, draw.Count, accountIDs(s.Dataset, planScopes, planNames)

@@ -69,6 +69,8 @@ var (
 	sqlRequests string
 	//go:embed sql/entries.sql
 	sqlEntries string
+	//go:embed sql/entries_after.sql
+	sqlEntriesAfter string
 	//go:embed sql/head.sql
 	sqlHead string
 	//go:embed sql/datasets.sql

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,6 +83,17 @@ func (j *ledgerExport) show(e budget.Entry) {
 	j.entries = append(j.entries, shown)
 }
 
+// write writes what readJournal reads; without a signer (nil) it is not signed.
+func (j *ledgerExport) write(to io.Writer, signer *journal.Signer) error {
+	w := journal.NewExportWriter(to, signer)
+	for _, e := range j.entries {
+		if err := w.Add(e); err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.Add(api.ExportEnd{Heads: j.heads, Policies: j.policies}), w.Close())
+}
+
 // writeArchive writes a file of the entries that follow a head.
 func writeArchive(t *testing.T, signer *journal.Signer, after budget.Head, entries ...budget.Entry) (path string) {
 	t.Helper()
@@ -107,7 +119,7 @@ func leftArchives(t *testing.T, signer *journal.Signer, file string, j *ledgerEx
 		entries, heads = append(entries, e), append(heads, budget.Head{Dataset: "d", Seq: e.Seq, Hash: e.Hash})
 		return err
 	}
-	_, _, err := journal.ReadArchive(file, signer.Public(), func(_ budget.Head, e budget.Entry, _ *journal.Digest) error {
+	_, _, err := journal.ReadArchive(file, signer.Public(), func(_ budget.Head, e budget.Entry, _ journal.Shown) error {
 		return add(e, nil)
 	})
 	for _, shown := range j.entries {
@@ -139,7 +151,7 @@ func TestVerifyWithArchives(t *testing.T) {
 	key, file, export := filepath.Join(dir, "key"), filepath.Join(dir, "file"), filepath.Join(dir, "export")
 	j := archivedLedger(t, signer, file)
 	var text strings.Builder
-	if err := j.write(&text); err != nil {
+	if err := j.write(&text, signer); err != nil {
 		t.Fatal(err)
 	}
 	left := leftArchives(t, signer, file, j)
@@ -283,7 +295,7 @@ func TestVerifyAttackedWithArchives(t *testing.T) {
 	e := entry(1, "a")
 	e.Dataset = "e"
 	j.show(chained(e)[0])
-	err = errors.Join(j.write(&text), os.WriteFile(key, public, 0o600), os.WriteFile(export, []byte(text.String()), 0o600),
+	err = errors.Join(j.write(&text, signer), os.WriteFile(key, public, 0o600), os.WriteFile(export, []byte(text.String()), 0o600),
 		os.WriteFile(edited, bytes.Replace(content, []byte(`"analyst":"c"`), []byte(`"analyst":"x"`), 1), 0o600))
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,80 +17,63 @@ import (
 	"unicode/utf8"
 
 	"noisegate.example/api"
+	"noisegate.example/budget/journal"
 )
 
 // ledgerExport is the entries of a ledger, oldest first, and where its chains end.
 type ledgerExport struct {
-	entries  []api.AuditEntry
-	heads    []api.ChainHead
-	policies []api.StoredPolicy // as they were stored when the heads were read
-	stored   bool               // that is known
+	entries   []api.AuditEntry
+	heads     []api.ChainHead
+	policies  []api.StoredPolicy       // as they were stored when the heads were read
+	stored    bool                     // that is known
+	signature *journal.ExportSignature // nil: there is none
 }
 
-// fetchJournal reads all pages. Entries that came to a chain after its head was read are left out: the next look shows them.
+// fetchJournal reads the journal of a running gateway.
 func fetchJournal(ctx context.Context, client *api.Client, dataset string) (*ledgerExport, error) {
-	j := &ledgerExport{}
-	for cursor := ""; ; {
-		page, err := client.Audit(ctx, dataset, cursor)
-		if err != nil {
-			return nil, err
-		}
-		if cursor == "" {
-			j.heads, j.policies, j.stored = page.Heads, page.Policies, true
-		}
-		for _, e := range page.Entries {
-			if !slices.ContainsFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == e.Dataset && h.Seq < e.Seq }) {
-				j.entries = append(j.entries, e)
-			}
-		}
-		if cursor = page.NextCursor; cursor == "" {
-			slices.Reverse(j.entries)
-			return j, nil
-		}
+	lines, err := client.Export(ctx, dataset)
+	if err != nil {
+		return nil, err
 	}
+	defer lines.Close()
+	return readJournal(lines)
 }
 
-// exportedHeads is the last line of an export.
-type exportedHeads struct {
-	Heads    []api.ChainHead     `json:"heads"`
-	Policies *[]api.StoredPolicy `json:"policies,omitempty"`
-}
-
-// write writes what [readJournal] reads.
-func (j *ledgerExport) write(w io.Writer) error {
-	buffered := bufio.NewWriter(w)
-	for _, e := range j.entries {
-		if err := printJSON(buffered, e); err != nil {
-			return err
-		}
-	}
-	return errors.Join(printJSON(buffered, exportedHeads{j.heads, &j.policies}), buffered.Flush())
-}
-
-// readJournal reads an export. One that does not end with its heads was cut off.
+// readJournal reads an export. One that does not end with its heads, or goes on after them, was changed.
 func readJournal(r io.Reader) (*ledgerExport, error) {
-	j := &ledgerExport{}
-	lines := json.NewDecoder(bufio.NewReader(r))
-	for n := 1; ; n++ {
+	j, n := &ledgerExport{}, 0
+	ended := false
+	var err error
+	j.signature, err = journal.ReadExport(r, func(text []byte) error {
+		n++
 		var line struct {
 			api.AuditEntry
 			Heads    *[]api.ChainHead    `json:"heads"`
 			Policies *[]api.StoredPolicy `json:"policies"`
 		}
-		switch err := lines.Decode(&line); {
-		case errors.Is(err, io.EOF):
-			return nil, errors.New("the export does not end with the heads of its chains: it was cut off")
-		case err != nil:
-			return nil, fmt.Errorf("line %d of the export cannot be read: %w", n, err)
+		if err := journal.ReadLine(text, &line); err != nil {
+			return fmt.Errorf("line %d cannot be read: %w", n, err)
+		}
+		switch {
+		case ended:
+			return fmt.Errorf("line %d comes after the heads of its chains", n)
 		case line.Heads != nil:
-			j.heads = *line.Heads
+			ended, j.heads = true, *line.Heads
 			if j.stored = line.Policies != nil; j.stored { // else an older program wrote it
 				j.policies = *line.Policies
 			}
-			return j, nil
+		default:
+			j.entries = append(j.entries, line.AuditEntry)
 		}
-		j.entries = append(j.entries, line.AuditEntry)
+		return nil
+	})
+	if err == nil && !ended {
+		err = errors.New("it does not end with the heads of its chains: it was cut off")
 	}
+	if err != nil {
+		return nil, fmt.Errorf("the export is damaged: %w", err)
+	}
+	return j, nil
 }
 
 type auditExportCommand struct {
@@ -105,21 +87,27 @@ func (c *auditExportCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	j, err := fetchJournal(ctx, client, c.Dataset)
+	lines, err := client.Export(ctx, c.Dataset)
 	if err != nil {
 		return a.refused(c.JSON, "", err)
 	}
+	defer lines.Close()
 	if c.Out == "" {
-		return j.write(a.Out)
+		_, err := readJournal(io.TeeReader(lines, a.Out))
+		return err
 	}
 	file, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return usage(err)
 	}
-	if err := errors.Join(j.write(file), file.Close()); err != nil {
-		return err
+	j, err := readJournal(io.TeeReader(lines, file))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(c.Out))
 	}
 	fmt.Fprintf(a.Err, "%d entries written to %s\n", len(j.entries), c.Out)
+	if j.signature == nil {
+		fmt.Fprintln(a.Err, "the export is not signed: the gateway has no control.receipt_key_file")
+	}
 	return nil
 }
 

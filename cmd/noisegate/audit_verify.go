@@ -23,7 +23,8 @@ import (
 type auditVerifyCommand struct {
 	Export      string   `arg:"" optional:"" type:"path" help:"A file that audit export wrote; the running gateway's ledger when absent (stewards)."`
 	Receipts    []string `type:"path" placeholder:"FILE" help:"Files with receipts, as answers carry them in Noisegate-Receipt: JSON, one after another."`
-	PublicKey   string   `type:"path" placeholder:"FILE" help:"The public key of the gateway's receipts, as PEM (openssl pkey -in KEY -pubout)."`
+	PublicKey   string   `type:"path" placeholder:"FILE" help:"The public key of the gateway's receipts, as PEM (openssl pkey -in KEY -pubout). An export has to be signed with it."`
+	Unsigned    bool     `help:"With --public-key, also take an export that is not signed, from before exports were, or signed with a later key: who gave it is believed."`
 	StewardKeys string   `type:"path" placeholder:"FILE" help:"The public keys of the stewards who may sign, as the gateway has them (datasets.NAME.steward_keys_file); without it their signatures are only counted."`
 	Archive     []string `type:"path" placeholder:"FILE" help:"Files that audit archive wrote, all of them; without them what was archived is not looked at."`
 	gatewayFlags
@@ -35,6 +36,8 @@ type verifiedChain struct {
 	Entries   int    `json:"entries"`   // whose hash follows from the one before
 	Unchained int    `json:"unchained"` // older than the chain
 	Receipts  int    `json:"receipts"`  // that hold
+	Unbound   int    `json:"unbound"`   // of them, those that bind no price: they are older than that, or are of several charges
+	Unopened  int    `json:"unopened"`  // of them, those whose price was not looked at: what was given does not open it
 	Signed    int    `json:"signed"`    // refills with a steward's signature
 	Unsigned  int    `json:"unsigned"`  // refills without
 	Approved  int    `json:"approved"`  // versions of the policy, and limits, with a second steward's signature
@@ -101,6 +104,12 @@ func showChains(a *app, found []verifiedChain, stewards journal.StewardKeys) {
 		if chain.Receipts > 0 {
 			fmt.Fprintf(a.Out, "; %d receipts hold", chain.Receipts)
 		}
+		if chain.Unbound > 0 {
+			fmt.Fprintf(a.Out, "; %d bind no price", chain.Unbound)
+		}
+		if chain.Unopened > 0 {
+			fmt.Fprintf(a.Out, "; the price of %d was not looked at: what was given does not open it", chain.Unopened)
+		}
 		if chain.Signed+chain.Unsigned > 0 {
 			how := "signed"
 			if stewards == nil {
@@ -142,8 +151,25 @@ func (c *auditVerifyCommand) journal(ctx context.Context, a *app) (*ledgerExport
 		return nil, usage(err)
 	}
 	defer file.Close()
-	return readJournal(file)
+	j, err := readJournal(file)
+	if err != nil || c.PublicKey == "" || c.Unsigned {
+		return j, err
+	}
+	key, err := c.publicKey("")
+	if err != nil {
+		return nil, err
+	}
+	switch err := j.signature.Check(key); {
+	case errors.Is(err, journal.ErrUnsigned):
+		return nil, unbelieved{fmt.Errorf("%w: export it again from a gateway with control.receipt_key_file, or say --unsigned", err)}
+	case err != nil:
+		return nil, unbelieved{err}
+	}
+	return j, nil
 }
+
+// unbelieved is the finding that nobody whose key was given stands for an export.
+type unbelieved struct{ error }
 
 // stewards reads the keys of stewards; nil for none.
 func (c *auditVerifyCommand) stewards() (journal.StewardKeys, error) {
@@ -271,23 +297,23 @@ func (j *ledgerExport) datasets(receipts []journal.Receipt, files map[string][]a
 func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []journal.Receipt,
 	stewards journal.StewardKeys) verifiedChain {
 	chain, auditor := journal.NewChain(budget.Head{Dataset: dataset}), journal.NewAuditor(dataset, stewards)
-	hashes, answers, opaque := map[int64][32]byte{}, map[budget.ReservationID]string{}, map[string]string{}
+	evidence := receipted{hashes: map[int64][32]byte{}, settled: map[budget.ReservationID]settledCharge{}, opaque: map[journal.Digest]budget.ReservationID{}}
 	base := j.archivedTo(dataset)
 	judged := base.Seq == 0 || len(files) > 0 // else nobody knows the accounts that the rest was charged to
 	if !judged {
 		chain = journal.NewChain(base)
 	}
-	add := func(e budget.Entry, receipt string) error {
+	add := func(e budget.Entry, shown journal.Shown) error {
 		if err := chain.Add(e); err != nil {
 			return err
 		}
-		if hashes[e.Seq] = identityOf(e); e.Kind == budget.EntrySettle {
-			answers[e.Reservation], opaque[receipt] = hex.EncodeToString(e.Digest), string(e.Reservation)
+		if judged {
+			if err := auditor.Add(e); err != nil {
+				return err
+			}
 		}
-		if !judged {
-			return nil
-		}
-		return auditor.Add(e)
+		evidence.add(e, shown, auditor)
+		return nil
 	}
 	files, left, err := leadTo(base, files)
 	for _, file := range files {
@@ -303,8 +329,11 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 			continue
 		}
 		var e budget.Entry
+		var receipts journal.Shown
 		if e, err = entryOf(shown); err == nil {
-			err = add(e, shown.ReceiptHead)
+			if receipts, err = shownOf(shown); err == nil {
+				err = add(e, receipts)
+			}
 		}
 	}
 	if i := slices.IndexFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == dataset }); err == nil && i >= 0 {
@@ -323,14 +352,15 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 	}
 	for _, file := range left {
 		if err == nil {
-			err = file.isIn(hashes)
+			err = file.isIn(evidence.hashes)
 		}
 		if err == nil { // else nobody knows that it is not needed
 			found.Left = append(found.Left, file.path)
 		}
 	}
 	if err == nil {
-		found.Receipts, err = receipted{hashes, answers, opaque, found.Archived}.hold(dataset, receipts)
+		evidence.archived = found.Archived
+		err = evidence.hold(dataset, receipts, &found)
 	}
 	if err != nil {
 		found.Broken = err.Error()
@@ -357,41 +387,71 @@ func (j *ledgerExport) verifyPolicies(dataset string, auditor *journal.Auditor) 
 	return auditor.Policies(stored)
 }
 
-// receipted is what receipts are held against: hashes of entries by number, digests of answers and releases by what receipts show of them.
+// receipted is what receipts are held against: hashes of entries by number, and settled charges, also by what receipts show of them.
 type receipted struct {
 	hashes  map[int64][32]byte
-	answers map[budget.ReservationID]string
-	opaque  map[string]string
+	settled map[budget.ReservationID]settledCharge
+	opaque  map[journal.Digest]budget.ReservationID
 	// archived is up to which number entries are in files that were not given; 0: all are there.
 	archived int64
 }
 
-// hold says how many receipts of a dataset hold, and why one does not.
-func (a receipted) hold(dataset string, receipts []journal.Receipt) (held int, err error) {
+// settledCharge is what receipts of a charge have to agree with.
+type settledCharge struct {
+	answer     [32]byte
+	commitment journal.Digest // zero: nothing that was given opens it
+}
+
+// add notes an entry after the auditor has it, if it judges.
+func (a *receipted) add(e budget.Entry, shown journal.Shown, auditor *journal.Auditor) {
+	a.hashes[e.Seq] = identityOf(e)
+	if e.Kind != budget.EntrySettle {
+		return
+	}
+	var c settledCharge
+	copy(c.answer[:], e.Digest)
+	if accounts, known := auditor.AccountsOf(e); known && shown.Opening != (journal.Digest{}) {
+		c.commitment = journal.Commitment(shown.Opening, e, accounts)
+	}
+	a.settled[e.Reservation] = c
+	if shown.Head != (journal.Digest{}) {
+		a.opaque[shown.Head] = e.Reservation
+	}
+}
+
+// hold counts the receipts of a dataset that hold, or says why one does not.
+func (a *receipted) hold(dataset string, receipts []journal.Receipt, found *verifiedChain) error {
 	for _, r := range receipts {
 		if r.Dataset != dataset {
 			continue
 		}
-		settled, named := a.opaque[hex.EncodeToString(r.Head.Hash[:])]
-		switch hash, ok := a.hashes[r.Head.Seq]; {
-		case a.archived > 0 && (r.Reservation != "" && a.answers[r.Reservation] == "" || !ok && r.Head.Seq != 0 && r.Head.Seq <= a.archived):
-			return held, fmt.Errorf("the receipt of release %s names nothing that is left in the ledger, whose entries up to %d are archived: give "+
+		named, there := a.opaque[r.Head.Hash]
+		charge, settled := a.settled[r.Reservation]
+		hash, ok := a.hashes[r.Head.Seq]
+		switch {
+		case a.archived > 0 && (r.Reservation != "" && !settled || !ok && r.Head.Seq != 0 && r.Head.Seq <= a.archived):
+			return fmt.Errorf("the receipt of release %s names nothing that is left in the ledger, whose entries up to %d are archived: give "+
 				"all files that noisegate audit archive wrote with --archive, and it is held against these too", r.Reservation, a.archived)
-		case r.Head.Seq == 0 && r.Reservation != "" && (!named || settled != string(r.Reservation)):
-			return held, fmt.Errorf("the receipt of release %s names a settlement that is not there: the ledger is older than the receipt, or "+
+		case r.Head.Seq == 0 && r.Reservation != "" && (!there || named != r.Reservation):
+			return fmt.Errorf("the receipt of release %s names a settlement that is not there: the ledger is older than the receipt, or "+
 				"another one", r.Reservation)
 		case !ok && r.Head.Seq != 0:
-			return held, fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt",
+			return fmt.Errorf("the receipt of release %s names entry %d, which is not there: the ledger is older than the receipt",
 				r.Reservation, r.Head.Seq)
 		case r.Head.Seq != 0 && hash != r.Head.Hash:
-			return held, fmt.Errorf("the receipt of release %s names another entry %d", r.Reservation, r.Head.Seq)
-		case r.Reservation != "" && a.answers[r.Reservation] != hex.EncodeToString(r.Answer[:]): // it names none where nothing was charged
-			return held, fmt.Errorf("the ledger has another answer for release %s than its receipt", r.Reservation)
-		default:
-			held++
+			return fmt.Errorf("the receipt of release %s names another entry %d", r.Reservation, r.Head.Seq)
+		case r.Reservation != "" && charge.answer != r.Answer: // it names none where nothing was charged
+			return fmt.Errorf("the ledger has another answer for release %s than its receipt", r.Reservation)
+		case r.Commitment == (journal.Digest{}):
+			found.Unbound++
+		case charge.commitment == (journal.Digest{}):
+			found.Unopened++
+		case charge.commitment != r.Commitment:
+			return fmt.Errorf("the ledger has another price for release %s, or charged others, than its receipt", r.Reservation)
 		}
+		found.Receipts++
 	}
-	return held, nil
+	return nil
 }
 
 // archivedTo is the entry that a dataset's chain goes on from; zero where nothing was archived. The chain itself says so.
@@ -463,7 +523,7 @@ func (f archivedFile) isIn(known map[int64][32]byte) error {
 			return err
 		}
 	}
-	_, err := pgledger.CheckArchive(f.path, f.key, func(e budget.Entry, _ *journal.Digest) error { return same(e.Seq, identityOf(e)) })
+	_, err := pgledger.CheckArchive(f.path, f.key, func(e budget.Entry, _ journal.Shown) error { return same(e.Seq, identityOf(e)) })
 	return err
 }
 
@@ -477,17 +537,11 @@ func identityOf(e budget.Entry) [32]byte {
 }
 
 // read hands on the entries of a file that follows a head.
-func (f archivedFile) read(head *budget.Head, add func(budget.Entry, string) error) error {
+func (f archivedFile) read(head *budget.Head, add func(budget.Entry, journal.Shown) error) error {
 	if f.after != *head {
 		return fmt.Errorf("%s follows entry %d, and the file before it ends with %d", f.path, f.after.Seq, head.Seq)
 	}
-	_, _, err := journal.ReadArchive(f.path, f.key, func(_ budget.Head, e budget.Entry, receipt *journal.Digest) error {
-		shown := ""
-		if receipt != nil {
-			shown = hex.EncodeToString(receipt[:])
-		}
-		return add(e, shown)
-	})
+	_, _, err := journal.ReadArchive(f.path, f.key, func(_ budget.Head, e budget.Entry, shown journal.Shown) error { return add(e, shown) })
 	return err
 }
 
@@ -518,6 +572,19 @@ func entryOf(shown api.AuditEntry) (e budget.Entry, err error) {
 		e.Hash, err = hashOf(shown.Hash)
 	}
 	return e, err
+}
+
+// shownOf reads what receipts show of a settlement; what is missing is zero.
+func shownOf(shown api.AuditEntry) (s journal.Shown, err error) {
+	for into, text := range map[*journal.Digest]string{&s.Head: shown.ReceiptHead, &s.Opening: shown.ReceiptOpening} {
+		if text == "" {
+			continue
+		}
+		if *into, err = hashOf(text); err != nil {
+			return s, fmt.Errorf("entry %d: %w", shown.Seq, err)
+		}
+	}
+	return s, nil
 }
 
 func lossOf(a api.Amounts) (l mechanisms.Loss, err error) {

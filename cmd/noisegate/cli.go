@@ -148,10 +148,11 @@ func (a *app) report(err error) int {
 	var audit auditFailed
 	var ill illness
 	var left unbooked
+	var foreign unbelieved
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &audit), errors.As(err, &changed), errors.As(err, &ill), errors.As(err, &left),
+	case errors.As(err, &audit), errors.As(err, &changed), errors.As(err, &ill), errors.As(err, &left), errors.As(err, &foreign),
 		errors.Is(err, journal.ErrReceipt):
 		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
 		return exitAbove

@@ -97,6 +97,7 @@ func routes() []route {
 			handle: operation(part("dataset"), (*server).verify, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset", "requests"},
 			handle: operation(journalPage, (*server).audit, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/audit/export", roles: steward, query: []string{"dataset"}, handle: (*server).export},
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: getOpenAPI},
 		{method: http.MethodGet, pattern: "/healthz", public: true, handle: getHealth},
 		{method: http.MethodGet, pattern: "/readyz", public: true, handle: (*server).getReady},

@@ -146,6 +146,7 @@ type exchange struct {
 	// bodies is what all requests in flight share; taken is what this one has of it.
 	bodies *bodyBudget
 	taken  int64
+	cut    bool // the answer ended with an error after its beginning was sent
 }
 
 // status remembers what was sent, for the log.
@@ -178,13 +179,16 @@ func (s *server) endpoint(r route) http.HandlerFunc {
 		if r.reads() && errors.Is(err, context.Canceled) && request.Context().Err() != nil {
 			err = fault.RequestGone(err) // who types on breaks off the estimate: no database failed
 		}
-		if err != nil {
+		if err != nil && !x.cut {
 			x.problem(err)
 		}
 		if s.observe != nil {
 			s.observe(name, sent.code, time.Since(began))
 		}
 		s.logLine(x, sent.code, err) //nolint:contextcheck // the exchange carries the request and its context
+		if x.cut {
+			panic(http.ErrAbortHandler) // the client must not take it for the whole
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"net/http"
 	"net/url"
+	"time"
 
 	"noisegate.example/api"
 	"noisegate.example/gateway"
@@ -57,6 +59,29 @@ func journalPage(x *exchange) (gateway.JournalPage, error) {
 
 func (s *server) audit(x *exchange, page gateway.JournalPage) (*api.AuditPage, error) {
 	return s.service.Audit(x.r.Context(), x.who, page)
+}
+
+// export sends the journal as it is read.
+func (s *server) export(x *exchange) error {
+	x.w.Header().Set("Content-Type", "application/x-ndjson")
+	sent, whole := &streamed{ResponseWriter: x.w}, false
+	defer func() { x.cut = sent.begun && !whole }() // also after a panic
+	err := s.service.Export(x.r.Context(), x.who, x.r.URL.Query().Get("dataset"), sent)
+	whole = err == nil
+	return err
+}
+
+// streamed is a response that is sent before it is complete; each part within [writeTimeout].
+type streamed struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Write implements [io.Writer].
+func (w *streamed) Write(text []byte) (int, error) {
+	w.begun = true
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	return w.ResponseWriter.Write(text)
 }
 
 func (s *server) refusals(_ *exchange, dataset string) (*api.RefusalList, error) {

@@ -25,6 +25,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
 	"noisegate.example/budget/pgledger"
 	"noisegate.example/gateway"
 	"noisegate.example/gateway/gatewaytest"
@@ -471,6 +472,10 @@ func (s *site) everythingIsCharged(t *testing.T, p *pair, all *holders, signer *
 	defer ledger.Close()
 	if err := ledger.VerifyAll(t.Context()); err != nil {
 		t.Errorf("round %d: %v", round, err)
+	}
+	whole := wholeJournal()
+	if err := audit(t, ledger, journal.NewAuditor(gatewaytest.Dataset, nil), &whole); err != nil {
+		t.Errorf("round %d: audit verify: %v", round, err)
 	}
 	conn := s.primary(t, p)
 	defer conn.Close(context.WithoutCancel(t.Context()))

@@ -17,6 +17,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
+	"noisegate.example/budget/journal"
 	"noisegate.example/budget/pgledger"
 	"noisegate.example/gateway"
 	"noisegate.example/gateway/gatewaytest"
@@ -42,6 +43,8 @@ type site struct {
 	super     string // DSN of the control database for a superuser
 	judge     invariants.Judge
 	verified  budget.Head // how far the chain was verified
+	auditor   *journal.Auditor
+	audited   budget.Page // what it reads next
 }
 
 // common is a server that keeps what it commits, for all sites but those whose tests stop theirs. It ends with this process.
@@ -74,7 +77,9 @@ func siteOn(t *testing.T, server *pgserver.Server) *site {
 	return &site{server: server, control: g.Control, protected: g.Protected, super: g.Control.DSN,
 		databases: gatewaytest.Databases{Ledger: g.Control.LedgerDSN, Reader: g.Protected.ReaderDSN},
 		judge:     invariants.Judge{Told: &invariants.Answered{}},
-		verified:  budget.Head{Dataset: gatewaytest.Dataset}}
+		verified:  budget.Head{Dataset: gatewaytest.Dataset},
+		auditor:   journal.NewAuditor(gatewaytest.Dataset, nil),
+		audited:   wholeJournal()}
 }
 
 // inProcess serves a gateway from this process until the test ends, and gives its URL.
@@ -108,6 +113,31 @@ func (s *site) check(t *testing.T, after string) {
 		t.Fatalf("I5: after %s: %v", after, err)
 	}
 	s.verified = verified.Head
+	if err := audit(t, ledger, s.auditor, &s.audited); err != nil {
+		t.Fatalf("after %s: audit verify: %v", after, err)
+	}
+}
+
+// wholeJournal asks for entries from the first on.
+func wholeJournal() budget.Page {
+	return budget.Page{Forward: true, Limit: 1000, Dataset: gatewaytest.Dataset}
+}
+
+// audit replays the entries of a ledger from a page on, as noisegate audit verify does.
+func audit(t *testing.T, ledger *pgledger.Ledger, auditor *journal.Auditor, from *budget.Page) error {
+	t.Helper()
+	for {
+		entries, err := ledger.Entries(t.Context(), *from)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		for _, e := range entries {
+			if err := auditor.Add(e); err != nil {
+				return err
+			}
+			from.After = e.Seq
+		}
+	}
 }
 
 // load is clients that ask one question after another, some of them twice.

@@ -1,5 +1,5 @@
 -- The entry that settled a charge, what it cost, and whose accounts it is on, in their order; which slots of a plan it drew, if
--- it did, and the same of the charge that paid for the plan.
+-- it did, and the same of the charge that paid for the plan; and what shared accounts count, where that is less.
 --
 -- $1 charge
 SELECT e.dataset, e.seq, e.hash, e.at, e.analyst, e.epsilon, e.unbounded, e.rho, e.delta, e.tail,
@@ -8,6 +8,7 @@ SELECT e.dataset, e.seq, e.hash, e.at, e.analyst, e.epsilon, e.unbounded, e.rho,
 	CASE WHEN p.charge_id IS NOT NULL THEN e.mechanisms->'draws' END, coalesce(p.epsilon, 0), coalesce(p.unbounded, false), coalesce(p.rho, 0),
 	coalesce(p.delta, 0), coalesce(p.tail, 0),
 	ARRAY(SELECT a.scope::text FROM unnest(p.account_ids) WITH ORDINALITY AS i (id, place) JOIN noisegate.account a ON a.account_id = i.id ORDER BY i.place),
-	ARRAY(SELECT a.name FROM unnest(p.account_ids) WITH ORDINALITY AS i (id, place) JOIN noisegate.account a ON a.account_id = i.id ORDER BY i.place)
+	ARRAY(SELECT a.name FROM unnest(p.account_ids) WITH ORDINALITY AS i (id, place) JOIN noisegate.account a ON a.account_id = i.id ORDER BY i.place),
+	e.shared
 FROM noisegate.entry e LEFT JOIN noisegate.charge p ON p.charge_id = e.mechanisms->'draws'->>'plan'
 WHERE e.kind = 'settle' AND e.charge_id = $1
