@@ -24,7 +24,8 @@ type StoredPolicy struct {
 	Digest    string    `json:"digest"`          // what the policy is known by
 	AppliedBy string    `json:"applied_by"`
 	AppliedAt time.Time `json:"applied_at"`
-	Entry     int64     `json:"entry,omitempty"` // with which it was stored; absent: it is older than such entries
+	Entry     int64     `json:"entry,omitempty"`     // with which it was stored; absent: it is older than such entries
+	RaisedBy  string    `json:"raised_by,omitempty"` // who raised caps last, alone; absent: nobody, or another one signed since
 }
 
 // ChainHead is the end of a dataset's chain of entries.

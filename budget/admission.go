@@ -152,6 +152,8 @@ func Refusal(accounts []Balance, c Charge, now time.Time) error {
 			return fault.BudgetFrozen()
 		case a.Limit.ReplayOnly:
 			return fault.BudgetReplayOnly()
+		case a.RaisedBy != "" && a.RaisedBy == c.Analyst:
+			return fault.BudgetOwnRaise()
 		}
 	}
 	for _, a := range accounts {

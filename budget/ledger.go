@@ -124,6 +124,7 @@ type Balance struct {
 	Opened   time.Time       // tranches count from here
 	Busy     time.Time       // when all that the rate counts has worn off
 	Refills  int64           // how often the account was refilled
+	RaisedBy string          // who, alone, raised it last: for them it pays nothing; "": nobody
 }
 
 // ReservationID identifies a charge and its release; it is chosen by the caller (a ULID).

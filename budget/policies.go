@@ -18,6 +18,8 @@ type PolicyRow struct {
 	AppliedBy string
 	AppliedAt time.Time
 	Entry     int64 // with which it was written; 0: it is older than such entries
+	// RaisedBy is who raised caps last, alone, of the versions until this one; "": nobody did, or another one signed a version since.
+	RaisedBy string
 }
 
 // PolicyVersion is a version of a dataset's policy for the chain.
@@ -29,6 +31,8 @@ type PolicyVersion struct {
 	Protected map[string]uint32
 	// TwoFor are the kinds of changes that take two stewards while this version is in force, sorted.
 	TwoFor []string
+	// Raises says that it gives an account more, or opens one, compared with the version before. The first version raises nothing.
+	Raises bool
 	// Needed are those kinds of changes, among others by which this version differs from the one before, for which two were needed.
 	Needed   []string
 	Approval *Approval // the second steward's; nil: nobody signed

@@ -51,6 +51,7 @@ type Addition struct {
 	By          string
 	TwoFor      []string // kinds of changes that take two stewards from here on
 	Needed      []string // why it takes two itself
+	Raises      bool     // it gives an account more than the version before, or opens one
 	Approval    any      // a second steward's signature, as the chain knows it; nil: none
 }
 
@@ -76,6 +77,8 @@ type Application struct {
 	Replaces int64
 	// Approval is a second steward's signature, as the [Chain] takes it; nil: none. It is checked, wanted or not.
 	Approval any
+
+	raises bool // it gives an account more than the version before, or opens one
 }
 
 // AnyVersion lets an [Application] replace whatever is there.
@@ -117,6 +120,7 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 		if err != nil {
 			return nil, false, err
 		}
+		a.raises = current != nil && current.policy().raisedBy(a.Policy)
 		snapshot.Version = version + 1
 		at, inserted, err := s.insert(ctx, snapshot, pinned, a, wanted)
 		if err != nil {
@@ -152,7 +156,8 @@ func (s *Store) wanted(ctx context.Context, current *storedPolicy, p *Policy, li
 func (s *Store) insert(ctx context.Context, n *Snapshot, pinned *Schema, a Application, wanted []string) (at time.Time, inserted bool,
 	err error) {
 	addition := Addition{Dataset: n.Dataset, Version: n.Version, Text: a.Policy.Document, Facts: pinned.encode(), Digest: n.Digest,
-		DataVersion: n.DataVersion, Protected: n.protected(), By: a.By, TwoFor: a.Policy.twoFor(), Needed: wanted, Approval: a.Approval}
+		DataVersion: n.DataVersion, Protected: n.protected(), By: a.By, TwoFor: a.Policy.twoFor(), Needed: wanted, Raises: a.raises,
+		Approval: a.Approval}
 	if a.Approval != nil {
 		if err := s.chain.Approve(addition); err != nil {
 			return at, false, err

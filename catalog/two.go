@@ -80,6 +80,18 @@ func critical(old, new *Policy) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
+// raisedBy reports whether a policy's lines of budgets give an account more, or open one, in another version of it; of one that nobody can
+// read (nil) it is taken for granted.
+func (p *Policy) raisedBy(next *Policy) (raised bool) {
+	if p == nil {
+		return true
+	}
+	differences(nil, p.tree(), next.tree(), func(path []string, before, after any) {
+		raised = raised || len(path) > 0 && path[0] == "Budgets" && slices.Contains(kindsOf(path, before, after), forCap)
+	})
+	return raised || p.reorders(next)
+}
+
 // differences visits each setting of which two trees say something else. A table or a column that only one has is compared with one that
 // says nothing.
 func differences(path []string, old, new any, visit func(path []string, old, new any)) {

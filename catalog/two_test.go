@@ -3,6 +3,7 @@ package catalog
 import (
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -197,9 +198,17 @@ func TestKindsAreFoundBesideOtherChanges(t *testing.T) {
 		lines := strings.SplitAfter(document, "\n")
 		tables := slices.Index(lines, "tables:\n")
 		random.Shuffle(3, func(i, j int) { lines[tables+1+i], lines[tables+1+j] = lines[tables+1+j], lines[tables+1+i] })
-		if got := critical(base, parsed(t, strings.Join(lines, ""))); !slices.Equal(got, want) {
+		next := parsed(t, strings.Join(lines, ""))
+		if got := critical(base, next); !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v, of\n%s", got, want, document)
 		}
+		if got := base.raisedBy(next); got != slices.Contains(want, forCap) {
+			t.Fatalf("raises caps: %t, of\n%s", got, document)
+		}
+	}
+	unknown := parsed(t, regexp.MustCompile(`max_failures: \d+`).ReplaceAllString(twoBase, "max_failures: 1000"))
+	if !slices.Contains(critical(base, unknown), forCap) || base.raisedBy(unknown) {
+		t.Error("what takes two stewards for all kinds raises no cap by itself")
 	}
 }
 

@@ -216,7 +216,8 @@ func (s *Service) stateNow(ctx context.Context, dataset string) (head budget.Hea
 		if slices.Equal(before, after) {
 			for _, v := range after {
 				stored = append(stored, api.StoredPolicy{Dataset: dataset, Version: v.Version, Document: hexText(v.Document),
-					Facts: hexText(v.Facts), Digest: hexText(v.Digest), AppliedBy: v.AppliedBy, AppliedAt: v.AppliedAt, Entry: v.Entry})
+					Facts: hexText(v.Facts), Digest: hexText(v.Digest), AppliedBy: v.AppliedBy, AppliedAt: v.AppliedAt, Entry: v.Entry,
+					RaisedBy: v.RaisedBy})
 			}
 			return head, stored, nil
 		}

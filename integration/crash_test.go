@@ -68,6 +68,7 @@ func TestBackendsTerminated(t *testing.T) {
 	}
 	load.stop()
 	load.check(t, s)
+	s.audited(t)
 }
 
 // make faults-short and make faults give more.
@@ -117,6 +118,7 @@ func killUnderLoad(t *testing.T, kills int) (waits invariants.Waits) {
 	}
 	load.stop()
 	load.check(t, s)
+	s.audited(t)
 	if out, code := s.as(t, s.token(t, "sam", "steward"), "audit", "verify"); code != 0 {
 		t.Errorf("I5: %s", out)
 	}
@@ -178,6 +180,14 @@ func (l *load) await(t *testing.T, answers int) {
 		if time.Since(start) > time.Minute {
 			t.Fatal("no answers any more")
 		}
+	}
+}
+
+// audited has the ledger of a gateway that runs verified by the command that auditors use.
+func (s *stack) audited(t *testing.T) {
+	t.Helper()
+	if out, code := s.as(t, s.token(t, "sam", "steward"), "audit", "verify"); code != 0 {
+		t.Errorf("audit verify: exit code %d: %s", code, out)
 	}
 }
 

@@ -13,12 +13,21 @@ import (
 // about lets an operation happen that looks at what is in force of a dataset.
 func (m *Memory) about(dataset string, operation func(*machine.Machine) error) error {
 	return m.at(func(s *machine.Machine) error {
-		s.InForce = m.inForce[dataset]
+		s.InForce, s.Raised = m.inForce[dataset], m.raisedIn(dataset)
 		s.InForce.Ledger = m.ledgerName(dataset)
 		err := operation(s)
 		m.inForce[dataset], s.Newest = s.InForce, budget.Policy{} // which is of one dataset
 		return err
 	})
+}
+
+// raisedIn is who raised the caps of a dataset's newest policy last, alone.
+func (m *Memory) raisedIn(dataset string) string {
+	rows := m.inForce[dataset].Rows
+	if len(rows) == 0 {
+		return ""
+	}
+	return rows[len(rows)-1].RaisedBy
 }
 
 // RecordPolicy implements [budget.InForce].

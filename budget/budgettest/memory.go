@@ -69,6 +69,7 @@ func (m *Memory) Reserve(_ context.Context, c budget.Charge) (outcome budget.Out
 	}
 	c = c.InLedger()
 	err = m.at(func(s *machine.Machine) (err error) {
+		s.Raised = m.raisedIn(c.Dataset)
 		outcome, err = s.Reserve(c)
 		return err
 	})

@@ -18,6 +18,10 @@ func TestMemory(t *testing.T) {
 	budgettest.Run(t, func(*testing.T) budget.Ledger { return budgettest.NewMemory(time.Now) })
 }
 
+func TestOwnRaises(t *testing.T) {
+	budgettest.OwnRaises(t, 4, func() budget.Ledger { return budgettest.NewMemory(time.Now) })
+}
+
 // covers: A27 F14 F15
 func TestMemoryOverTime(t *testing.T) {
 	budgettest.RunTimed(t, func(t *testing.T) budgettest.Timed {

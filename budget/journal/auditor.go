@@ -30,6 +30,8 @@ type Auditor struct {
 	twoFor   []string // what takes two stewards by the newest of them
 	ledger   string   // that signatures name
 	named    bool     // one did: from then on each does
+	raised   string   // who raised the caps of the policy last, alone
+	raises   bool     // an entry said who raised something: from then on each does
 }
 
 // auditedAccount is an account as its entries have it.
@@ -129,6 +131,11 @@ func (b *Auditor) applied(e budget.Entry) (what string) {
 	v, _ := machine.PolicyOf(e)
 	before := b.twoFor
 	b.twoFor = v.TwoFor
+	if v.RaisedBy != b.raised && v.RaisedBy != "" && v.RaisedBy != v.AppliedBy || v.Approval != nil && v.RaisedBy != "" ||
+		v.Approval == nil && v.RaisedBy == "" && b.raised != "" {
+		return wrongRaiser
+	}
+	b.raised, b.raises = v.RaisedBy, b.raises || v.RaisedBy != ""
 	if v.Approval == nil {
 		if len(machine.WantsTwo(before, v)) > 0 {
 			return "it changes what takes two stewards, and one alone applied it"
@@ -311,8 +318,32 @@ func (b *Auditor) defined(e budget.Entry) (what string) {
 	if r.Refills != a.Refills {
 		return "it is not the refill that it says"
 	}
+	if r.RaisedBy != "" || b.raises {
+		b.raises = true
+		_, due := b.underPolicy(a, r)
+		if r.RaisedBy != b.raisedBy(a, opened || due && e.Kind == budget.EntryLimit, r, e) {
+			return wrongRaiser
+		}
+	}
+	a.RaisedBy = r.RaisedBy
 	a.Limit, a.Frozen, a.Origin, a.Version = *limit, r.Frozen, r.Origin, r.Version
 	return ""
+}
+
+// raisedBy is who raised an account last, alone, once an entry about it is written; anew: what it had does not count.
+func (b *Auditor) raisedBy(a *auditedAccount, anew bool, r machine.LimitRecord, e budget.Entry) string {
+	_, limit := r.AccountOf(b.dataset)
+	before, by := &a.Account, e.Analyst
+	switch {
+	case e.Kind == budget.EntryFreeze || e.Kind == budget.EntryThaw:
+		return a.RaisedBy
+	case r.Origin == budget.FromPolicy:
+		by = b.raised
+	}
+	if anew {
+		before = nil
+	}
+	return machine.RaisedBy(before, *limit, by, r.MandateOf())
 }
 
 // limited follows a limit, and checks its signature where it has one.
@@ -408,4 +439,5 @@ const (
 	notARecharge = "it does not say which receipt it is of"
 	notAResume   = "it does not say what is lost"
 	notAnArchive = "it does not say which entries were archived"
+	wrongRaiser  = "it does not say who raised it"
 )

@@ -160,12 +160,16 @@ func TestChargedOfReceipts(t *testing.T) {
 		`7R4/yH4hCr1ZCZh0li17YuetTLcv9VW1cDVmXaMUaScpS5ttRgkCNiLYt1M1F/4UYAm/xeO4jTO47Zwu0XY4OZWLEH9mptpps92VOBf8E1f+KnxOCM6UbmXs23Y5tyT0` +
 		`3SiCR2KcJwM=","key":"139e3940e64b5491",` +
 		`"signature":"IlycOKK6En2XHqLUz4Qt/1r/L+NdAQ7NF/qZ486vmbp/zGW8zCu7utsB7EiGBAdkXnD1MhIk3LhaBlr3cGw+Cg=="}`
-	if text, err := json.Marshal(signer.Sign(settlement, "01J", []byte("x"))); err != nil || string(text) != before {
-		t.Errorf("signed now: %s, %v", text, err)
-	}
 	var old journal.Receipt
 	if err := json.Unmarshal([]byte(before), &old); err != nil {
 		t.Fatal(err)
+	}
+	now := signer.Sign(settlement, "01J", []byte("x"))
+	if now.Charged != old.Charged || now.Head != old.Head || now.Commitment == (journal.Digest{}) || now.Check(signer.Public(), []byte("x")) != nil {
+		t.Errorf("signed now: %+v", now)
+	}
+	if now.Commitment = (journal.Digest{}); now.CheckSignature(signer.Public()) == nil {
+		t.Error("the signature does not cover the commitment")
 	}
 	r, err := signer.Recharge(old)
 	if err != nil || r.Plan != nil || r.Loss != settlement.Charged.Loss || len(r.Charges()) != 1 || r.Check() != nil {

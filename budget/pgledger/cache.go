@@ -19,6 +19,7 @@ type cache struct {
 	accounts map[budget.AccountID]*machine.Account
 	seqs     []int64       // numbers that were drawn after head's, in transactions that are committed
 	newest   budget.Policy // a later one would be an entry
+	raised   string        // as machine.Machine has it
 	now      time.Time
 	clock    time.Time // of the server, at some time before readAt
 	readAt   time.Time // by this process's monotonic clock
@@ -44,6 +45,7 @@ func (m *cache) prepare(s *transaction) bool {
 	s.beganAt = m.now
 	s.machine.Now = later(m.now, m.clock.Add(time.Since(m.readAt)))
 	s.head, s.seqs, s.machine.Newest = m.head, m.seqs, m.newest
+	s.machine.Raised = m.raised
 	for _, op := range s.batch {
 		named := op.accounts
 		switch {
@@ -108,7 +110,7 @@ func (m *cache) after(s *transaction) *cache {
 		m.alone++
 	}
 	maps.Copy(m.accounts, s.machine.Accounts)
-	m.newest = s.machine.Newest
+	m.newest, m.raised = s.machine.Newest, s.machine.Raised
 	m.head, m.seqs, m.now, m.clock, m.readAt = s.head, append(s.seqs[len(s.machine.Written):], s.next...), s.machine.Now, s.clock, s.readAt
 	return m
 }

@@ -81,7 +81,7 @@ func scanSum(row pgx.Row, into *[32]byte) error {
 
 func scanPolicy(row pgx.CollectableRow) (r budget.PolicyRow, err error) {
 	var document, facts, digest []byte
-	err = row.Scan(&r.Version, &document, &facts, &digest, &r.AppliedBy, &r.AppliedAt, &r.Entry)
+	err = row.Scan(&r.Version, &document, &facts, &digest, &r.AppliedBy, &r.AppliedAt, &r.Entry, &r.RaisedBy)
 	copy(r.Document[:], document)
 	copy(r.Facts[:], facts)
 	copy(r.Digest[:], digest)
@@ -93,8 +93,18 @@ func scanPolicy(row pgx.CollectableRow) (r budget.PolicyRow, err error) {
 func (s *transaction) queuePolicies(b *pgx.Batch) {
 	for _, p := range s.machine.InForce.Added {
 		b.Queue(sqlStorePolicy, s.dataset, p.Version, p.Text, p.Digest[:], string(p.Checked), p.AppliedBy, p.AppliedAt,
-			s.machine.Written[p.Line].Seq)
+			s.machine.Written[p.Line].Seq, s.raisedBy(p.Version))
 	}
+}
+
+// raisedBy is who raised caps last until a version that is added.
+func (s *transaction) raisedBy(version int64) (who string) {
+	for _, r := range s.machine.InForce.Rows {
+		if r.Version == version {
+			who = r.RaisedBy
+		}
+	}
+	return who
 }
 
 // RecordPolicy implements [budget.InForce].

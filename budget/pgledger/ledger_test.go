@@ -134,6 +134,7 @@ func TestPostgres(t *testing.T) {
 		"KeysAreInTheChain":             testKeysAreInTheChain,
 		"EditsAreNotBelieved":           testEditsAreNotBelieved,
 		"OneDatasetIsRead":              testOneDatasetIsRead,
+		"OwnRaises":                     testOwnRaises,
 	} {
 		t.Run(name, func(t *testing.T) {
 			empty(t, d)

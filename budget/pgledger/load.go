@@ -25,7 +25,7 @@ func (s *transaction) load(ctx context.Context) (found bool, err error) {
 		var head, digest []byte
 		var schema int
 		err := row.Scan(&s.head.Seq, &head, &s.machine.Now, &s.kept, &schema, &s.postmaster, &s.confirmed, &s.lacks,
-			&s.machine.Newest.Version, &digest)
+			&s.machine.Newest.Version, &digest, &s.machine.Raised)
 		if found = err == nil; found && schema != s.schema {
 			return fmt.Errorf("%w: it had migration %d last, and %d is known here", errSchema, schema, s.schema)
 		}
@@ -169,7 +169,7 @@ func scanTally(row pgx.CollectableRow) (*machine.Account, error) {
 	var every, per int64
 	err := row.Scan(&a.Number, &a.ID.Dataset, &a.ID.Scope, &a.ID.Name, &a.Origin, &a.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta,
 		&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho,
-		&per, &l.Rate.Epsilon, &l.Rate.Rho, &a.Frozen, &a.Opened, &a.Busy, &a.Refills,
+		&per, &l.Rate.Epsilon, &l.Rate.Rho, &a.Frozen, &a.Opened, &a.Busy, &a.Refills, &a.RaisedBy,
 		&used.Epsilon, &a.Used.Unbounded, &used.Rho, &used.Delta, &used.Tail,
 		&reserved.Epsilon, &a.Reserved.Unbounded, &reserved.Rho, &reserved.Delta, &reserved.Tail)
 	l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)

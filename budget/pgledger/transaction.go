@@ -58,7 +58,7 @@ func (p *Ledger) resolve(ctx context.Context, s *transaction, failure error) err
 	for range attempts {
 		var there bool
 		err = pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
-			err := tx.QueryRow(ctx, sqlLock, s.dataset, 0).Scan(nil, nil, nil, nil, nil, &s.postmaster, nil, nil, nil, nil)
+			err := tx.QueryRow(ctx, sqlLock, s.dataset, 0).Scan(nil, nil, nil, nil, nil, &s.postmaster, nil, nil, nil, nil, nil)
 			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}

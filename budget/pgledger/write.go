@@ -74,7 +74,7 @@ func (s *transaction) defineAccounts(ctx context.Context) error {
 			l.Rate.Per.Microseconds(), l.Rate.Epsilon, l.Rate.Rho, a.Frozen, a.Opened, a.Ceiling.Epsilon, a.Ceiling.Rho, a.Ceiling.Delta,
 			used.Added.Epsilon, used.Unbounded, used.Added.Rho, used.Added.Delta,
 			reserved.Added.Epsilon, reserved.Unbounded, reserved.Added.Rho, reserved.Added.Delta, busyStored(a.Busy), a.Refills,
-			used.Added.Tail, reserved.Added.Tail).
+			used.Added.Tail, reserved.Added.Tail, a.RaisedBy).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&a.Number) })
 	}
 	if b.Len() == 0 {

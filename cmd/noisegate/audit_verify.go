@@ -375,7 +375,8 @@ func (j *ledgerExport) verifyPolicies(dataset string, auditor *journal.Auditor) 
 		if p.Dataset != dataset {
 			continue
 		}
-		row := budget.PolicyRow{Version: p.Version, AppliedBy: p.AppliedBy, AppliedAt: p.AppliedAt.UTC(), Entry: p.Entry}
+		row := budget.PolicyRow{Version: p.Version, AppliedBy: p.AppliedBy, AppliedAt: p.AppliedAt.UTC(), Entry: p.Entry,
+			RaisedBy: p.RaisedBy}
 		for into, text := range map[*[32]byte]string{&row.Document: p.Document, &row.Facts: p.Facts, &row.Digest: p.Digest} {
 			var err error
 			if *into, err = hashOf(text); err != nil {

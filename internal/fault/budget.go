@@ -16,6 +16,7 @@ const (
 	CodeBudgetReplayMismatch Code = "budget/replay-mismatch"
 	CodeBudgetReplayOnly     Code = "budget/replay-only"
 	CodeBudgetFrozen         Code = "budget/frozen"
+	CodeBudgetOwnRaise       Code = "budget/own-raise"
 	CodeBudgetTrancheClosed  Code = "budget/tranche-closed"
 	CodeBudgetRateLimited    Code = "budget/rate-limited"
 	CodeBudgetLostAnswer     Code = "budget/lost-answer"
@@ -152,6 +153,13 @@ func BudgetReplayOnly() *Error {
 func BudgetFrozen() *Error {
 	return &Error{Code: CodeBudgetFrozen, Msg: "new questions are stopped for now",
 		Hint: "ask the data steward; answers that you have already are free"}
+}
+
+// BudgetOwnRaise refuses a new question of who raised one of its accounts last, alone: nobody gives themselves budget.
+func BudgetOwnRaise() *Error {
+	return &Error{Code: CodeBudgetOwnRaise, Msg: "you raised an account that would pay for this, and nobody else agreed to it",
+		Hint: "let another steward set it higher, or sign as the second (noisegate budget set --signature, noisegate policy sign); answers that " +
+			"you have already are free"}
 }
 
 // BudgetTrancheClosed refuses a charge that the caller's own account admits only once more of its cap is released.

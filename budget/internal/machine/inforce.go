@@ -42,6 +42,7 @@ type policyRecord struct {
 	TwoFor      []string          `json:"two_for,omitempty"`
 	Needed      []string          `json:"two_needed_for,omitempty"`
 	Approval    *approvalRecord   `json:"approval,omitempty"`
+	RaisedBy    string            `json:"caps_raised_by,omitempty"` // missing in old entries
 }
 
 // approvalRecord is a second steward's signature as the journal keeps it. What it is over stands in the entry.
@@ -75,7 +76,8 @@ func (r *approvalRecord) approval() *budget.Approval {
 func policyText(v budget.PolicyVersion, older bool) []byte {
 	return encoded(policyRecord{Version: v.Version, Document: hex.EncodeToString(v.Document[:]), Facts: hex.EncodeToString(v.Facts[:]),
 		Digest: hex.EncodeToString(v.Digest[:]), DataVersion: v.DataVersion, AppliedBy: v.AppliedBy, AppliedAt: v.AppliedAt.UnixMicro(),
-		Protected: v.Protected, Older: older, TwoFor: v.TwoFor, Needed: v.Needed, Approval: approvalRecordOf(v.Approval)})
+		Protected: v.Protected, Older: older, TwoFor: v.TwoFor, Needed: v.Needed, Approval: approvalRecordOf(v.Approval),
+		RaisedBy: v.RaisedBy})
 }
 
 // PolicyOf reads a version of a policy; ok is false for an entry that is none.
@@ -85,8 +87,9 @@ func PolicyOf(e budget.Entry) (v budget.PolicyVersion, ok bool) {
 		return v, false
 	}
 	v = budget.PolicyVersion{Dataset: e.Dataset, DataVersion: r.DataVersion, Protected: r.Protected, TwoFor: r.TwoFor, Needed: r.Needed,
-		Approval:  r.Approval.approval(),
-		PolicyRow: budget.PolicyRow{Version: r.Version, AppliedBy: r.AppliedBy, AppliedAt: time.UnixMicro(r.AppliedAt).UTC()}}
+		Approval: r.Approval.approval(),
+		PolicyRow: budget.PolicyRow{Version: r.Version, AppliedBy: r.AppliedBy, AppliedAt: time.UnixMicro(r.AppliedAt).UTC(),
+			RaisedBy: r.RaisedBy}}
 	if !r.Older {
 		v.Entry = e.Seq
 	}
@@ -123,7 +126,14 @@ func (m *Machine) RecordPolicy(p budget.NewPolicy) (time.Time, error) {
 	} else if what := WantsTwo(m.InForce.TwoFor, p.PolicyVersion); len(what) > 0 {
 		return time.Time{}, fault.PolicySecondSteward(what)
 	}
-	p.AppliedAt = m.Now
+	p.AppliedAt, p.RaisedBy = m.Now, m.Raised
+	switch {
+	case p.Approval != nil: // it is over the whole text
+		p.RaisedBy = ""
+	case p.Raises && newest > 0:
+		p.RaisedBy = p.AppliedBy
+	}
+	m.Raised = p.RaisedBy
 	m.InForce.Added = append(m.InForce.Added, AddedPolicy{p, len(m.Written)})
 	m.InForce.Rows, m.InForce.Entered, m.InForce.TwoFor = append(m.InForce.Rows, p.PolicyRow), true, p.TwoFor
 	m.InForce.Version, m.Newest = p.Version, budget.Policy{Version: p.Version, Digest: p.Digest}

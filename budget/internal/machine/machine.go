@@ -25,6 +25,7 @@ type Machine struct {
 	Keys     map[KeyName]*Key
 	InForce  InForce
 	Newest   budget.Policy // that is stored; zero: none
+	Raised   string        // as budget.PolicyRow.RaisedBy of that version
 	Written  []Line        // what happened, to be sealed into the chain
 }
 
@@ -43,7 +44,8 @@ type Account struct {
 	Frozen         bool
 	Opened, Busy   time.Time
 	Refills        int64
-	Used, Reserved Sums // Reserved is part of Used
+	RaisedBy       string // see budget.Balance
+	Used, Reserved Sums   // Reserved is part of Used
 	// Ceiling is the cap, or what was used when it was set below that; only set where Defined is.
 	Ceiling mechanisms.Loss
 
@@ -56,7 +58,7 @@ func (a *Account) Balance() budget.Balance {
 	spent := a.Used
 	spent.Subtract(a.Reserved)
 	return budget.Balance{Account: a.Account, Spent: spent.Loss(), Reserved: a.Reserved.Loss(), Frozen: a.Frozen, Opened: a.Opened,
-		Busy: a.Busy, Refills: a.Refills}
+		Busy: a.Busy, Refills: a.Refills, RaisedBy: a.RaisedBy}
 }
 
 // Balances are the accounts as [budget.Refusal] takes them.
@@ -300,7 +302,7 @@ func (m *Machine) find(named []budget.Account) []*Account {
 	for i, n := range named {
 		if accounts[i] = m.Accounts[n.ID]; accounts[i] == nil {
 			n.Origin = budget.FromPolicy
-			accounts[i] = &Account{Account: n, Opened: m.Now}
+			accounts[i] = &Account{Account: n, Opened: m.Now, RaisedBy: m.Raised}
 		}
 	}
 	return accounts
@@ -413,6 +415,7 @@ func errDue() error {
 
 func (m *Machine) set(by string, account budget.Account, signed *budget.Mandate) {
 	a := m.Accounts[account.ID]
+	raisedBy := m.raisedBy(a, account, by, signed)
 	switch {
 	case a == nil:
 		a = &Account{Account: account, Opened: m.Now}
@@ -420,11 +423,35 @@ func (m *Machine) set(by string, account budget.Account, signed *budget.Mandate)
 		a.Account == account && signed == nil:
 		return
 	}
-	a.Account = account
+	a.Account, a.RaisedBy = account, raisedBy
 	if signed != nil {
 		a.Refills++
 	}
 	m.define(by, a, budget.EntryLimit, budget.Refill{Mandate: signed})
+}
+
+// raisedBy is who raised an account last, alone, once it has a limit that somebody sets.
+func (m *Machine) raisedBy(a *Account, to budget.Account, by string, signed *budget.Mandate) string {
+	if to.Origin == budget.FromPolicy {
+		return RaisedBy(a, to.Limit, m.Raised, nil)
+	}
+	if a != nil && m.due(a) {
+		a = nil
+	}
+	return RaisedBy(a, to.Limit, by, signed)
+}
+
+// RaisedBy is who raised an account last, alone: whose limit gave it more than it had (nil: it had nothing that counts), unless another
+// person signed as well; a limit that gives no more leaves it. What the limit of a policy gives was given by who raised the caps of that.
+func RaisedBy(a *Account, to budget.Limit, by string, signed *budget.Mandate) string {
+	switch {
+	case a != nil && !to.Loosens(a.Limit):
+		return a.RaisedBy
+	case signed != nil && signed.Pair != (budget.Pair{}):
+		return ""
+	default:
+		return by
+	}
 }
 
 // ChangeLimit is SetLimit with a second steward's signature.
@@ -489,6 +516,7 @@ func (m *Machine) Refill(by string, r budget.Refill) error {
 			return err
 		}
 	}
+	a.RaisedBy = RaisedBy(a, limit, by, r.Mandate)
 	a.Account = budget.Account{ID: a.ID, Limit: limit, Origin: budget.FromSteward}
 	a.Refills++
 	m.define(by, a, budget.EntryRefill, r)

@@ -36,8 +36,10 @@ type LimitRecord struct {
 	Version        int64                  `json:"policy_version"` // missing in old entries
 	Refills        int64                  `json:"refills,omitempty"`
 	// Under is the newest policy when a steward set or refilled the limit. Old entries lack it: their rule did not look at it.
-	Under   int64          `json:"under_policy_version,omitempty"`
-	Mandate *MandateRecord `json:"mandate,omitempty"`
+	Under int64 `json:"under_policy_version,omitempty"`
+	// RaisedBy is who raised the account last, alone. Old entries lack it: nobody was refused for it.
+	RaisedBy string         `json:"raised_by,omitempty"`
+	Mandate  *MandateRecord `json:"mandate,omitempty"`
 }
 
 // MandateRecord is a steward's signature as the journal keeps it. What else it is over stands in the entry.
@@ -66,7 +68,7 @@ func RecordOf(a *Account, refill budget.Refill) LimitRecord {
 		TrancheEvery: l.Tranche.Every.Microseconds(), TrancheEpsilon: l.Tranche.Epsilon, TrancheRho: l.Tranche.Rho,
 		RatePer: l.Rate.Per.Microseconds(), RateEpsilon: l.Rate.Epsilon, RateRho: l.Rate.Rho, Frozen: a.Frozen, Reason: refill.Reason,
 		Version: a.Version,
-		Refills: a.Refills,
+		Refills: a.Refills, RaisedBy: a.RaisedBy,
 	}
 	if m := refill.Mandate; m != nil {
 		r.Mandate = &MandateRecord{LifetimeDelta: m.Lifetime.Delta, At: m.At.Unix(), Key: m.Key, Signature: m.Signature,
