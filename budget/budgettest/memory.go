@@ -20,7 +20,8 @@ import (
 // Memory is a [budget.Ledger] that forgets: for tests, and as the reference that the PostgreSQL ledger is compared with. It gives
 // no durability, so nothing that protects data may use it.
 type Memory struct {
-	clock func() time.Time
+	clock func() time.Time // of a server
+	own   func() time.Time // of whoever writes; nil: the same
 
 	mu      sync.Mutex
 	machine *machine.Machine
@@ -38,13 +39,27 @@ func NewMemory(clock func() time.Time) *Memory {
 		inForce: map[string]machine.InForce{}}
 }
 
+// NewMemoryOnServer is a ledger that takes the time from a server's clock, held against the writer's own.
+func NewMemoryOnServer(server, own func() time.Time) *Memory {
+	m := NewMemory(server)
+	m.own = own
+	return m
+}
+
 // at lets an operation of one dataset happen, and seals the entries that it wrote.
 func (m *Memory) at(operation func(*machine.Machine) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := m.clock().UTC().Truncate(time.Microsecond); now.After(m.machine.Now) {
-		m.machine.Now = now
+	server := m.clock()
+	own := server
+	if m.own != nil {
+		own = m.own()
 	}
+	now, believed := machine.TimeBy(m.machine.Now, server, own)
+	if !believed {
+		return fault.LedgerClock(nil)
+	}
+	m.machine.Now = now
 	err := operation(m.machine)
 	for _, l := range m.machine.Written {
 		for _, a := range l.About {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"noisegate.example/budget"
+	"noisegate.example/budget/internal/machine"
 	"noisegate.example/budget/journal"
 	"noisegate.example/migrations"
 )
@@ -368,12 +369,16 @@ func (o ArchiveOrder) enter(ctx context.Context, tx pgx.Tx, text []byte) error {
 	head := budget.Head{Dataset: o.Dataset}
 	e := budget.Entry{Kind: budget.EntryArchive, Dataset: o.Dataset, Analyst: o.By, AccountText: text}
 	var hash []byte
-	var confirmed, lost bool
-	if err := tx.QueryRow(ctx, `SELECT seq, head, greatest(at + interval '1 microsecond', clock_timestamp()), nextval('noisegate.entry_seq_seq'),
+	var confirmed, lost, believed bool
+	var newest, server time.Time
+	if err := tx.QueryRow(ctx, `SELECT seq, head, at + interval '1 microsecond', clock_timestamp(), nextval('noisegate.entry_seq_seq'),
 		postmaster = pg_catalog.pg_postmaster_start_time(), lost
 		FROM noisegate.chain WHERE dataset = $1 FOR NO KEY UPDATE`, o.Dataset).
-		Scan(&head.Seq, &hash, &e.At, &e.Seq, &confirmed, &lost); err != nil {
+		Scan(&head.Seq, &hash, &newest, &server, &e.Seq, &confirmed, &lost); err != nil {
 		return err
+	}
+	if e.At, believed = machine.TimeBy(newest, server, time.Now()); !believed {
+		return errClock
 	}
 	if held := heldFor(o.Dataset, head.Seq, confirmed, lost); held != nil { // gateways are yet to find what they know
 		return held

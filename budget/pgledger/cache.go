@@ -43,7 +43,9 @@ func (m *cache) prepare(s *transaction) bool {
 		return false
 	}
 	s.beganAt = m.now
-	s.machine.Now = later(m.now, m.clock.Add(time.Since(m.readAt)))
+	if s.machine.Now, s.believed = machine.TimeBy(m.now, m.clock.Add(time.Since(m.readAt)), s.own); !s.believed {
+		return false
+	}
 	s.head, s.seqs, s.machine.Newest = m.head, m.seqs, m.newest
 	s.machine.Raised = m.raised
 	for _, op := range s.batch {
@@ -113,12 +115,4 @@ func (m *cache) after(s *transaction) *cache {
 	m.newest, m.raised = s.machine.Newest, s.machine.Raised
 	m.head, m.seqs, m.now, m.clock, m.readAt = s.head, append(s.seqs[len(s.machine.Written):], s.next...), s.machine.Now, s.clock, s.readAt
 	return m
-}
-
-// later is a dataset's time when it had before and a clock says now: a clock that is set back does not take it back.
-func later(before, now time.Time) time.Time {
-	if before.After(now) {
-		now = before
-	}
-	return now.UTC().Truncate(time.Microsecond)
 }

@@ -148,9 +148,11 @@ func (p *Ledger) attend(ctx context.Context, conn *pgxpool.Conn) error {
 	}
 	a := &p.attendance
 	var now site
-	if err := conn.QueryRow(ctx, sqlServer).Scan(&now.System, &now.Timeline, &now.postmaster); err != nil {
+	var latest time.Time
+	if err := conn.QueryRow(ctx, sqlServer).Scan(&now.System, &now.Timeline, &now.postmaster, &latest); err != nil {
 		return err
 	}
+	p.ahead.Store(int64(latest.Sub(p.own())))
 	known, moved, err := p.heads.arrive(now)
 	if err != nil {
 		return err
@@ -193,10 +195,11 @@ func (p *Ledger) glance(ctx context.Context, conn *pgxpool.Conn) (same bool, err
 	}
 	known := p.knownHeads()
 	var now site
+	var latest time.Time
 	var chains []*chainState
 	var others []Gateway
 	b := &pgx.Batch{}
-	b.Queue(sqlServer).QueryRow(func(row pgx.Row) error { return row.Scan(&now.System, &now.Timeline, &now.postmaster) })
+	b.Queue(sqlServer).QueryRow(func(row pgx.Row) error { return row.Scan(&now.System, &now.Timeline, &now.postmaster, &latest) })
 	names, seqs := asked(known)
 	b.Queue(sqlHeads, names, seqs).Query(func(rows pgx.Rows) (err error) {
 		chains, err = pgx.CollectRows(rows, scanChain)
@@ -212,6 +215,7 @@ func (p *Ledger) glance(ctx context.Context, conn *pgxpool.Conn) (same bool, err
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return false, err
 	}
+	p.ahead.Store(int64(latest.Sub(p.own())))
 	if now.Server != a.server.Server || !now.postmaster.Equal(a.server.postmaster) {
 		return false, nil
 	}
@@ -734,9 +738,9 @@ func (p *Ledger) override(ctx context.Context, of *transaction) error {
 				continue
 			}
 		}
-		if outcomeUnknown(err) || ctx.Err() != nil {
+		if outcomeUnknown(err) || errors.Is(err, errClock) || ctx.Err() != nil {
 			break
 		}
 	}
-	return fault.DataUnavailable(err)
+	return unavailable(err)
 }

@@ -23,8 +23,9 @@ import (
 // connections of its own, on which synchronous_commit is on whatever the server's default.
 type Ledger struct {
 	pool        *pgxpool.Pool
-	health      *pgxpool.Pool // one connection, for [Ledger.Check]
-	schema      int           // the number of the last migration that it is written for: it writes to no other schema
+	health      *pgxpool.Pool    // one connection, for [Ledger.Check]
+	own         func() time.Time // this process's clock
+	schema      int              // the number of the last migration that it is written for: it writes to no other schema
 	group       groupCommit
 	open        sync.Map // ReservationID to *openCharge
 	settlements settlements
@@ -32,7 +33,8 @@ type Ledger struct {
 	heads       heads
 	known       known
 
-	attending  sync.Mutex // guards attendance, and lets one at a time compare the ledger with what is known
+	ahead      atomic.Int64 // see [Ledger.Ahead]
+	attending  sync.Mutex   // guards attendance, and lets one at a time compare the ledger with what is known
 	attendance attendance
 	attended   atomic.Pointer[time.Time] // when it was compared last; nil: never
 
@@ -87,7 +89,7 @@ func Open(ctx context.Context, dsn string) (*Ledger, error) {
 		pool.Close()
 		return nil, fault.DataUnavailable(err)
 	}
-	p := &Ledger{pool: pool, health: health, schema: migrations.Newest()}
+	p := &Ledger{pool: pool, health: health, schema: migrations.Newest(), own: time.Now}
 	p.group.open = p.newPipeline
 	if err := p.CheckSafety(ctx); err != nil {
 		p.Close()
@@ -95,6 +97,15 @@ func Open(ctx context.Context, dsn string) (*Ledger, error) {
 	}
 	return p, nil
 }
+
+// MaxAhead is how far the server's clock is believed ahead of both the newest entry of a dataset and this process's clock.
+const MaxAhead = machine.MaxAhead
+
+// SetClock gives the ledger another clock than the machine's to hold the server's against, before it is used.
+func (p *Ledger) SetClock(now func() time.Time) { p.own = now }
+
+// Ahead is how far the server's clock, or the time of a dataset, was ahead of this process's clock when it looked last; 0: it was not.
+func (p *Ledger) Ahead() time.Duration { return max(time.Duration(p.ahead.Load()), 0) }
 
 // always lets a pool ask each connection whether it is alive before it is given out.
 func always(context.Context, pgxpool.ShouldPingParams) bool { return true }

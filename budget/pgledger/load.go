@@ -148,8 +148,19 @@ func (s *transaction) loadNumbers(row pgx.Row) error {
 	var now time.Time
 	err := row.Scan(&seqs, &now)
 	s.seqs = append(s.seqs, seqs...)
-	s.machine.Now = later(s.machine.Now, now)
-	return err
+	if err != nil {
+		return err
+	}
+	s.machine.Now, s.believed = machine.TimeBy(s.newestAt(), now, s.own)
+	return nil
+}
+
+// newestAt is when the newest entry was written; zero: there is none.
+func (s *transaction) newestAt() time.Time {
+	if s.head.Seq == 0 {
+		return time.Time{}
+	}
+	return s.machine.Now
 }
 
 func (s *transaction) loadAccounts(rows pgx.Rows) error {

@@ -47,6 +47,7 @@ func (c *pipeline) close() {
 // send implements [outlet].
 func (c *pipeline) send(batch []*operation) bool {
 	s := &transaction{dataset: c.dataset, schema: c.ledger.schema, batch: batch, machine: machine.New()}
+	s.own = c.ledger.own()
 	if !c.upToDate() || !c.cache.prepare(s) {
 		return false
 	}
@@ -196,15 +197,23 @@ func (c *pipeline) again(batch []*operation, lost *transaction) {
 			}
 		}
 		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.Is(err, errCommitted) || errors.Is(err, errSchema) ||
-			errors.As(err, &broken) {
+			errors.Is(err, errClock) || errors.As(err, &broken) {
 			break
 		}
 	}
 	c.giveUp(batch, err)
 }
 
+// unavailable is the fault of what could not be written.
+func unavailable(err error) error {
+	if errors.Is(err, errClock) {
+		return fault.LedgerClock(err)
+	}
+	return fault.DataUnavailable(err)
+}
+
 func (c *pipeline) giveUp(batch []*operation, err error) {
 	for _, op := range batch {
-		c.ledger.group.finish(op, fault.DataUnavailable(err))
+		c.ledger.group.finish(op, unavailable(err))
 	}
 }

@@ -92,7 +92,7 @@ func (p *Ledger) transact(ctx context.Context, s *transaction) (err error) {
 
 // look loads what the batch is about, decides it, and writes it.
 func (p *Ledger) look(ctx context.Context, s *transaction) error {
-	s.seen = p.newest(s.dataset)
+	s.seen, s.own = p.newest(s.dataset), p.own()
 	found, err := s.load(ctx)
 	if err != nil {
 		return err
@@ -130,6 +130,9 @@ func (p *Ledger) look(ctx context.Context, s *transaction) error {
 		if err := s.first(ctx); err != nil {
 			return err
 		}
+	}
+	if !s.believed {
+		return errClock
 	}
 	s.decide()
 	return s.writeDown(ctx)
@@ -170,6 +173,9 @@ type transaction struct {
 	lostIsThere bool
 	overruled   bool // its operations were decided once more since, and their results are of that
 
+	own      time.Time // this process's clock
+	believed bool      // so is the server's
+
 	// Where the journal ended when it decided, and what time the dataset had.
 	began   budget.Head
 	beganAt time.Time
@@ -206,5 +212,6 @@ var (
 	errCommitted  = errors.New("budget: what was not answered is committed")
 	errUnanswered = errors.New("budget: a transaction was not answered")
 	errSchema     = errors.New("budget: the schema of the control database is another one than this noisegate's")
+	errClock      = errors.New("budget: the clock of the control database's server is ahead of the newest entry and of this gateway's clock")
 	errUndecided  = errors.New("budget: it is not known whether a transaction was committed")
 )

@@ -140,6 +140,13 @@ func TestRunbooks(t *testing.T) {
 				t.Error("a stopped process answers")
 			}
 		},
+		"A clock is wrong": func() {
+			o.control(t, `ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO clock_unturned;
+				CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE SET search_path = '' AS
+					$$SELECT pg_catalog.clock_unturned() + interval '1 hour'$$`)
+			o.shell(t, "systemctl restart noisegate")
+			o.ask(t, "SELECT count(*) FROM people WHERE age > 33", http.StatusServiceUnavailable)
+		},
 		"A ledger is broken": func() {
 			o.control(t, "SET session_replication_role = replica; UPDATE noisegate.entry SET analyst = 'bob' WHERE analyst = 'ana'")
 		},
@@ -190,6 +197,11 @@ func TestRunbooks(t *testing.T) {
 			o.ask(t, "SELECT count(*) FROM people", http.StatusOK)
 		},
 		"A gateway does not answer": func() { o.ask(t, "SELECT count(*) FROM people", http.StatusOK) },
+		"A clock is wrong": func() {
+			o.control(t, `DROP FUNCTION pg_catalog.clock_timestamp(); ALTER FUNCTION pg_catalog.clock_unturned() RENAME TO clock_timestamp`)
+			o.shell(t, "systemctl restart noisegate")
+			o.ask(t, "SELECT count(*) FROM people WHERE age > 33", http.StatusOK)
+		},
 		"A ledger is broken": func() {
 			o.shell(t, "systemctl start noisegate")
 			o.logs(t, "a ledger is broken")

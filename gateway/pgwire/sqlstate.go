@@ -78,7 +78,7 @@ func stateOf(code fault.Code) string {
 		return stateTooLarge
 	case fault.CodeRequestGone, fault.CodeBudgetCancelled:
 		return stateCancelled
-	case fault.CodeDataUnavailable, fault.CodePolicyStale, fault.CodeNotPrepared:
+	case fault.CodeDataUnavailable, fault.CodeLedgerClock, fault.CodePolicyStale, fault.CodeNotPrepared:
 		return stateUnavailable
 	case fault.CodeInternal, fault.CodeUnverified, fault.CodeUnprintable:
 		return stateInternal

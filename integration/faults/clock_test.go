@@ -1,8 +1,10 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/api"
+	"noisegate.example/budget/pgledger"
 	"noisegate.example/gateway"
 	"noisegate.example/gateway/gatewaytest"
 )
@@ -62,6 +65,29 @@ func (s *site) installClock(t *testing.T) {
 		"ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO clock_unturned",
 		`CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = '' AS
 			'SELECT pg_catalog.clock_unturned() + by FROM public.step'`)
+}
+
+// turnBoth is turn, of the server's clock and that of a gateway, which stand on one machine or are both set by a third.
+func (s *site) turnBoth(t *testing.T, after time.Duration, gateways ...*steppingClock) {
+	t.Helper()
+	s.turn(t, after)
+	conn, err := pgx.Connect(t.Context(), s.super)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var step float64
+	if err := conn.QueryRow(t.Context(), "SELECT extract(epoch FROM by) FROM public.step").Scan(&step); err != nil {
+		t.Fatal(err)
+	}
+	for _, clock := range gateways {
+		clock.step.Store(int64(step * float64(time.Second)))
+	}
+}
+
+// ownClock gives a gateway's ledger a clock that can be turned.
+func ownClock(clock *steppingClock) func(*gateway.Config) {
+	return func(c *gateway.Config) { c.Shares.(*pgledger.Ledger).SetClock(clock.Now) }
 }
 
 // turn puts the server's clock so long after the time that the dataset's account was opened.
@@ -119,7 +145,8 @@ func TestClientsAcrossTheEdge(t *testing.T) {
 	const each = 8 // questions in a tranche
 	s := newSite(t)
 	s.installClock(t)
-	urls := []string{s.inProcess(t, never(), nil), s.inProcess(t, never(), nil)}
+	one, two := &steppingClock{}, &steppingClock{}
+	urls := []string{s.inProcess(t, never(), ownClock(one)), s.inProcess(t, never(), ownClock(two))}
 	for account, questions := range map[string]int{"dataset": each, "analyst:ana0": each/2 + 1, "analyst:ana1": each/2 + 1} {
 		s.releaseHourly(t, urls[0], account, questions, 1_000_000)
 	}
@@ -132,7 +159,7 @@ func TestClientsAcrossTheEdge(t *testing.T) {
 	for edge := range edges + 1 {
 		if edge > 0 {
 			// The edge itself is passed by the clock's own running.
-			s.turn(t, time.Duration(edge)*time.Hour-time.Duration(rand.IntN(100_000))*time.Microsecond)
+			s.turnBoth(t, time.Duration(edge)*time.Hour-time.Duration(rand.IntN(100_000))*time.Microsecond, one, two)
 		}
 		s.answered(t, each*(edge+1))
 	}
@@ -157,7 +184,7 @@ func (s *site) answered(t *testing.T, releases int) {
 	})
 }
 
-// TestServerClockSteps turns the clock of the ledger's server to and fro: each tranche opens once, when its time comes
+// TestServerClockSteps turns the clocks of the ledger's server and of the gateway to and fro: each tranche opens once, when its time comes
 // for the first time, and none opens because a clock was set back.
 //
 // covers: F14
@@ -165,7 +192,8 @@ func TestServerClockSteps(t *testing.T) {
 	const each, all = 3, 90
 	s := newSite(t)
 	s.installClock(t)
-	url := s.inProcess(t, never(), nil)
+	clock := &steppingClock{}
+	url := s.inProcess(t, never(), ownClock(clock))
 	s.refill(t, url, 1000)
 	s.releaseHourly(t, url, "dataset", each, all)
 	n := &numbers{}
@@ -174,7 +202,7 @@ func TestServerClockSteps(t *testing.T) {
 	given := 0
 	for _, at := range []time.Duration{0, time.Hour, 0, -time.Hour, time.Hour, 2 * time.Hour, -day, day, 0, until(2038), until(2100),
 		until(1999)} {
-		s.turn(t, at.Truncate(time.Hour)+30*time.Minute) // far from any edge, however long the questions take
+		s.turnBoth(t, at.Truncate(time.Hour)+30*time.Minute, clock) // far from any edge, however long the questions take
 		latest = max(latest, at)
 		open := min(each*(1+int(latest/time.Hour)), all)
 		answers := 0
@@ -194,4 +222,67 @@ func TestServerClockSteps(t *testing.T) {
 	if early := s.spentTooSoon(t, 0); len(early) > 0 {
 		t.Errorf("%d charges came too soon, the first is %s", len(early), early[0])
 	}
+}
+
+// TestServerClockAhead turns the clock of the ledger's server alone: nothing is written while it is far ahead, and everything goes on when it
+// is right again, as if nothing had been.
+//
+// covers: F14
+func TestServerClockAhead(t *testing.T) {
+	s := newSite(t)
+	s.installClock(t)
+	url := s.inProcess(t, never(), nil)
+	s.refill(t, url, 1000)
+	n := &numbers{}
+	ask := func() error {
+		answer, err := api.NewClient(url, "ana0").Query(t.Context(), question(n.next()), "")
+		if err == nil {
+			s.judge.Told.Told("", answer)
+		}
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	for _, ahead := range []time.Duration{400 * 24 * time.Hour, 2 * time.Minute, time.Hour} {
+		before := s.entries(t)
+		s.step(t, ahead)
+		time.Sleep(1100 * time.Millisecond) // what a gateway knows of the server's clock is at most so old
+		var problem *api.Problem
+		if err := ask(); !errors.As(err, &problem) || problem.Code != "ledger/clock" || problem.Status != http.StatusServiceUnavailable {
+			t.Errorf("with the server's clock %v ahead: %v", ahead, err)
+		}
+		if after := s.entries(t); after != before {
+			t.Errorf("with the server's clock %v ahead, %d entries are written", ahead, after-before)
+		}
+		s.step(t, 0)
+		if err := ask(); err != nil {
+			t.Errorf("after the server's clock was %v ahead: %v", ahead, err)
+		}
+		s.check(t, "the server's clock ahead by "+ahead.String())
+	}
+	s.step(t, 30*time.Second)
+	if err := ask(); err != nil {
+		t.Errorf("half a minute is no more than clocks differ by: %v", err)
+	}
+}
+
+// step puts the server's clock so far ahead.
+func (s *site) step(t *testing.T, by time.Duration) {
+	t.Helper()
+	s.control.Exec(t, fmt.Sprintf("UPDATE public.step SET by = interval '%d us'", by.Microseconds()))
+}
+
+// entries counts those of the journal.
+func (s *site) entries(t *testing.T) (count int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.super)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM noisegate.entry").Scan(&count); err != nil {
+		t.Fatal(err)
+	}
+	return count
 }

@@ -37,6 +37,7 @@ func (d *doctor) control(ctx context.Context) bool {
 		d.failed(key, err, "run noisegate migrate")
 		return false
 	}
+	d.ahead(ctx, key, conn)
 	d.role(ctx, key, conn, server.LedgerRole())
 	ledger, err := pgledger.Open(ctx, d.config.Control.DSN.Reveal())
 	if err != nil {
@@ -97,6 +98,27 @@ func (d *doctor) clock(ctx context.Context, key string, conn *pgx.Conn) {
 		return
 	}
 	d.ok(key, "its clock and this machine's agree")
+}
+
+// ahead looks whether a ledger can be written: nothing is while its server's clock is far ahead of its newest entry and of the gateway's
+// clock, and time stands still in one whose newest entry is of the future.
+func (d *doctor) ahead(ctx context.Context, key string, conn *pgx.Conn) {
+	var there time.Time
+	var datasets []string
+	if err := conn.QueryRow(ctx, `SELECT clock_timestamp(), ARRAY(SELECT dataset FROM noisegate.chain WHERE at > $1 ORDER BY dataset)`,
+		d.now().Add(pgledger.MaxAhead)).Scan(&there, &datasets); err != nil {
+		d.failed(key, err, "")
+		return
+	}
+	const runbook = "see \"A clock is wrong\" of the page /docs/runbooks"
+	if by := there.Sub(d.now()); by > pgledger.MaxAhead {
+		d.fail(key, runbook, "the server's clock is %s ahead of this machine's: nothing is written, and questions are refused (ledger/clock)",
+			by.Round(time.Second))
+	}
+	if len(datasets) > 0 {
+		d.fail(key, runbook, "the newest entry of %s is of the future: rates, tranches and second signatures wait until then",
+			strings.Join(datasets, ", "))
+	}
 }
 
 // room looks whether the server lets in as many connections as the gateway opens.

@@ -25,6 +25,7 @@ type Sources struct {
 	Ready    func() map[string]error // what is not well is not nil; see [gateway.Service.Ready]
 	Heads    func() []budget.Head    // the newest entries of the ledger that are known
 	Broken   func() []string         // datasets whose ledger is known to be broken, or is held
+	Ahead    func() time.Duration    // how far the ledger's time is ahead of this machine's; nil: it is not shown
 	// Unprintable is how many questions were refused as a server does not take their statement; see [gateway.Service.Unprintable]. nil: it
 	// is not shown.
 	Unprintable func() int64
@@ -206,6 +207,10 @@ func (s *states) Collect(to chan<- prometheus.Metric) {
 	if s.Unprintable != nil {
 		unprintable := desc("noisegate_unprintable_total", "Questions that were refused as the server does not take their statement.")
 		to <- prometheus.MustNewConstMetric(unprintable, prometheus.CounterValue, float64(s.Unprintable()))
+	}
+	if s.Ahead != nil {
+		gauge(desc("noisegate_ledger_ahead_seconds", "How far the clock of the ledger's server, or its newest entry, is ahead of this gateway's "+
+			"clock. Beyond 60 nothing may be written."), s.Ahead().Seconds())
 	}
 	if s.Sessions != nil {
 		gauge(desc("noisegate_wire_sessions", "Clients that are logged in over PostgreSQL's protocol."), float64(s.Sessions()))
