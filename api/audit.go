@@ -63,12 +63,12 @@ type AuditEntry struct {
 	Hash    string          `json:"hash,omitempty"` // in hexadecimal; absent for entries that are older than the chain
 	// ReceiptHead is, of settlements, what receipts of the answer show as their head, in hexadecimal. Only the gateway can compute it.
 	ReceiptHead string `json:"receipt_head,omitempty"`
-	// ReceiptOpening opens, of settlements, the commitment of receipts: with it whoever audits finds the price that they bind. In hexadecimal.
+	// ReceiptOpening opens, of settlements, the commitment of receipts, in hexadecimal: with it an auditor finds the price that they bind.
 	ReceiptOpening string `json:"receipt_opening,omitempty"`
 }
 
-// ExportEnd is the line of an export (GET /v1/audit/export) after its entries. Where the gateway has a key of receipts, one more line follows:
-// a signature over "noisegate export/1" and the SHA-256 of all lines before.
+// ExportEnd is the line of an export (GET /v1/audit/export) after its entries. Where the gateway has a key of receipts, one more line
+// follows: a signature over "noisegate export/1" and the SHA-256 of all lines before.
 type ExportEnd struct {
 	Heads    []ChainHead    `json:"heads"`
 	Policies []StoredPolicy `json:"policies"` // as they were stored when the heads were read

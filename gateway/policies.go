@@ -96,7 +96,8 @@ func approvalOf(a catalog.Addition) *budget.Approval {
 }
 
 func inChain(a catalog.Addition) budget.PolicyVersion {
-	return budget.PolicyVersion{Dataset: a.Dataset, DataVersion: a.DataVersion, Protected: a.Protected, TwoFor: a.TwoFor, Needed: a.Needed, Raises: a.Raises,
+	return budget.PolicyVersion{Dataset: a.Dataset, DataVersion: a.DataVersion, Protected: a.Protected, TwoFor: a.TwoFor, Needed: a.Needed,
+		Raises:    a.Raises,
 		Approval:  approvalOf(a),
 		PolicyRow: budget.PolicyRow{Version: a.Version, Digest: a.Digest, AppliedBy: a.By}}
 }

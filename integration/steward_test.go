@@ -67,16 +67,28 @@ func TestAuditVerify(t *testing.T) {
 		t.Errorf("the running gateway's ledger: %d, %s", code, out)
 	}
 	export, code := s.as(t, sam, "audit", "export")
-	if code != 0 || strings.Count(export, "\n") != 17 {
+	if code != 0 || strings.Count(export, "\n") != 18 {
 		t.Fatalf("%d, %s", code, export)
 	}
-	verify := func(export string) (string, int) {
+	verify := func(export string, more ...string) (string, int) {
 		file := filepath.Join(t.TempDir(), "export.ndjson")
 		write(t, file, export)
-		return s.as(t, "", "audit", "verify", file, "--receipts", receiptFile, "--public-key", filepath.Join(s.dir, "receipts.pub"))
+		return s.as(t, "", append([]string{"audit", "verify", file, "--receipts", receiptFile, "--public-key",
+			filepath.Join(s.dir, "receipts.pub")}, more...)...)
 	}
-	if out, code := verify(export); code != 0 || !strings.Contains(out, "6 receipts hold") {
+	if out, code := verify(export); code != 0 || !strings.Contains(out, "6 receipts hold\n") {
 		t.Errorf("%d, %s", code, out)
+	}
+	if out, code := verify(strings.Replace(export, `"epsilon":"0.1"`, `"epsilon":"0.01"`, 1)); code != 1 ||
+		!strings.Contains(out, "not what was signed") {
+		t.Errorf("a signed export that was changed: %d, %s", code, out)
+	}
+	unsigned := func(export string) string { return export[:strings.LastIndex(export[:len(export)-1], "\n")+1] }
+	if export = unsigned(export); !strings.Contains(export, "ledger") {
+		t.Fatal(export)
+	}
+	if out, code := verify(export); code != 1 || !strings.Contains(out, "not signed") {
+		t.Errorf("without its signature: %d, %s", code, out)
 	}
 	lines := strings.SplitAfter(export, "\n")
 	for name, falsified := range map[string]string{
@@ -86,13 +98,14 @@ func TestAuditVerify(t *testing.T) {
 		"a line less":         strings.Join(append(append([]string{}, lines[:6]...), lines[7:]...), ""),
 		"two lines exchanged": strings.Join(append(append([]string{}, lines[:4]...), append([]string{lines[5], lines[4]}, lines[6:]...)...), ""),
 		"a stored policy":     strings.Replace(export, `"applied_by":"`, `"applied_by":"e`, 1),
-		"an older ledger":     read(t, early),
+		"an older ledger":     unsigned(read(t, early)),
 		"no end":              strings.Join(lines[:len(lines)-2], ""),
 	} {
 		if falsified == export {
 			t.Fatalf("%s: nothing was changed", name)
 		}
-		if out, code := verify(falsified); code != 1 && (name != "no end" || code == 0) || name != "no end" && !strings.Contains(out, "BROKEN") {
+		if out, code := verify(falsified, "--unsigned"); code != 1 && (name != "no end" || code == 0) ||
+			name != "no end" && !strings.Contains(out, "BROKEN") {
 			t.Errorf("%s: %d, %s", name, code, out)
 		}
 	}
@@ -102,7 +115,7 @@ func TestAuditVerify(t *testing.T) {
 	}
 	forged := strings.Replace(receipts.String(), `"head":`, `"seq":1,"head":`, 1)
 	write(t, receiptFile, forged)
-	if out, code := verify(export); code != 1 || !strings.Contains(out, "signature does not match") {
+	if out, code := verify(export, "--unsigned"); code != 1 || !strings.Contains(out, "signature does not match") {
 		t.Errorf("a forged receipt: %d, %s", code, out)
 	}
 }

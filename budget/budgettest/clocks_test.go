@@ -15,6 +15,8 @@ import (
 
 // TestClocksThatStep lets the clocks of server and writer step at random, one of them at a time: rates and tranches never admit more than
 // by the true time and the minute that clocks may differ by, and a ledger whose clocks are right again goes on at once.
+//
+// covers: F14
 func TestClocksThatStep(t *testing.T) {
 	const slack = time.Minute + time.Second
 	for seed := range uint64(300) {
@@ -24,7 +26,8 @@ func TestClocksThatStep(t *testing.T) {
 		l := budgettest.NewMemoryOnServer(func() time.Time { return now.Add(serverOff) }, func() time.Time { return now.Add(ownOff) })
 		limit := budget.Limit{Form: budget.Pure, Epsilon: 1000, Rho: budget.Never, Tranche: budget.Tranche{Every: time.Hour, Epsilon: 10},
 			Rate: budget.Rate{Per: 10 * time.Minute, Epsilon: 4}}
-		own := budget.Account{ID: budget.AccountID{Dataset: "d", Scope: budget.AnalystScope, Name: "ana"}, Limit: limit, Origin: budget.FromPolicy}
+		own := budget.Account{ID: budget.AccountID{Dataset: "d", Scope: budget.AnalystScope, Name: "ana"}, Limit: limit,
+			Origin: budget.FromPolicy}
 		var admitted []time.Time // by the true time
 		refused := 0
 		ask := func(i int) error {
@@ -40,8 +43,8 @@ func TestClocksThatStep(t *testing.T) {
 		for i := range 200 {
 			now = now.Add(time.Duration(random.Int64N(int64(4 * time.Minute))))
 			if random.IntN(8) == 0 {
-				off := []time.Duration{0, time.Duration(random.Int64N(int64(2 * time.Minute))), time.Duration(random.Int64N(int64(400 * 24 * time.Hour))),
-					-time.Duration(random.Int64N(int64(24 * time.Hour)))}[random.IntN(4)]
+				upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+				off := []time.Duration{0, upTo(2 * time.Minute), upTo(400 * 24 * time.Hour), -upTo(24 * time.Hour)}[random.IntN(4)]
 				if serverOff, ownOff = off, 0; random.IntN(2) == 0 {
 					serverOff, ownOff = 0, off
 				}

@@ -332,7 +332,7 @@ func (b *Auditor) defined(e budget.Entry) (what string) {
 
 // raisedBy is who raised an account last, alone, once an entry about it is written; anew: what it had does not count.
 func (b *Auditor) raisedBy(a *auditedAccount, anew bool, r machine.LimitRecord, e budget.Entry) string {
-	_, limit := r.AccountOf(b.dataset)
+	id, limit := r.AccountOf(b.dataset)
 	before, by := &a.Account, e.Analyst
 	switch {
 	case e.Kind == budget.EntryFreeze || e.Kind == budget.EntryThaw:
@@ -343,7 +343,7 @@ func (b *Auditor) raisedBy(a *auditedAccount, anew bool, r machine.LimitRecord, 
 	if anew {
 		before = nil
 	}
-	return machine.RaisedBy(before, *limit, by, r.MandateOf())
+	return machine.RaisedBy(before, budget.Account{ID: *id, Limit: *limit}, by, r.MandateOf())
 }
 
 // limited follows a limit, and checks its signature where it has one.

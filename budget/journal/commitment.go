@@ -9,8 +9,8 @@ import (
 )
 
 // Opening is what opens the commitment of a charge: HMAC-SHA256 of its id, with a key that is derived from the signing key. Whoever audits
-// is shown it beside each settlement. Without it a receipt's commitment says nothing: neither the price for shared accounts nor the place in
-// the chain can be guessed from it.
+// is shown it beside each settlement. Without it a receipt's commitment says nothing: neither the price for shared accounts nor the place
+// in the chain can be guessed from it.
 func (s *Signer) Opening(id budget.ReservationID) (r Digest) {
 	mac := hmac.New(sha256.New, s.derived("noisegate charge openings/1"))
 	mac.Write([]byte(id))
@@ -18,8 +18,8 @@ func (s *Signer) Opening(id budget.ReservationID) (r Digest) {
 	return r
 }
 
-// Commitment binds a settled charge, as its entry has it, to what a receipt shows of it: SHA-256 over "noisegate charge/1", the opening, and
-// dataset, number, id, analyst, how many accounts, of each its scope, name and loss (ε, unbounded, ρ, δ, tail), and the time; as
+// Commitment binds a settled charge, as its entry has it, to what a receipt shows of it: SHA-256 over "noisegate charge/1", the opening,
+// and dataset, number, id, analyst, how many accounts, of each its scope, name and loss (ε, unbounded, ρ, δ, tail), and the time; as
 // [HashAfter] writes them. The accounts are those of the entry, in its order.
 func Commitment(opening Digest, e budget.Entry, accounts []budget.AccountID) Digest {
 	w := fields{buffer: []byte("noisegate charge/1")}

@@ -12,7 +12,8 @@ import (
 	"io"
 )
 
-// signedLines is the last line of a file: a signature over a title, which says what kind of file it is, and the SHA-256 of all lines before.
+// signedLines is the last line of a file: a signature over a title, which says what kind of file it is, and the SHA-256 of all lines
+// before.
 type signedLines struct {
 	SHA256    Digest `json:"sha256"`
 	Key       string `json:"key"`
@@ -60,10 +61,10 @@ func readSigned(r io.Reader, each func(line []byte) error) (*signedLines, error)
 		}
 		var last signedLines
 		if err := strictly(line, &last); err != nil || last.SHA256 != Digest(whole.Sum(nil)) {
-			return nil, errors.New("it is not what was signed")
+			return nil, ErrChanged
 		}
 		if _, err := lines.ReadByte(); err != io.EOF {
-			return nil, errors.New("it goes on after its signature")
+			return nil, fmt.Errorf("%w: it goes on after its signature", ErrChanged)
 		}
 		return &last, nil
 	}
@@ -118,6 +119,9 @@ func (w *ExportWriter) Close() error {
 // ExportSignature is the last line of an export; nil: it has none.
 type ExportSignature struct{ last signedLines }
 
+// ErrChanged says that lines are not those that their signature is over.
+var ErrChanged = errors.New("it is not what was signed")
+
 // ErrUnsigned says that an export has no signature.
 var ErrUnsigned = errors.New("budget: the export is not signed")
 
@@ -134,8 +138,8 @@ func (s *ExportSignature) Check(public ed25519.PublicKey) error {
 	return nil
 }
 
-// ReadExport hands on the lines of an export but the last, its signature, which it gives (nil: there is none). That the lines are those that
-// were signed is checked; by whom is for [ExportSignature.Check]. They must not be believed before.
+// ReadExport hands on the lines of an export but the last, its signature, which it gives (nil: there is none). That the lines are those
+// that were signed is checked; by whom is for [ExportSignature.Check]. They must not be believed before.
 func ReadExport(r io.Reader, each func(line []byte) error) (*ExportSignature, error) {
 	last, err := readSigned(r, each)
 	if err != nil || last == nil {

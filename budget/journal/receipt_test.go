@@ -165,7 +165,8 @@ func TestChargedOfReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := signer.Sign(settlement, "01J", []byte("x"))
-	if now.Charged != old.Charged || now.Head != old.Head || now.Commitment == (journal.Digest{}) || now.Check(signer.Public(), []byte("x")) != nil {
+	if now.Charged != old.Charged || now.Head != old.Head || now.Commitment == (journal.Digest{}) ||
+		now.Check(signer.Public(), []byte("x")) != nil {
 		t.Errorf("signed now: %+v", now)
 	}
 	if now.Commitment = (journal.Digest{}); now.CheckSignature(signer.Public()) == nil {

@@ -52,6 +52,10 @@ type setting struct {
 	off               bool // written as a comment
 }
 
+// twoForCaps is a comment: a policy that wants two stewards is refused where the configuration does not name two.
+var twoForCaps = []string{"Two stewards raise caps. Where the gateway's configuration names the keys of two, take out the #:",
+	"stewards: {two_for: [cap]}"}
+
 // Text is the file.
 func (p policy) text() string {
 	var b strings.Builder
@@ -69,6 +73,9 @@ func (p policy) text() string {
 	b.WriteString("budgets:\n")
 	for _, line := range p.budgets {
 		b.WriteString("  " + line + "\n")
+	}
+	for _, line := range twoForCaps {
+		b.WriteString("# " + line + "\n")
 	}
 	return b.String()
 }

@@ -71,7 +71,13 @@ func readJournal(r io.Reader) (*ledgerExport, error) {
 		err = errors.New("it does not end with the heads of its chains: it was cut off")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the export is damaged: %w", err)
+		err = fmt.Errorf("the export is damaged: %w", err)
+	}
+	if errors.Is(err, journal.ErrChanged) {
+		err = unbelieved{err}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return j, nil
 }

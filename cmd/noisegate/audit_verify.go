@@ -168,7 +168,7 @@ func (c *auditVerifyCommand) journal(ctx context.Context, a *app) (*ledgerExport
 	return j, nil
 }
 
-// unbelieved is the finding that nobody whose key was given stands for an export.
+// unbelieved is the finding that an export is not what was signed, or that nobody whose key was given stands for it.
 type unbelieved struct{ error }
 
 // stewards reads the keys of stewards; nil for none.
@@ -297,7 +297,8 @@ func (j *ledgerExport) datasets(receipts []journal.Receipt, files map[string][]a
 func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []journal.Receipt,
 	stewards journal.StewardKeys) verifiedChain {
 	chain, auditor := journal.NewChain(budget.Head{Dataset: dataset}), journal.NewAuditor(dataset, stewards)
-	evidence := receipted{hashes: map[int64][32]byte{}, settled: map[budget.ReservationID]settledCharge{}, opaque: map[journal.Digest]budget.ReservationID{}}
+	evidence := receipted{hashes: map[int64][32]byte{}, settled: map[budget.ReservationID]settledCharge{},
+		opaque: map[journal.Digest]budget.ReservationID{}}
 	base := j.archivedTo(dataset)
 	judged := base.Seq == 0 || len(files) > 0 // else nobody knows the accounts that the rest was charged to
 	if !judged {

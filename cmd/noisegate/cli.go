@@ -20,8 +20,10 @@ import (
 
 // Exit codes. Scripts rely on them.
 const (
-	exitOK      = 0
-	exitAbove   = 1 // an audit found a ledger that was changed, or more privacy lost than was claimed; the doctor, what must be mended; reconcile, what it cannot book
+	exitOK = 0
+	// An audit found a ledger that was changed, or more privacy lost than was claimed; the doctor, what must be mended; reconcile, what it
+	// cannot book.
+	exitAbove   = 1
 	exitUsage   = 2 // the command line, the configuration or the token is wrong
 	exitBudget  = 3 // refused by a budget
 	exitRefused = 4 // refused by policy, or as SQL

@@ -46,7 +46,7 @@ func (s *evidenceSite) ask(t *testing.T, sql string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) { // gateways learn within a second that a dataset goes on
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) { // gateways learn within a second that it goes on
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/v1/query", bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -167,11 +167,14 @@ func (s *evidenceSite) everyKind(t *testing.T) {
 
 // TestEveryKindOfEvidence: a ledger with every kind of entry is whole, through the API, as an export and with an archive; its receipts bind
 // what was charged; and a change of any member of any line is found.
+//
+// covers: A70
 func TestEveryKindOfEvidence(t *testing.T) {
 	s := newEvidenceSite(t)
 	verify := func(export string, more ...string) (int, string) {
 		t.Helper()
-		code, out, errs := s.run(t, nil, append([]string{"audit", "verify", export, "--public-key=" + s.key, "--archive=" + s.archive}, more...)...)
+		code, out, errs := s.run(t, nil, append([]string{"audit", "verify", export, "--public-key=" + s.key, "--archive=" + s.archive},
+			more...)...)
 		return code, out + errs
 	}
 	if code, out := verify(s.export, "--receipts="+s.receipt); code != exitOK || !strings.Contains(out, "2 receipts hold; of") {

@@ -46,7 +46,8 @@ func statusOf(code fault.Code) int {
 		return statusGone
 	case fault.CodeRequestTooMany, fault.CodeBudgetRateLimited:
 		return http.StatusTooManyRequests
-	case fault.CodeDataUnavailable, fault.CodeLedgerClock, fault.CodeAuthProvider, fault.CodePolicyStale, fault.CodeNotPrepared, fault.CodeRequestOverloaded:
+	case fault.CodeDataUnavailable, fault.CodeLedgerClock, fault.CodeAuthProvider, fault.CodePolicyStale, fault.CodeNotPrepared,
+		fault.CodeRequestOverloaded:
 		return http.StatusServiceUnavailable
 	case fault.CodeSyntax:
 		return http.StatusBadRequest

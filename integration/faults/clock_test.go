@@ -67,34 +67,28 @@ func (s *site) installClock(t *testing.T) {
 			'SELECT pg_catalog.clock_unturned() + by FROM public.step'`)
 }
 
-// turnBoth is turn, of the server's clock and that of a gateway, which stand on one machine or are both set by a third.
-func (s *site) turnBoth(t *testing.T, after time.Duration, gateways ...*steppingClock) {
+// turn puts the clocks of gateways, and then the server's, so long after the time that the dataset's account was opened.
+func (s *site) turn(t *testing.T, after time.Duration, gateways ...*steppingClock) {
 	t.Helper()
-	s.turn(t, after)
 	conn, err := pgx.Connect(t.Context(), s.super)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	var step float64
-	if err := conn.QueryRow(t.Context(), "SELECT extract(epoch FROM by) FROM public.step").Scan(&step); err != nil {
+	var opened time.Time
+	if err := conn.QueryRow(t.Context(), "SELECT opened_at FROM noisegate.account WHERE scope = 'dataset'").Scan(&opened); err != nil {
 		t.Fatal(err)
 	}
+	by := time.Until(opened.Add(after))
 	for _, clock := range gateways {
-		clock.step.Store(int64(step * float64(time.Second)))
+		clock.step.Store(int64(by))
 	}
+	s.step(t, by)
 }
 
 // ownClock gives a gateway's ledger a clock that can be turned.
 func ownClock(clock *steppingClock) func(*gateway.Config) {
 	return func(c *gateway.Config) { c.Shares.(*pgledger.Ledger).SetClock(clock.Now) }
-}
-
-// turn puts the server's clock so long after the time that the dataset's account was opened.
-func (s *site) turn(t *testing.T, after time.Duration) {
-	t.Helper()
-	s.control.Exec(t, fmt.Sprintf(`UPDATE public.step SET by = (SELECT opened_at FROM noisegate.account WHERE scope = 'dataset')
-		+ interval '%d us' - pg_catalog.clock_unturned()`, after.Microseconds()))
 }
 
 // releaseHourly lets an account spend so many questions in each hour, and so many in all.
@@ -159,7 +153,7 @@ func TestClientsAcrossTheEdge(t *testing.T) {
 	for edge := range edges + 1 {
 		if edge > 0 {
 			// The edge itself is passed by the clock's own running.
-			s.turnBoth(t, time.Duration(edge)*time.Hour-time.Duration(rand.IntN(100_000))*time.Microsecond, one, two)
+			s.turn(t, time.Duration(edge)*time.Hour-time.Duration(rand.IntN(100_000))*time.Microsecond, one, two)
 		}
 		s.answered(t, each*(edge+1))
 	}
@@ -202,7 +196,7 @@ func TestServerClockSteps(t *testing.T) {
 	given := 0
 	for _, at := range []time.Duration{0, time.Hour, 0, -time.Hour, time.Hour, 2 * time.Hour, -day, day, 0, until(2038), until(2100),
 		until(1999)} {
-		s.turnBoth(t, at.Truncate(time.Hour)+30*time.Minute, clock) // far from any edge, however long the questions take
+		s.turn(t, at.Truncate(time.Hour)+30*time.Minute, clock) // far from any edge, however long the questions take
 		latest = max(latest, at)
 		open := min(each*(1+int(latest/time.Hour)), all)
 		answers := 0
@@ -224,8 +218,8 @@ func TestServerClockSteps(t *testing.T) {
 	}
 }
 
-// TestServerClockAhead turns the clock of the ledger's server alone: nothing is written while it is far ahead, and everything goes on when it
-// is right again, as if nothing had been.
+// TestServerClockAhead turns the clock of the ledger's server alone: nothing is written while it is far ahead, and everything goes on when
+// it is right again, as if nothing had been.
 //
 // covers: F14
 func TestServerClockAhead(t *testing.T) {

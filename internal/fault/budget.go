@@ -158,8 +158,8 @@ func BudgetFrozen() *Error {
 // BudgetOwnRaise refuses a new question of who raised one of its accounts last, alone: nobody gives themselves budget.
 func BudgetOwnRaise() *Error {
 	return &Error{Code: CodeBudgetOwnRaise, Msg: "you raised an account that would pay for this, and nobody else agreed to it",
-		Hint: "let another steward set it higher, or sign as the second (noisegate budget set --signature, noisegate policy sign); answers that " +
-			"you have already are free"}
+		Hint: "let another steward set it higher, or sign as the second (noisegate budget set --signature, noisegate policy sign); answers " +
+			"that you have already are free"}
 }
 
 // BudgetTrancheClosed refuses a charge that the caller's own account admits only once more of its cap is released.

@@ -302,7 +302,7 @@ func (m *Machine) find(named []budget.Account) []*Account {
 	for i, n := range named {
 		if accounts[i] = m.Accounts[n.ID]; accounts[i] == nil {
 			n.Origin = budget.FromPolicy
-			accounts[i] = &Account{Account: n, Opened: m.Now, RaisedBy: m.Raised}
+			accounts[i] = &Account{Account: n, Opened: m.Now, RaisedBy: RaisedBy(nil, n, m.Raised, nil)}
 		}
 	}
 	return accounts
@@ -433,20 +433,23 @@ func (m *Machine) set(by string, account budget.Account, signed *budget.Mandate)
 // raisedBy is who raised an account last, alone, once it has a limit that somebody sets.
 func (m *Machine) raisedBy(a *Account, to budget.Account, by string, signed *budget.Mandate) string {
 	if to.Origin == budget.FromPolicy {
-		return RaisedBy(a, to.Limit, m.Raised, nil)
+		return RaisedBy(a, to, m.Raised, nil)
 	}
 	if a != nil && m.due(a) {
 		a = nil
 	}
-	return RaisedBy(a, to.Limit, by, signed)
+	return RaisedBy(a, to, by, signed)
 }
 
 // RaisedBy is who raised an account last, alone: whose limit gave it more than it had (nil: it had nothing that counts), unless another
 // person signed as well; a limit that gives no more leaves it. What the limit of a policy gives was given by who raised the caps of that.
-func RaisedBy(a *Account, to budget.Limit, by string, signed *budget.Mandate) string {
+// The first budget of an ensemble, which belongs to its definition, raises nothing, like a first policy.
+func RaisedBy(a *Account, to budget.Account, by string, signed *budget.Mandate) string {
 	switch {
-	case a != nil && !to.Loosens(a.Limit):
+	case a != nil && !to.Limit.Loosens(a.Limit):
 		return a.RaisedBy
+	case a == nil && to.ID.Scope == budget.EnsembleScope:
+		return ""
 	case signed != nil && signed.Pair != (budget.Pair{}):
 		return ""
 	default:
@@ -516,8 +519,8 @@ func (m *Machine) Refill(by string, r budget.Refill) error {
 			return err
 		}
 	}
-	a.RaisedBy = RaisedBy(a, limit, by, r.Mandate)
-	a.Account = budget.Account{ID: a.ID, Limit: limit, Origin: budget.FromSteward}
+	after := budget.Account{ID: a.ID, Limit: limit, Origin: budget.FromSteward}
+	a.RaisedBy, a.Account = RaisedBy(a, after, by, r.Mandate), after
 	a.Refills++
 	m.define(by, a, budget.EntryRefill, r)
 	return nil
