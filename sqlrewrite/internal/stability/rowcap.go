@@ -78,45 +78,57 @@ func replaceItem(at *algebra.FromItem, old, new algebra.FromItem) bool {
 	return false
 }
 
-// capsIn are the caps that the rows of a block pass, and those of conditions on them.
-func capsIn(n algebra.FromItem, more ...algebra.Expr) []*algebra.RowCap {
+// capsIn are the caps that the rows of a block pass, and those of conditions on them; with grouped, also those of rows that a query in FROM
+// groups.
+func capsIn(n algebra.FromItem, grouped bool, more ...algebra.Expr) []*algebra.RowCap {
 	var all []*algebra.RowCap
 	switch n := n.(type) {
 	case *algebra.Joined:
-		all = append(append(all, capsIn(n.Left)...), capsIn(n.Right)...)
+		all = append(append(all, capsIn(n.Left, grouped)...), capsIn(n.Right, grouped)...)
 	case *algebra.RowCap:
 		if n.Active() {
 			all = append(all, n)
 		}
+		if grouped {
+			all = append(all, capsIn(n.Of, grouped, n.Where)...)
+		}
 	case *algebra.Derived:
-		if len(n.Parts) == 1 && n.Parts[0].Rowwise() {
-			all = capsIn(n.Parts[0].From, append(n.Parts[0].Results(), n.Parts[0].Where)...)
+		for _, q := range n.Parts {
+			if q.From != nil && (grouped || len(n.Parts) == 1 && q.Rowwise()) {
+				all = append(all, capsIn(q.From, grouped, append(append(q.Results(), q.Where), q.Keys...)...)...)
+			}
 		}
 	}
 	for _, e := range more {
-		all = append(all, capsOf(e)...)
+		all = append(all, capsOf(e, grouped)...)
 	}
 	return all
 }
 
-func capsOf(e algebra.Expr) []*algebra.RowCap {
+func capsOf(e algebra.Expr, grouped bool) []*algebra.RowCap {
 	if e == nil {
 		return nil
 	}
 	var all []*algebra.RowCap
 	if x, ok := e.(algebra.Exists); ok {
-		all = append(capsIn(x.From), capsOf(x.Where)...)
+		all = append(capsIn(x.From, grouped), capsOf(x.Where, grouped)...)
 	}
 	for _, c := range algebra.Children(e) {
-		all = append(all, capsOf(c)...)
+		all = append(all, capsOf(c, grouped)...)
 	}
 	return all
 }
 
-// narrowest lowers the largest cap of a block that can be lowered.
+// narrowest lowers the largest cap of a block that can be lowered: one of rows that queries in FROM group, where there is no other.
 func narrowest(n algebra.FromItem, where algebra.Expr, each []algebra.Expr) bool {
+	conditions := append(slices.Clone(each), where)
+	return narrow(capsIn(n, false, conditions...)) || narrow(capsIn(n, true, conditions...))
+}
+
+// narrow lowers the largest of some caps that can be lowered.
+func narrow(caps []*algebra.RowCap) bool {
 	var largest *algebra.RowCap
-	for _, c := range capsIn(n, append(slices.Clone(each), where)...) {
+	for _, c := range caps {
 		if c.Rows > c.Least && (largest == nil || c.Rows > largest.Rows) {
 			largest = c
 		}

@@ -199,11 +199,11 @@ func (w *workload) block(b workBlock) (effort, error) {
 			return copied, nil
 		}
 		switch {
-		case e.unit == nil && (!b.whole || e.rows.Cmp(big.NewInt(1)) > 0):
+		case e.unit == nil && (!b.whole || e.base != *b.root && e.rows.Cmp(big.NewInt(1)) > 0):
 			if err := w.capBase(b.root, e); err != nil {
 				return e, err
 			}
-		case e.unit != nil && narrowest(*b.root, b.where, b.each):
+		case narrowest(*b.root, b.where, b.each):
 		default:
 			return e, w.refuse(e)
 		}
