@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/big"
@@ -21,7 +22,8 @@ import (
 //
 // If that is more than the account lets one query cost, the refusal says how far the account gets. It depends on the account's
 // limit, the text and the policy alone.
-func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options, p Accounts) (*sqlrewrite.Plan, error) {
+func cheapest(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite.Options,
+	p Accounts) (*sqlrewrite.Plan, error) {
 	bounds, err := positives(r.MaxError, wrongMaxError)
 	if err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func cheapest(r api.QueryRequest, snapshot *catalog.Snapshot, options sqlrewrite
 		}
 		return o
 	}
-	most, err := sqlrewrite.Rewrite(r.SQL, snapshot, priced(int64(mechanisms.MaxEpsilon)))
+	most, err := sqlrewrite.Rewrite(ctx, r.SQL, snapshot, priced(int64(mechanisms.MaxEpsilon)))
 	if err != nil {
 		return nil, err
 	}

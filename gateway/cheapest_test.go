@@ -27,7 +27,7 @@ func TestMaxErrorOfGroupsAndSums(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := cheapest(request, r.policies.snapshot, options, accounts)
+		plan, err := cheapest(t.Context(), request, r.policies.snapshot, options, accounts)
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}

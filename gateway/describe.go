@@ -33,9 +33,9 @@ func (s *Service) Columns(ctx context.Context, who auth.Principal, r api.QueryRe
 	if err := readDialect(r, &o); err != nil {
 		return nil, err
 	}
-	described, err := sqlrewrite.Describe(r.SQL, snapshot, o, rows)
+	described, err := sqlrewrite.Describe(ctx, r.SQL, snapshot, o, rows)
 	if err != nil {
-		return nil, sqlrewrite.Suggest(err, r.SQL, snapshot, o)
+		return nil, sqlrewrite.Suggest(ctx, err, r.SQL, snapshot, o)
 	}
 	columns := make([]api.Column, len(described))
 	for i, c := range described {

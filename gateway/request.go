@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"math/big"
 
 	"noisegate.example/api"
@@ -23,21 +24,21 @@ const (
 
 // planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request. A
 // refusal of the text says what would be accepted, where that is known. Of what was asked, clock and proofs are the service's.
-func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, asked sqlrewrite.Options) (*sqlrewrite.Plan,
-	*sqlrewrite.PublicPlan, error) {
+func planFor(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts,
+	asked sqlrewrite.Options) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	var err error
 	if r.SQL, err = BoundText(r); err != nil {
 		return nil, nil, err
 	}
 	options, err := optionsOf(r, p)
 	options.Proofs, options.Now = asked.Proofs, asked.Now
-	private, public, refusal := planWith(r, snapshot, p, options, err)
+	private, public, refusal := planWith(ctx, r, snapshot, p, options, err)
 	if fault.CodeOf(refusal) == fault.CodeMissingDelta && p.defaults.delta > 0 && r.Delta == "" {
 		options.Delta = p.defaults.delta
-		private, public, refusal = planWith(r, snapshot, p, options, err)
+		private, public, refusal = planWith(ctx, r, snapshot, p, options, err)
 	}
 	if refusal != nil && err == nil {
-		refusal = sqlrewrite.Suggest(refusal, r.SQL, snapshot, options)
+		refusal = sqlrewrite.Suggest(ctx, refusal, r.SQL, snapshot, options)
 	}
 	if len(r.Params) > 0 {
 		refusal = unplaced(refusal)
@@ -46,22 +47,22 @@ func planFor(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, asked s
 }
 
 // planWith plans with the options of a request, or without, where err says why there are none.
-func planWith(r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, options sqlrewrite.Options, err error) (*sqlrewrite.Plan,
-	*sqlrewrite.PublicPlan, error) {
+func planWith(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, options sqlrewrite.Options,
+	err error) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	if err == nil && len(r.MaxError) == 0 {
-		return sqlrewrite.Read(r.SQL, snapshot, options)
+		return sqlrewrite.Read(ctx, r.SQL, snapshot, options)
 	}
 	if err != nil && fault.CodeOf(err) != fault.CodeRequestNoPrice {
 		return nil, nil, err
 	}
-	public, unreadable := sqlrewrite.Open(r.SQL, snapshot, sqlrewrite.Options{Dialect: sqlrewrite.Dialect(r.Dialect), Now: options.Now})
+	public, unreadable := sqlrewrite.Open(ctx, r.SQL, snapshot, sqlrewrite.Options{Dialect: sqlrewrite.Dialect(r.Dialect), Now: options.Now})
 	if public != nil || err != nil || unreadable != nil {
 		if public != nil {
 			err = nil
 		}
 		return nil, public, orElse(err, unreadable)
 	}
-	plan, err := cheapest(r, snapshot, options, p)
+	plan, err := cheapest(ctx, r, snapshot, options, p)
 	return plan, nil, err
 }
 

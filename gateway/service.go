@@ -324,7 +324,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	data, asks := s.datasets[r.Dataset].Data, reader{r.Dataset, who.Subject, snapshot.Version}
 	now, copies := s.clock.Now(), s.copies(snapshot)
 	delay, untimed := s.Timing(snapshot, accounts)
-	plan, public, err := planFor(r.QueryRequest, snapshot, delay.leftOf(accounts),
+	plan, public, err := planFor(ctx, r.QueryRequest, snapshot, delay.leftOf(accounts),
 		sqlrewrite.Options{Proofs: s.ProofsOf(who), Now: now})
 	if err != nil {
 		return nil, err

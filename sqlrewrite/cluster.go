@@ -1,8 +1,11 @@
 package sqlrewrite
 
 import (
+	"context"
+
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // Clustering is k-means, ready to be paid for and run. It is immutable and safe for concurrent use.
@@ -25,6 +28,9 @@ const MaxCentres = fit.MaxCentres
 
 // NewClustering plans k-means. Its errors are those of [Rewrite] for a query over the same expressions, and plan/fit; it touches neither
 // data nor budget.
-func NewClustering(q ClusterQuestion, snapshot *catalog.Snapshot, o ClusterOptions) (*Clustering, error) {
-	return fit.NewClustering(q, snapshot, o)
+func NewClustering(ctx context.Context, q ClusterQuestion, snapshot *catalog.Snapshot, o ClusterOptions) (*Clustering, error) {
+	return steps.Run(ctx, func(n *steps.Count) (*Clustering, error) {
+		o.Steps = n
+		return fit.NewClustering(q, snapshot, o)
+	})
 }

@@ -1,8 +1,11 @@
 package sqlrewrite
 
 import (
+	"context"
+
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/fit"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // Fit is a regression, ready to be paid for and run. It is immutable and safe for concurrent use.
@@ -55,6 +58,9 @@ const (
 
 // NewFit plans a regression. Its errors are those of [Rewrite] for a query over the same expressions, and plan/fit; it touches neither data
 // nor budget.
-func NewFit(q FitQuestion, snapshot *catalog.Snapshot, o FitOptions) (*Fit, error) {
-	return fit.NewPlan(q, snapshot, o)
+func NewFit(ctx context.Context, q FitQuestion, snapshot *catalog.Snapshot, o FitOptions) (*Fit, error) {
+	return steps.Run(ctx, func(n *steps.Count) (*Fit, error) {
+		o.Steps = n
+		return fit.NewPlan(q, snapshot, o)
+	})
 }

@@ -65,7 +65,7 @@ func TestGoldenStatementsRun(t *testing.T) {
 func runGolden(t *testing.T, database *pgexec.Database, calculator *pgexec.Calculator, snapshot *catalog.Snapshot,
 	d *datadriven.TestData) error {
 	t.Helper()
-	plan, err := sqlrewrite.Rewrite(d.Input, snapshot, rewritetest.ParseOptions(t, d))
+	plan, err := sqlrewrite.Rewrite(t.Context(), d.Input, snapshot, rewritetest.ParseOptions(t, d))
 	if err != nil {
 		return err
 	}

@@ -38,5 +38,9 @@ func (p *Plan) Unproven() error { return p.made.Unproven() }
 
 // On is the plan of the same question, under the same options, about another snapshot. Its errors are those of [Rewrite].
 func (p *Plan) On(snapshot *catalog.Snapshot) (*Plan, error) {
-	return Rewrite(p.text, snapshot, p.made.Options)
+	made, err := pipeline.Rewrite(p.text, snapshot, p.made.Options)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{made, p.text}, nil
 }

@@ -1,17 +1,23 @@
 package sqlrewrite
 
 import (
+	"context"
+
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error. Its errors are those of
 // [Rewrite].
-func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Plan, public *PublicPlan, err error) {
-	made, public, err := pipeline.Read(sql, snapshot, options)
+func Read(ctx context.Context, sql string, snapshot *catalog.Snapshot, options Options) (private *Plan, public *PublicPlan, err error) {
+	made, err := steps.Run(ctx, func(n *steps.Count) (made *plan.Plan, err error) {
+		made, public, err = pipeline.ReadWithin(n, sql, snapshot, options)
+		return made, err
+	})
 	if made == nil {
 		return nil, public, err
 	}
@@ -19,9 +25,10 @@ func Read(sql string, snapshot *catalog.Snapshot, options Options) (private *Pla
 }
 
 // Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query. Its errors are sql/*, policy/* and plan/*
-// faults; it touches neither data nor budget.
-func Rewrite(sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
-	made, err := pipeline.Rewrite(sql, snapshot, options)
+// faults, and that of ctx; it touches neither data nor budget. What takes more than 2,000,000 steps, 400 levels or two seconds to plan is
+// sql/too-complex.
+func Rewrite(ctx context.Context, sql string, snapshot *catalog.Snapshot, options Options) (*Plan, error) {
+	made, err := steps.Run(ctx, func(n *steps.Count) (*plan.Plan, error) { return pipeline.RewriteWithin(n, sql, snapshot, options) })
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,8 @@ func (s *Service) clusterOrder(r Request[api.ClusterRequest]) order {
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "cluster", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: "score centres that are known, which takes one pass",
-		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
-			plan, err := s.clustering(r.Body, snapshot, accounts, proofs)
+		plan: func(ctx context.Context, snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := s.clustering(ctx, r.Body, snapshot, accounts, proofs)
 			if err != nil {
 				return nil, err
 			}
@@ -82,8 +82,8 @@ const (
 )
 
 // clustering reads a request strictly.
-func (s *Service) clustering(r api.ClusterRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts,
-	proofs *sqlrewrite.Proofs) (*sqlrewrite.Clustering, error) {
+func (s *Service) clustering(ctx context.Context, r api.ClusterRequest, snapshot *catalog.Snapshot,
+	accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (*sqlrewrite.Clustering, error) {
 	switch {
 	case r.From == "":
 		return nil, fault.RequestMissingField("from")
@@ -108,8 +108,8 @@ func (s *Service) clustering(r api.ClusterRequest, snapshot *catalog.Snapshot, a
 	if err != nil {
 		return nil, err
 	}
-	return sqlrewrite.NewClustering(sqlrewrite.ClusterQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: int(r.K)}, snapshot,
-		sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: proofs})
+	return sqlrewrite.NewClustering(ctx, sqlrewrite.ClusterQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: int(r.K)},
+		snapshot, sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: proofs})
 }
 
 // weighted are features with the weights that their texts have.

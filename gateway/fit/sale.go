@@ -38,7 +38,7 @@ type order struct {
 	request            any    // as it is kept in the ledger
 	atMost             *api.Price
 	once               string // what takes one pass over the rows instead
-	plan               func(*catalog.Snapshot, gateway.Accounts, *sqlrewrite.Proofs) (product, error)
+	plan               func(context.Context, *catalog.Snapshot, gateway.Accounts, *sqlrewrite.Proofs) (product, error)
 }
 
 // stored is what the ledger holds of a product: a table, as of a query, and the numbers.
@@ -125,7 +125,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*pr
 	}
 	delay, untimed := s.gateway.Timing(snapshot, q.accounts)
 	q.delay = delay
-	if q.product, err = o.plan(snapshot, q.accounts, s.gateway.ProofsOf(who)); err != nil {
+	if q.product, err = o.plan(ctx, snapshot, q.accounts, s.gateway.ProofsOf(who)); err != nil {
 		return nil, err
 	}
 	if q.data.Distributed() {

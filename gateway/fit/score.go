@@ -27,8 +27,8 @@ func (s *Service) scoreOrder(r Request[api.ScoreRequest]) order {
 	most := r.Body.AtMost
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "score", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
-		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
-			plan, err := s.scoring(r.Body, snapshot, accounts, proofs)
+		plan: func(ctx context.Context, snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := s.scoring(ctx, r.Body, snapshot, accounts, proofs)
 			if err != nil {
 				return nil, err
 			}
@@ -92,8 +92,8 @@ func wants(r api.ScoreRequest, name string) bool {
 }
 
 // scoring reads a request strictly.
-func (s *Service) scoring(r api.ScoreRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts,
-	proofs *sqlrewrite.Proofs) (*sqlrewrite.Scoring, error) {
+func (s *Service) scoring(ctx context.Context, r api.ScoreRequest, snapshot *catalog.Snapshot,
+	accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (*sqlrewrite.Scoring, error) {
 	switch {
 	case r.From == "":
 		return nil, fault.RequestMissingField("from")
@@ -119,7 +119,7 @@ func (s *Service) scoring(r api.ScoreRequest, snapshot *catalog.Snapshot, accoun
 	if err != nil {
 		return nil, err
 	}
-	return sqlrewrite.NewScoring(sqlrewrite.ScoreQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: r.Centers,
+	return sqlrewrite.NewScoring(ctx, sqlrewrite.ScoreQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: r.Centers,
 		CalinskiHarabasz: wants(r, calinskiHarabasz), Silhouette: wants(r, silhouette)}, snapshot,
 		sqlrewrite.ScoreOptions{Rho: options.Rho, MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: proofs})
 }

@@ -69,8 +69,8 @@ func (s *Service) fitOrder(r Request[api.FitRequest]) order {
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "fit", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: `ask for the method "moments", or for 1 iteration`,
-		plan: func(snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
-			plan, err := s.plan(r.Body, snapshot, accounts, proofs)
+		plan: func(ctx context.Context, snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := s.plan(ctx, r.Body, snapshot, accounts, proofs)
 			if err != nil {
 				return nil, err
 			}
@@ -98,8 +98,8 @@ func (r regression) Run(ctx context.Context, data Data, sampler *mechanisms.Samp
 }
 
 // plan reads a request strictly.
-func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts gateway.Accounts,
-	proofs *sqlrewrite.Proofs) (*sqlrewrite.Fit, error) {
+func (s *Service) plan(ctx context.Context, r api.FitRequest, snapshot *catalog.Snapshot,
+	accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (*sqlrewrite.Fit, error) {
 	for _, field := range []struct{ name, text string }{{"from", r.From}, {"target", r.Target}, {"model", r.Model}} {
 		if field.text == "" {
 			return nil, fault.RequestMissingField(field.name)
@@ -152,7 +152,7 @@ func (s *Service) plan(r api.FitRequest, snapshot *catalog.Snapshot, accounts ga
 	if err != nil {
 		return nil, err
 	}
-	return sqlrewrite.NewFit(question, snapshot, sqlrewrite.FitOptions{Method: method, Passes: int(passes), Rho: options.Rho,
+	return sqlrewrite.NewFit(ctx, question, snapshot, sqlrewrite.FitOptions{Method: method, Passes: int(passes), Rho: options.Rho,
 		MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: proofs})
 }
 

@@ -263,7 +263,7 @@ func TestAppendedColumns(t *testing.T) {
 		t.Errorf("columns %s, want %s", columns, want)
 	}
 	for _, column := range []string{"noisegate_hash", "noisegate_rn", "secret"} {
-		if _, err := sqlrewrite.Rewrite("SELECT count("+column+") FROM visits", on, sqlrewrite.Options{}); err == nil {
+		if _, err := sqlrewrite.Rewrite(t.Context(), "SELECT count("+column+") FROM visits", on, sqlrewrite.Options{}); err == nil {
 			t.Errorf("a question names %s", column)
 		}
 	}

@@ -141,8 +141,8 @@ var countedUnits = regexp.MustCompile(`count\(DISTINCT ("?t\d+"?\.)?"person"\)|F
 // planned is the plan of a question over the copy of a snapshot.
 func planned(t *testing.T, on *catalog.Snapshot, sql string, total int64) *sqlrewrite.Plan {
 	t.Helper()
-	plan, err := sqlrewrite.Rewrite(sql, on, sqlrewrite.Options{Epsilon: mechanisms.EpsilonUnit, Delta: mechanisms.DeltaUnit / 1_000_000,
-		Currency: catalog.Approx, Mechanism: sqlrewrite.MechanismLaplace, Confidence: 0.95, MaxTotal: total})
+	plan, err := sqlrewrite.Rewrite(t.Context(), sql, on, sqlrewrite.Options{Epsilon: mechanisms.EpsilonUnit,
+		Delta: mechanisms.DeltaUnit / 1_000_000, Currency: catalog.Approx, Mechanism: sqlrewrite.MechanismLaplace, Confidence: 0.95, MaxTotal: total})
 	if err != nil {
 		t.Fatalf("%s: %v (%v)", sql, err, errors.Unwrap(err))
 	}

@@ -44,7 +44,7 @@ func publicPost(t *testing.T, d *pgexec.Database, sql string) sqlrewrite.Post {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	plan, err := sqlrewrite.Open(sql, snapshot, sqlrewrite.Options{})
+	plan, err := sqlrewrite.Open(t.Context(), sql, snapshot, sqlrewrite.Options{})
 	if err != nil || plan == nil {
 		t.Fatal(plan, err)
 	}

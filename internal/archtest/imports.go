@@ -148,7 +148,8 @@ func foundations() []layer {
 		{dir: "sqlrewrite/statement", pure: true, own: []string{"internal/fault", "sqlrewrite/internal/parse"},
 			tests:  []string{"sqlrewrite/internal/parsetest", "catalog"},
 			others: []library{only(pgQuery), only(proto)}},
-		{dir: "sqlrewrite/verify", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/copying", "sqlrewrite/verify/internal/public",
+		{dir: "sqlrewrite/verify", pure: true, own: []string{"catalog", "sqlrewrite/internal/steps", "sqlrewrite/verify/internal/copying",
+			"sqlrewrite/verify/internal/public",
 			"sqlrewrite/verify/internal/tree", "sqlrewrite/verify/internal/ranges", "sqlrewrite/verify/internal/calendar",
 			"sqlrewrite/verify/internal/regex"},
 			others: []library{only(pgQuery)}},
@@ -156,13 +157,14 @@ func foundations() []layer {
 			others: []library{only(pgQuery)}},
 		{dir: "sqlrewrite/verify/internal/copying", pure: true, own: []string{"catalog", "sqlrewrite/verify/internal/tree"},
 			others: []library{only(pgQuery)}},
-		{dir: "sqlrewrite/verify/internal/tree", pure: true, others: []library{only(pgQuery)}},
+		{dir: "sqlrewrite/verify/internal/tree", pure: true, own: []string{"sqlrewrite/internal/steps"}, others: []library{only(pgQuery)}},
 		{dir: "sqlrewrite/verify/internal/ranges", pure: true},
 		{dir: "sqlrewrite/verify/internal/calendar", pure: true, own: []string{"sqlrewrite/verify/internal/ranges",
 			"sqlrewrite/verify/internal/tree"}},
 		{dir: "sqlrewrite/verify/internal/regex", pure: true},
 		{dir: "sqlrewrite/verify/memo", pure: true, own: []string{"catalog", "sqlrewrite/verify"}},
-		{dir: "sqlrewrite", pure: true, own: []string{"mechanisms", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/parse",
+		{dir: "sqlrewrite", pure: true, own: []string{"mechanisms", "catalog", "sqlrewrite/internal/steps", "sqlrewrite/syntax",
+			"sqlrewrite/internal/parse",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
 			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer", "sqlrewrite/internal/free", "sqlrewrite/internal/pipeline",
 			"sqlrewrite/internal/explain", "sqlrewrite/internal/suggest", "sqlrewrite/internal/fit"},
@@ -182,25 +184,26 @@ func foundations() []layer {
 // rooms are the packages inside of sqlrewrite, the lowest first: each may import some of those before it.
 func rooms() []layer {
 	return []layer{
+		{dir: "sqlrewrite/internal/steps", pure: true, own: []string{"internal/fault"}},
 		{dir: "sqlrewrite/internal/scalar", pure: true, own: []string{
 			"internal/fault", "catalog", "sqlrewrite/syntax"}},
 		{dir: "sqlrewrite/internal/parse", pure: true, own: []string{
 			"internal/fault", "sqlrewrite/syntax", "sqlrewrite/internal/scalar"},
 			tests:  []string{"sqlrewrite/internal/parsetest"},
 			others: []library{only(pgQuery, "parse_postgres*.go"), only(proto, "parse_postgres*.go"), only(mysql, "parse_mysql*.go")}},
-		{dir: "sqlrewrite/internal/algebra", pure: true, own: []string{
+		{dir: "sqlrewrite/internal/algebra", pure: true, own: []string{"sqlrewrite/internal/steps",
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/scalar"}},
 		{dir: "sqlrewrite/internal/domain", pure: true, own: []string{
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra"}},
-		{dir: "sqlrewrite/internal/stability", pure: true, own: []string{
+		{dir: "sqlrewrite/internal/stability", pure: true, own: []string{"sqlrewrite/internal/steps",
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/domain"}},
 		{dir: "sqlrewrite/internal/copytext", pure: true, own: []string{"catalog", "sqlrewrite/internal/scalar"}},
-		{dir: "sqlrewrite/internal/sqlprint", pure: true, own: []string{"sqlrewrite/internal/copytext",
+		{dir: "sqlrewrite/internal/sqlprint", pure: true, own: []string{"sqlrewrite/internal/steps", "sqlrewrite/internal/copytext",
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/verify", "sqlrewrite/verify/memo", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/domain", "sqlrewrite/internal/stability"}},
-		{dir: "sqlrewrite/internal/bind", pure: true, own: []string{
+		{dir: "sqlrewrite/internal/bind", pure: true, own: []string{"sqlrewrite/internal/steps",
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/domain", "sqlrewrite/internal/stability",
 			"sqlrewrite/internal/sqlprint"}},
@@ -212,7 +215,7 @@ func rooms() []layer {
 			"internal/fault", "catalog", "mechanisms", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/domain", "sqlrewrite/internal/stability",
 			"sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind", "sqlrewrite/internal/plan"}},
-		{dir: "sqlrewrite/internal/free", pure: true, own: []string{
+		{dir: "sqlrewrite/internal/free", pure: true, own: []string{"sqlrewrite/internal/steps",
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",
 			"sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
 			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer"}},
@@ -220,11 +223,11 @@ func rooms() []layer {
 			"catalog", "mechanisms", "sqlrewrite/internal/scalar", "sqlrewrite/internal/algebra",
 			"sqlrewrite/internal/stability", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
 			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer"}},
-		{dir: "sqlrewrite/internal/pipeline", pure: true, own: []string{
+		{dir: "sqlrewrite/internal/pipeline", pure: true, own: []string{"sqlrewrite/internal/steps",
 			"catalog", "mechanisms", "sqlrewrite/internal/parse", "sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint",
 			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer", "sqlrewrite/internal/free"},
 			others: []library{only(pgQuery, "*_test.go")}},
-		{dir: "sqlrewrite/internal/fit", pure: true, own: []string{
+		{dir: "sqlrewrite/internal/fit", pure: true, own: []string{"sqlrewrite/internal/steps",
 			"internal/fault", "catalog", "mechanisms", "mechanisms/clustering", "mechanisms/regression", "sqlrewrite/syntax",
 			"sqlrewrite/verify",
 			"sqlrewrite/internal/scalar", "sqlrewrite/internal/parse", "sqlrewrite/internal/algebra",

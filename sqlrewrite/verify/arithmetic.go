@@ -7,6 +7,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/calendar"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
@@ -61,6 +62,7 @@ func common(a, b kind) kind {
 // convert is what PostgreSQL does to a value to bring it to a wider type. What names a unit does so afterwards where that type keeps all values
 // apart: the floats of two units' numbers may be one.
 func (d *derivation) convert(v *value, k kind) *value {
+	defer steps.Visit(d.steps).Leave()
 	if v.kind == k {
 		return v
 	}
@@ -494,6 +496,7 @@ func (s *scope) typeCast(c *pgquery.TypeCast) *value {
 
 // cast is an explicit cast.
 func (d *derivation) cast(v *value, k kind) *value {
+	defer steps.Visit(d.steps).Leave()
 	if v.terms != nil && k != text {
 		return v.terms.cast(d, v, k)
 	}

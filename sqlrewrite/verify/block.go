@@ -7,6 +7,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -25,6 +26,7 @@ import (
 
 // query is a SELECT with its WITH.
 func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
+	defer steps.Visit(d.steps).Leave()
 	tree.Plain(q)
 	if w := q.WithClause; w != nil {
 		if w.Recursive || s.ctes != nil || len(w.Ctes) == 0 {
@@ -295,6 +297,7 @@ func (r *relation) leave(d *derivation, x int, t term, null bool) {
 
 // form is a condition on the unit alone, written so that it is the same in every query; "" for others.
 func (d *derivation) form(id int, r *relation) string {
+	defer steps.Visit(d.steps).Leave()
 	if slices.Contains(r.roots, id) {
 		return "unit"
 	}

@@ -6,6 +6,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
@@ -181,6 +182,7 @@ func (v *value) places() int {
 
 // cast converts a tally: a whole number stays one.
 func (t *tally) cast(d *derivation, v *value, k kind) *value {
+	defer steps.Visit(d.steps).Leave()
 	if t.moves == nil && (v.kind == numeric || isInteger(v.kind)) && (k == numeric || k == int8) && t.digits == 0 {
 		if k == int8 && v.kind == numeric && !t.each.Times(ranges.Of(0, t.of.rows())).Inside(ranges.Int8) {
 			refuse("a sum that may leave bigint")

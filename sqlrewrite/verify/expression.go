@@ -7,6 +7,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
@@ -53,6 +54,7 @@ type narrowed struct {
 
 // expr derives what is known of an expression.
 func (s *scope) expr(n *pgquery.Node) *value {
+	defer steps.Visit(s.d.steps).Leave()
 	v := s.bare(n)
 	s.d.note(v)
 	if s.group != nil && !s.inside {
@@ -168,6 +170,7 @@ func (s *scope) truth(n *pgquery.Node) *value {
 
 // column looks a name up: in this query, or in one around it.
 func (s *scope) column(name []string) *value {
+	defer steps.Visit(s.d.steps).Leave()
 	if len(name) == 0 || len(name) > 2 {
 		refuse("a name of %d parts", len(name))
 	}
@@ -335,6 +338,7 @@ func subset(a, b []int) bool {
 
 // narrowing is what a condition says of its operands where it is true, or where it is false or NULL.
 func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
+	defer steps.Visit(s.d.steps).Leave()
 	d := s.d
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == pgquery.BoolExprType_AND_EXPR {
 		if holds {

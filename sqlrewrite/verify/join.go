@@ -5,6 +5,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -38,6 +39,7 @@ func (s *scope) from(list []*pgquery.Node) *relation {
 
 // item is a part of FROM; left is what a LATERAL sees.
 func (s *scope) item(n *pgquery.Node, left *relation) *relation {
+	defer steps.Visit(s.d.steps).Leave()
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_RangeVar:
 		return s.rangeVar(e.RangeVar)

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // A relation is what FROM means, or a part of it. Its rows are, unit by unit, functions of the unit's rows in the database and of what is
@@ -221,6 +223,7 @@ func (d *derivation) determined(id int, known knowledge) bool {
 // follows reports whether a value follows from known ones, and whether it is then identical wherever they are known, or equal only: 1.0 is equal
 // to 1.00, and their texts and quotients are not. So functions follow from what is identical only.
 func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
+	defer steps.Visit(d.steps).Leave()
 	if id < 0 {
 		return false, false // an aggregate: of other rows too
 	}

@@ -44,6 +44,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/public"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
@@ -65,6 +66,13 @@ type Claim struct {
 	totals      []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
 	products    []*products
 	from        *derivation
+	steps       *steps.Count // what planning the text that the statement is made of has taken
+}
+
+// Within is the claim, proven as a part of what planning takes.
+func (c Claim) Within(n *steps.Count) Claim {
+	c.steps = n
+	return c
 }
 
 // Norm bounds the vector of the moves of several value columns over all groups, for mechanisms that noise them together.
@@ -111,10 +119,18 @@ type Refusal = tree.Refusal
 func refuse(format string, args ...any) { tree.Refuse(format, args...) }
 
 // Statement proves a claim about a statement, or says why it cannot: nil means proven.
-func Statement(sql string, args []any, on *catalog.Snapshot, c Claim) (err error) {
-	defer tree.Caught(&err)
-	got := derive(sql, parse(sql), args, on, c)
-	return got.covers(c)
+func Statement(sql string, args []any, on *catalog.Snapshot, c Claim) error {
+	prove := func(n *steps.Count) (_ struct{}, err error) {
+		defer tree.Caught(&err)
+		c.steps = n
+		return struct{}{}, derive(sql, parse(sql), args, on, c).covers(c)
+	}
+	if c.steps != nil {
+		_, err := prove(c.steps)
+		return err
+	}
+	_, err := steps.Bounded(new(steps.Count), prove)
+	return err
 }
 
 // Derive is what can be proven of a statement with as many keys and the kind of histogram that the claim has, under the claim's pins. Tests
@@ -139,7 +155,8 @@ type derivation struct {
 
 	work    *big.Int // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries map[int]bool
-	stored  map[int]bool                   // columns that are NULL in no row of their table
+	stored  map[int]bool // columns that are NULL in no row of their table
+	steps   *steps.Count
 	joins   map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
 }
 
@@ -158,6 +175,7 @@ func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin) *de
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := newDerivation(sql, args, on, c.Pins)
+	d.steps = c.steps
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")

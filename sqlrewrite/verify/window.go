@@ -7,6 +7,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
@@ -325,6 +326,7 @@ func (s *scope) settle(r *relation) {
 	seen := make(map[int]bool)
 	var read func(id int)
 	read = func(id int) {
+		defer steps.Visit(s.d.steps).Leave()
 		if seen[id] || shared.tells(d, id) {
 			return
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // Work. **Lemma 12.** Of each SELECT, the tuples of its FROM can be charged to rows of people so that one row is charged for at most PairsPerRow
@@ -57,6 +59,7 @@ const mostOrders = 5
 // chosen is how many choices of a row of each part there are: the parts are chosen one after another, and a row that is chosen determines its columns
 // for those after it. Every order gives a bound; the smallest counts. Parts under a key have one choice, and come first.
 func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int {
+	defer steps.Visit(d.steps).Leave()
 	for moved := true; moved; {
 		moved = false
 		for _, e := range r.holding(known) {
@@ -162,6 +165,7 @@ func (o outerJoin) holds(p *part) bool {
 
 // work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.
 func (r *relation) work(d *derivation) (best *big.Int) {
+	defer steps.Visit(d.steps).Leave()
 	for _, p := range r.parts {
 		if p.public {
 			continue

@@ -7,6 +7,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -33,6 +34,9 @@ type Binder struct {
 type Level struct {
 	Absent []GroupKey // the keys of the other sets alone, as far as expressions name them
 }
+
+// Steps is what planning takes.
+func (b *Binder) Steps() *steps.Count { return b.Bound.Shared().Steps }
 
 func (b *Binder) Position(at syntax.Pos) fault.Position { return scalar.Position(b.Text, at) }
 
@@ -65,6 +69,7 @@ type Opened struct {
 	Text     string
 	Query    *syntax.Query
 	Snapshot *catalog.Snapshot
+	Steps    *steps.Count
 	Load     Load        // of the release block's statement
 	Bound    *BoundQuery // what the whole was bound to; nil until then
 	Kinds    map[*syntax.Query]RowKind

@@ -8,6 +8,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -200,7 +201,8 @@ type StatementFacts struct {
 	Relied  []Reliance
 	Counted []Count   // facts of public tables that bound the statement's work
 	Caps    []*RowCap // some may be none
-	KeyWork int       // values looked at to find the keys that columns of queries in FROM can have, of domain.MaxWork (A44)
+	Steps   *steps.Count
+	KeyWork int // values looked at to find the keys that columns of queries in FROM can have, of domain.MaxWork (A44)
 }
 
 // maxLeaves caps the relations of one statement: queries of WITH are written out wherever they are named.

@@ -85,11 +85,10 @@ func (m *matching) expr(a, b Expr) bool { //nolint:funlen,gocyclo // a case for 
 		return ok && m.expr(a.X, b.X)
 	case Binary:
 		b, ok := b.(Binary)
-		operand := m.expr
-		if IsComparison(a.Op) {
-			operand = m.compared
+		if ok && IsComparison(a.Op) {
+			return a.Op == b.Op && m.compared(a.L, b.L) && m.compared(a.R, b.R)
 		}
-		return ok && a.Op == b.Op && operand(a.L, b.L) && operand(a.R, b.R)
+		return ok && a.Op == b.Op && m.expr(a.L, b.L) && m.expr(a.R, b.R)
 	case In:
 		b, ok := b.(In)
 		return ok && a.Not == b.Not && m.expr(a.X, b.X) && slices.EqualFunc(a.List, b.List, m.compared)

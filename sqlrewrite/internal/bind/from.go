@@ -11,6 +11,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -79,6 +80,7 @@ func fromList(b *algebra.Binder) (*algebra.Relation, error) {
 // relation binds an item of FROM, on a side of the joins around. The conditions of where hold on every row that is used: those of WHERE,
 // where no outer join comes between.
 func relation(b *algebra.Binder, r syntax.Relation, where []syntax.Expr, side *algebra.Side) (*algebra.Relation, error) {
+	defer steps.Visit(b.Steps()).Leave()
 	switch r := r.(type) {
 	case *syntax.Table:
 		return table(b, r, side)

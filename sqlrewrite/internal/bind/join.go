@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -408,6 +409,7 @@ func oneLess(a, b int64) int64 { return addCapped(a-1, b) }
 
 // rowCondition binds a condition over rows. Only here, at the outermost ANDs, may the ids of units stand: in equalities that join.
 func rowCondition(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
+	defer steps.Visit(b.Steps()).Leave()
 	switch c := n.(type) {
 	case *syntax.Binary:
 		if c.Op == syntax.And {

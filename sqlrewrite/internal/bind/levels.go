@@ -9,6 +9,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -120,6 +121,7 @@ func (b *leveled) query(o *algebra.Opened) (*algebra.Query, error) {
 
 // total is an expression of the block's groups over the groups of a set.
 func (b *leveled) total(o *algebra.Opened, e algebra.Expr) algebra.Expr {
+	defer steps.Visit(o.Steps).Leave()
 	switch e := e.(type) {
 	case algebra.KeyRef:
 		return algebra.Column{Of: b.rows.Fields[e.Index]}

@@ -4,6 +4,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -51,12 +52,13 @@ func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
 	bound, err := statement(o, o.Query)
 	if err != nil && o.Beside {
 		again := algebra.NewOpened(o.Text, o.Query, o.Snapshot)
-		again.Load, again.OneByOne = o.Load, true
+		again.Load, again.Steps, again.OneByOne = o.Load, o.Steps, true
 		bound, err = statement(again, o.Query)
 		*o = *again
 	}
 	if fewer := lookedUp(o, o.Query, err); fewer != nil {
 		again := algebra.NewOpened(o.Text, fewer, o.Snapshot)
+		again.Steps = o.Steps
 		if found, refused := statement(again, fewer); refused == nil {
 			*o, bound, err = *again, found, nil
 		}
@@ -69,6 +71,7 @@ func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
 }
 
 func statement(o *algebra.Opened, query *syntax.Query) (*algebra.BoundQuery, error) {
+	defer steps.Visit(o.Steps).Leave()
 	switch kind := KindOf(o, query, nil); {
 	case kind == algebra.OwnedRows && query.Set != nil:
 		return nil, fault.Unsupported(scalar.Position(o.Text, query.Set.Pos), "a set operation over private rows that is not aggregated",

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -23,6 +24,7 @@ type postBinder struct {
 // postOf binds a query whose rows are public or released. Outer is the query around it, whose columns an expression inside may name; nil
 // for none.
 func postOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment, outer *algebra.Binder) (*algebra.Query, error) {
+	defer steps.Visit(o.Steps).Leave()
 	switch kind := KindOf(o, q, env); {
 	case kind == algebra.OwnedRows:
 		return nil, fault.Unsupported(scalar.Position(o.Text, q.Pos), "a query over private rows, without an aggregate, in this place",

@@ -6,6 +6,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -27,6 +28,7 @@ func (lb *postBinder) items() error {
 }
 
 func (lb *postBinder) item(r syntax.Relation) (*algebra.Relation, error) {
+	defer steps.Visit(lb.Steps()).Leave()
 	if lb.open.Items++; lb.open.Items > algebra.MaxItems {
 		return nil, fault.TooComplex(lb.At(r), fmt.Sprintf("the query reads more than %d relations, each use of a CTE counted", algebra.MaxItems))
 	}

@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
 // KindOf is what the rows of a query are: those that its FROM reads, unless it releases them. A query in an expression is no row of it:
 // whether one releases, binding finds out.
 func KindOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) algebra.RowKind {
+	defer steps.Visit(o.Steps).Leave()
 	if q == nil {
 		return algebra.PublicRows
 	}
@@ -32,6 +34,7 @@ func KindOf(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) algebr
 }
 
 func itemKind(o *algebra.Opened, r syntax.Relation, env *algebra.Environment) algebra.RowKind {
+	defer steps.Visit(o.Steps).Leave()
 	switch r := r.(type) {
 	case *syntax.Table:
 		if e := env.Find(r); e != nil {

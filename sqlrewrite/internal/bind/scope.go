@@ -8,6 +8,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -88,6 +89,7 @@ func (blockScope) Computes() bool { return true }
 
 // expression binds n in scope s.
 func expression(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
+	defer steps.Visit(b.Steps()).Leave()
 	if in, ok := s.(postScope); ok && holdsQuery(n) {
 		return in.subquery(n)
 	}

@@ -11,6 +11,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -70,6 +71,7 @@ func (at syntaxAt) At() syntax.Pos { return syntax.Pos(at) }
 
 // rows binds a query whose rows belong to units, or to nobody.
 func rows(b *algebra.Binder) (*algebra.Relation, error) {
+	defer steps.Visit(b.Steps()).Leave()
 	q := b.Query
 	if q.Set != nil {
 		return unionAll(b)

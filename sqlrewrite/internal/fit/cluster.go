@@ -9,6 +9,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // ClusterQuestion asks for centres of rows, as texts of SQL.
@@ -25,6 +26,7 @@ type ClusterOptions struct {
 	Rho     mechanisms.PicoRho // the price, positive
 	MaxRows int64              // tightens the policy's bound; 0: the policy's
 	Proofs  *sqlprint.Proofs   // remember what was proven before; nil: nothing is
+	Steps   *steps.Count       // what planning takes; nil: it is not bounded
 }
 
 // Clustering is k-means, ready to be paid for and run. It is immutable and safe for concurrent use.
@@ -87,7 +89,7 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 	case len(q.Columns) == 0:
 		return nil, fault.FitInvalid("columns", "one at least")
 	}
-	p := &Clustering{options: o, rowSums: sumsOf(q.From, q.Where, q.Columns)}
+	p := &Clustering{options: o, rowSums: sumsOf(q.From, q.Where, q.Columns, o.Steps)}
 	p.clusters = sqlprint.Clusters{Centres: q.Centres}
 	p.clusters.Coordinates = min(len(q.Columns), max(leastCoordinates, q.Centres-2), sqlprint.MaxCoordinates)
 	var err error
@@ -109,8 +111,8 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 }
 
 // sumsOf are sums over the columns of a question, which has no target.
-func sumsOf(from, where string, columns []Feature) rowSums {
-	return rowSums{bound: &bound{Question: Question{From: from, Where: where, Features: columns}, norm: new(big.Rat)}}
+func sumsOf(from, where string, columns []Feature, n *steps.Count) rowSums {
+	return rowSums{bound: &bound{Question: Question{From: from, Where: where, Features: columns}, norm: new(big.Rat), steps: n}}
 }
 
 // factors reads a question as [rowSums.read] does, and gives the factors of its columns, none of which counts for nothing.

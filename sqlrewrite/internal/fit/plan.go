@@ -9,6 +9,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // Method is how a model is fitted.
@@ -29,6 +30,7 @@ type Options struct {
 	MaxRows    int64                 // tightens the policy's bound; 0: the policy's
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
 	Proofs     *sqlprint.Proofs      // remember what was proven before; nil: nothing is
+	Steps      *steps.Count          // what planning takes; nil: it is not bounded
 }
 
 // Plan is a fit, ready to be paid for and run. It is immutable and safe for concurrent use.
@@ -68,7 +70,7 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	if o.Proofs == nil {
 		o.Proofs = new(sqlprint.Proofs)
 	}
-	p := &Plan{rowSums: rowSums{bound: &bound{Question: q, norm: big.NewRat(1, 1)}}, options: o, passes: 1}
+	p := &Plan{rowSums: rowSums{bound: &bound{Question: q, norm: big.NewRat(1, 1), steps: o.Steps}}, options: o, passes: 1}
 	if p.Method() == Gradient {
 		p.passes = o.Passes
 	}

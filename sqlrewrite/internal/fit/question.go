@@ -14,6 +14,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -67,6 +68,7 @@ type bound struct {
 	target  *column  // nil: there is none
 	norm    *big.Rat // what the caller gave, for the intercept, and the largest squared length of a row's weighted features
 	partial bool     // rows with NULL are left out
+	steps   *steps.Count
 }
 
 // loading is what a statement does beside adding up features, once the columns are known.
@@ -203,7 +205,7 @@ func (b *bound) values(on *catalog.Snapshot) (values map[int][]value, present []
 	if len(items) == 0 {
 		return nil, nil, nil
 	}
-	o, err := opened("SELECT count(*) FROM "+b.From+"\n"+b.conditions(nil)+" GROUP BY "+strings.Join(items, ", "), on)
+	o, err := b.opened("SELECT count(*) FROM "+b.From+"\n"+b.conditions(nil)+" GROUP BY "+strings.Join(items, ", "), on)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -284,7 +286,7 @@ func (b *bound) sums(present []string, load algebra.Load, on *catalog.Snapshot) 
 	for _, c := range b.summed() {
 		outputs = append(outputs, "sum("+c.expr+"\n)")
 	}
-	o, err := opened("SELECT "+strings.Join(outputs, ", ")+" FROM "+b.From+"\n"+b.conditions(present), on)
+	o, err := b.opened("SELECT "+strings.Join(outputs, ", ")+" FROM "+b.From+"\n"+b.conditions(present), on)
 	if err != nil {
 		return nil, err
 	}
@@ -302,12 +304,14 @@ func (b *bound) sums(present []string, load algebra.Load, on *catalog.Snapshot) 
 }
 
 // opened is a text to be bound, which may be as long as a query.
-func opened(text string, on *catalog.Snapshot) (*algebra.Opened, error) {
+func (b *bound) opened(text string, on *catalog.Snapshot) (*algebra.Opened, error) {
 	q, err := parse.Parse(text, parse.DialectPostgres)
 	if err != nil {
 		return nil, err
 	}
-	return algebra.NewOpened(text, q, on), nil
+	o := algebra.NewOpened(text, q, on)
+	o.Steps = b.steps
+	return o, nil
 }
 
 // statisticOf is what an output of a query adds up; nil where it is something else.

@@ -13,6 +13,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // ScoreQuestion asks how well centres group rows.
@@ -31,6 +32,7 @@ type ScoreOptions struct {
 	MaxRows    int64                 // tightens the policy's bound; 0: the policy's
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
 	Proofs     *sqlprint.Proofs      // remember what was proven before; nil: nothing is
+	Steps      *steps.Count          // what planning takes; nil: it is not bounded
 }
 
 // Scoring are scores of a grouping, ready to be paid for and run. It is immutable and safe for concurrent use.
@@ -70,7 +72,7 @@ func NewScoring(q ScoreQuestion, on *catalog.Snapshot, o ScoreOptions) (*Scoring
 	case !q.CalinskiHarabasz && !q.Silhouette:
 		return nil, fault.FitInvalid("score", "one at least")
 	}
-	p := &Scoring{rowSums: sumsOf(q.From, q.Where, q.Columns), question: q, options: o}
+	p := &Scoring{rowSums: sumsOf(q.From, q.Where, q.Columns, o.Steps), question: q, options: o}
 	p.scores = sqlprint.Scores{Spreads: q.CalinskiHarabasz, Silhouettes: q.Silhouette}
 	var err error
 	if p.scores.Factors, err = p.factors(on, p.load, "ask for one score, or give fewer centers or columns", o.MaxRows); err != nil {

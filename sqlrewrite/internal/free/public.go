@@ -45,6 +45,7 @@ func publicPlan(l *algebra.Query, o *algebra.Opened) (*PublicPlan, error) {
 		l.Limit = &cut
 	}
 	p := sqlprint.NewPostPrinter(nil)
+	p.Within(o.Steps)
 	p.Query(l, true)
 	public := &PublicPlan{post: sqlprint.NewPost(p.B.String(), p.Args, sqlprint.PublicPreconditions(o.Scans), o.Snapshot),
 		lines: sqlprint.PostLines(l, new(algebra.BoundQuery))}

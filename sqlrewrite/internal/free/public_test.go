@@ -76,7 +76,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 			"0.5", "x", "x, x", "x, 2", "x IN x", "b", "at", "'day', at", "day FROM at", "at, 'YYYY'"} {
 			for _, over := range []string{"", " WITHIN GROUP (ORDER BY n)", " WITHIN GROUP (ORDER BY m)", " OVER (ORDER BY n)"} {
 				sql := "SELECT " + f.Name + "(" + args + ")" + over + " FROM p"
-				o, err := pipeline.Open(sql, snapshot, plan.Options{Dialect: parse.DialectPostgres})
+				o, err := pipeline.Open(nil, sql, snapshot, plan.Options{Dialect: parse.DialectPostgres})
 				if fault.CodeOf(err) == fault.CodeUnverified {
 					t.Errorf("%s: %v", sql, errors.Unwrap(err))
 				}

@@ -6,11 +6,12 @@ import (
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/free"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
-// Open is [Read] for a query that has no price yet; nil when it needs one.
-func Open(text string, snapshot *catalog.Snapshot, o plan.Options) (*free.PublicPlan, error) {
-	opened, err := open(text, snapshot, o)
+// Open is [ReadWithin] for a query that has no price yet; nil when it needs one.
+func Open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (*free.PublicPlan, error) {
+	opened, err := open(n, text, snapshot, o)
 	if err != nil {
 		return nil, err
 	}
@@ -25,8 +26,8 @@ const (
 
 // Describe gives the columns of a query's answer before it has a price. With rows, a query of rows that are not shown has the columns that
 // it would have.
-func Describe(text string, snapshot *catalog.Snapshot, o plan.Options, rows bool) ([]plan.Column, error) {
-	opened, err := open(text, snapshot, o)
+func Describe(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options, rows bool) ([]plan.Column, error) {
+	opened, err := open(n, text, snapshot, o)
 	if err != nil {
 		return nil, err
 	}

@@ -12,20 +12,36 @@ import (
 	"noisegate.example/sqlrewrite/internal/free"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
-// Rewrite parses, binds and plans a query that reads private rows; [Read] takes every query.
+// Rewrite is [RewriteWithin] while somebody waits, however long it takes.
 func Rewrite(text string, snapshot *catalog.Snapshot, o plan.Options) (*plan.Plan, error) {
-	opened, err := open(text, snapshot, o)
+	return steps.Bounded(new(steps.Count), func(n *steps.Count) (*plan.Plan, error) { return RewriteWithin(n, text, snapshot, o) })
+}
+
+// RewriteWithin parses, binds and plans a query that reads private rows; [ReadWithin] takes every query.
+func RewriteWithin(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (*plan.Plan, error) {
+	opened, err := open(n, text, snapshot, o)
 	if err != nil {
 		return nil, err
 	}
 	return planQuery(opened, o)
 }
 
-// Read parses, binds and plans a query: exactly one of private and public is not nil when there is no error.
+// Read is [ReadWithin] while somebody waits, however long it takes.
 func Read(text string, snapshot *catalog.Snapshot, o plan.Options) (private *plan.Plan, public *free.PublicPlan, err error) {
-	opened, err := open(text, snapshot, o)
+	private, err = steps.Bounded(new(steps.Count), func(n *steps.Count) (made *plan.Plan, err error) {
+		made, public, err = ReadWithin(n, text, snapshot, o)
+		return made, err
+	})
+	return private, public, err
+}
+
+// ReadWithin parses, binds and plans a query: exactly one of private and public is not nil when there is no error.
+func ReadWithin(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (private *plan.Plan, public *free.PublicPlan,
+	err error) {
+	opened, err := open(n, text, snapshot, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,9 +52,11 @@ func Read(text string, snapshot *catalog.Snapshot, o plan.Options) (private *pla
 	return private, nil, err
 }
 
-func open(text string, snapshot *catalog.Snapshot, o plan.Options) (*algebra.Opened, error) {
+func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (*algebra.Opened, error) {
 	query, err := parse.ParseAt(text, o.Dialect, o.Now)
-	return algebra.NewOpened(text, query, snapshot), err
+	opened := algebra.NewOpened(text, query, snapshot)
+	opened.Steps = n
+	return opened, err
 }
 
 func planQuery(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {

@@ -8,6 +8,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -109,6 +110,7 @@ func (p *Printer) found(n, bare algebra.FromItem) algebra.FromItem {
 // outer join is around. Those that read one side of an outer join are found beside that side; those that read both are tested ahead
 // (ahead).
 func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
+	defer steps.Visit(p.planning).Leave()
 	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
 		return p.liftOn(c.Of, where)
 	}
@@ -163,6 +165,7 @@ func (p *Printer) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e algeb
 
 // readsBoth reports whether EXISTS or IN that could be a join reads rows of both sides of a join.
 func (p *Printer) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool {
+	defer steps.Visit(p.planning).Leave()
 	if in, ok := c.(algebra.InRows); ok && !in.NeverNull() {
 		if spelled := p.spelled(in); spelled != nil {
 			return p.readsBoth(spelled, left, right)
@@ -227,6 +230,7 @@ func hasQuery(e algebra.Expr) bool {
 
 // settle says that what has not become a join in an expression does not.
 func (p *Printer) settle(e algebra.Expr) {
+	defer steps.Visit(p.planning).Leave()
 	if p.stays == nil {
 		p.stays = map[algebra.FromItem]bool{}
 	}
@@ -284,6 +288,7 @@ func (p *Printer) lift(e algebra.Expr) *algebra.Field {
 
 // liftAll lifts what stands in an expression over an item.
 func (p *Printer) liftAll(e algebra.Expr, n algebra.FromItem) {
+	defer steps.Visit(p.planning).Leave()
 	switch e := e.(type) {
 	case nil:
 		return
@@ -305,6 +310,7 @@ func (p *Printer) liftAll(e algebra.Expr, n algebra.FromItem) {
 
 // hasLifted reports whether an expression tests what a join found.
 func (p *Printer) hasLifted(e algebra.Expr) bool {
+	defer steps.Visit(p.planning).Leave()
 	switch e := e.(type) {
 	case algebra.Exists:
 		return p.asJoins[e.From] != nil

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -26,6 +27,8 @@ func NewPostPrinter(q *algebra.BoundQuery) *postPrinter {
 	p := &postPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation}}
 	if q == nil {
 		p.collation = defaultCollation
+	} else {
+		p.Within(q.Shared().Steps)
 	}
 	p.leaf = func(_ *Printer, e algebra.Expr) { p.postLeaf(e) }
 	return p
@@ -79,6 +82,7 @@ func (p *postPrinter) queryInside(e algebra.Subquery) {
 
 // Query prints a query. A top one gives its outputs as answers hold them, and the released row's number last; one inside names its outputs.
 func (p *postPrinter) Query(l *algebra.Query, top bool) {
+	defer steps.Visit(p.planning).Leave()
 	switch {
 	case l.Block:
 		q := p.q
@@ -259,6 +263,7 @@ func (p *postPrinter) body(l *algebra.Query) {
 }
 
 func (p *postPrinter) item(i algebra.FromItem) {
+	defer steps.Visit(p.planning).Leave()
 	switch i := i.(type) {
 	case *algebra.Scan:
 		if p.adds() {

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -29,7 +30,8 @@ type Printer struct {
 	leaf  func(*Printer, algebra.Expr)
 	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
 	collation string
-	inline    bool       // for people: constants in place, no casts
+	inline    bool // for people: constants in place, no casts
+	planning  *steps.Count
 	structure *structure // not nil: to tell expressions apart, inline
 	// Identity prints what identifies a question, which is hashed and never run: the text of before there were forms that change no value of a
 	// right computation, so that stored answers are found again. Whatever prints such a form asks [Printer.adds].
@@ -64,6 +66,9 @@ const (
 	byteCollation    = `pg_catalog."C"`
 	textType         = "pg_catalog.text"
 )
+
+// Within makes printing a part of what planning takes.
+func (p *Printer) Within(n *steps.Count) { p.planning = n }
 
 // NewRowPrinter prints statements for the protected database.
 func NewRowPrinter() *Printer {
@@ -115,8 +120,13 @@ func (p *Printer) Text(e algebra.Expr) string { return p.sub(func() { p.expr(e) 
 // sqlType spells a type so that no search path can change its meaning.
 func sqlType(t catalog.Type) string {
 	if element := scalar.ElementOf(t); element != t {
-		return sqlType(element) + scalar.ArraySuffix
+		return plainType(element) + scalar.ArraySuffix
 	}
+	return plainType(t)
+}
+
+// plainType spells a type that is no array.
+func plainType(t catalog.Type) string {
 	switch t {
 	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Float4, catalog.Float8, catalog.Bool,
 		catalog.Timestamp, catalog.Timestamptz, scalar.IntervalType:
@@ -134,6 +144,7 @@ func sqlType(t catalog.Type) string {
 
 // expr prints an expression. Every operator has its own parentheses, so that precedence never matters.
 func (p *Printer) expr(e algebra.Expr) {
+	defer steps.Visit(p.planning).Leave()
 	switch e := e.(type) {
 	case algebra.Column, algebra.KeyRef, algebra.EstimatorRef, algebra.Subquery, algebra.Either:
 		p.leaf(p, e)
@@ -263,6 +274,8 @@ func (p *Printer) binary(e algebra.Binary) {
 			e.L, e.R = hidden(e.L, e.R), hidden(e.R, e.L)
 		}
 		p.collated(e.L)
+	} else if e.Op == syntax.And {
+		p.planning.Chained(func() { p.expr(e.L) })
 	} else {
 		p.expr(e.L)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -38,6 +39,7 @@ func (p *StatementPrinter) fromWhere(keys []string, late bool) (joins bool) {
 
 // fromItem prints a relation.
 func (p *Printer) fromItem(n algebra.FromItem) string {
+	defer steps.Visit(p.planning).Leave()
 	switch n := n.(type) {
 	case *algebra.Scan:
 		if p.structure != nil {

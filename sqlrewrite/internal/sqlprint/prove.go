@@ -7,6 +7,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify"
 	"noisegate.example/sqlrewrite/verify/memo"
 )
@@ -122,14 +123,17 @@ func (s Statement) WithSeed(seed int64) Statement {
 
 // Prove holds a statement as it is against its claim, by package verify, which knows nothing of how it was made: internal/unverified if it
 // moves by more when one unit comes or goes, if that cannot be told, or if nobody gave it the seed that it needs.
-func (s Statement) Prove(proofs *Proofs) error {
+func (s Statement) Prove(proofs *Proofs) error { return s.ProveWithin(nil, proofs) }
+
+// ProveWithin is [Statement.Prove] as a part of what planning takes; n is nil where nothing is planned.
+func (s Statement) ProveWithin(n *steps.Count, proofs *Proofs) error {
 	if s.Unseeded > 0 {
 		return fault.Unverified(errUnseeded)
 	}
 	if s.On == nil {
 		return fault.Unverified(errUnclaimed)
 	}
-	return unproven(proofs.Statement(s.SQL, s.Args, s.On, s.Claimed()), s.SQL)
+	return unproven(proofs.Statement(s.SQL, s.Args, s.On, s.Claimed().Within(n)), s.SQL)
 }
 
 // Claimed is the claim under the preconditions that will hold while the statement runs, and no others.

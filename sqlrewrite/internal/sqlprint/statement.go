@@ -29,7 +29,9 @@ type StatementPrinter struct {
 
 // NewStatementPrinter begins the statement of a part.
 func NewStatementPrinter(q *algebra.BoundQuery, s stability.Bounding, part *PlanPart) *StatementPrinter {
-	return &StatementPrinter{Printer: NewRowPrinter(), Q: q, bounding: s, part: part}
+	p := &StatementPrinter{Printer: NewRowPrinter(), Q: q, bounding: s, part: part}
+	p.Within(q.Shared().Steps)
+	return p
 }
 
 // Print prints the part's statement. Its value columns are those of its statistics, in order, then the number of units if private

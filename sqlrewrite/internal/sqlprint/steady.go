@@ -8,6 +8,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -238,6 +239,7 @@ func onlyThere(where algebra.Expr) bool {
 
 // item prints an item; outermost says that no join is around it.
 func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
+	defer steps.Visit(s.p.planning).Leave()
 	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
 		return s.item(c.Of, outermost)
 	}

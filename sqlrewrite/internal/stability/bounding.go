@@ -47,10 +47,15 @@ const MaxBound = 1 << 30
 
 // ChooseBounding picks the cheapest form that enforces the bounds, by facts of the catalog and the query alone.
 func ChooseBounding(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
-	switch {
-	case q.Part != algebra.NoPart:
+	if q.Part != algebra.NoPart {
 		return ofPart(q, asked)
-	case q.ReadsCopy():
+	}
+	return ofGroups(q, asked)
+}
+
+// ofGroups is the bounding of a block that counts all that it shows.
+func ofGroups(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
+	if q.ReadsCopy() {
 		return ofCopy(q, asked)
 	}
 	rows, groups, total := q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal

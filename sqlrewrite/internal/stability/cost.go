@@ -9,6 +9,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -51,6 +52,7 @@ func (s standing) below(e algebra.Expr) standing {
 
 // expr is what an expression costs for one row, in ns, and how many rows that row meets in it.
 func (w *workload) expr(e algebra.Expr, at standing, of effort) (cost, met *big.Int, err error) {
+	defer steps.Visit(w.Steps()).Leave()
 	cost, met = new(big.Int), new(big.Int)
 	var operands []algebra.Expr
 	switch e := e.(type) {

@@ -16,7 +16,7 @@ var errWhole = errors.New("stability: each row counts")
 func ofPart(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	cells := *q
 	cells.Part, cells.Keys, cells.Within = algebra.NoPart, q.Within, nil
-	s, err := ChooseBounding(&cells, asked)
+	s, err := ofGroups(&cells, asked)
 	switch {
 	case err != nil:
 		return Bounding{}, err

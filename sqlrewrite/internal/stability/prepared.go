@@ -9,6 +9,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // errLive refuses what only the table itself can answer. Nobody sees it: the question is then asked of the table.
@@ -58,6 +59,7 @@ func joinedBy(q *algebra.BoundQuery, b Bounding) (Bounding, error) {
 // and gives how many tuples a row of the copy is in at most; nil: nothing bounds them. What is approved bounds time, and may be counted a
 // minute late: what a unit adds is bounded by the statement itself.
 func (w *workload) fanOf(at *algebra.FromItem) *big.Int {
+	defer steps.Visit(w.Steps()).Leave()
 	switch n := (*at).(type) {
 	case *algebra.Scan:
 		return big.NewInt(1)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // leastKept is how many rows of a unit a cap keeps at least, or as many as one group counts of it: with fewer, better no answer than one of
@@ -51,26 +52,27 @@ func (w *workload) capBase(root *algebra.FromItem, e effort) error {
 		c := NewRowCap(rows.Node, e.of, o)
 		c.Rows, c.Units = c.Most, true
 		w.facts.Caps = append(w.facts.Caps, c)
-		replaceItem(root, e.base, c)
+		replaceItem(w.Steps(), root, e.base, c)
 		return nil
 	}
 	return w.refuse(e)
 }
 
 // replaceItem puts one item in the place of another.
-func replaceItem(at *algebra.FromItem, old, new algebra.FromItem) bool {
+func replaceItem(count *steps.Count, at *algebra.FromItem, old, new algebra.FromItem) bool {
+	defer steps.Visit(count).Leave()
 	if *at == old {
 		*at = new
 		return true
 	}
 	switch n := (*at).(type) {
 	case *algebra.Joined:
-		return replaceItem(&n.Left, old, new) || replaceItem(&n.Right, old, new)
+		return replaceItem(count, &n.Left, old, new) || replaceItem(count, &n.Right, old, new)
 	case *algebra.RowCap:
-		return n != new && replaceItem(&n.Of, old, new)
+		return n != new && replaceItem(count, &n.Of, old, new)
 	case *algebra.Derived:
 		for _, q := range n.Parts {
-			if q.From != nil && replaceItem(&q.From, old, new) {
+			if q.From != nil && replaceItem(count, &q.From, old, new) {
 				return true
 			}
 		}

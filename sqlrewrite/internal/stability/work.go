@@ -10,6 +10,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -178,34 +179,41 @@ func tableList(n algebra.FromItem) []string {
 
 // block makes the work of a block fit: it caps the rows that drive it, and lowers caps.
 func (w *workload) block(b workBlock) (effort, error) {
+	all, _, err := w.fitted(b)
+	return all, err
+}
+
+// fitted is the work of a block that fits, and that of the rows of its FROM alone.
+func (w *workload) fitted(b workBlock) (all, from effort, err error) {
 	w.tested = append(w.tested, b.where)
 	defer func() { w.tested = w.tested[:len(w.tested)-1] }()
 	for {
-		pushConditions(*b.root, b.where)
-		e, err := w.item(*b.root, b.of)
+		pushConditions(w.Steps(), *b.root, b.where)
+		from, err := w.item(*b.root, b.of)
 		if err != nil {
-			return e, err
+			return from, from, err
 		}
-		if e.base == nil && e.unit == nil { // public rows alone: nobody's work
-			return e, nil
+		if from.base == nil && from.unit == nil { // public rows alone: nobody's work
+			return from, from, nil
 		}
-		if e, err = w.above(e, b); err != nil {
-			return e, err
+		e, err := w.above(from, b)
+		if err != nil {
+			return e, from, err
 		}
 		if w.fits(e) {
-			return e, nil
+			return e, from, nil
 		}
 		if copied := ofCopied(e); copied.unit != nil && w.fits(copied) {
-			return copied, nil
+			return copied, from, nil
 		}
 		switch {
 		case e.unit == nil && (!b.whole || e.base != *b.root && e.rows.Cmp(big.NewInt(1)) > 0):
 			if err := w.capBase(b.root, e); err != nil {
-				return e, err
+				return e, from, err
 			}
 		case narrowest(*b.root, b.where, b.each):
 		default:
-			return e, w.refuse(e)
+			return e, from, w.refuse(e)
 		}
 	}
 }
@@ -316,6 +324,7 @@ func ReadsWithin(e algebra.Expr, among ...algebra.FromItem) bool {
 
 // item is the work of an item of FROM.
 func (w *workload) item(n algebra.FromItem, r *algebra.Relation) (effort, error) {
+	defer steps.Visit(w.Steps()).Leave()
 	if !r.Owned() {
 		return effort{}, nil // nobody's
 	}
@@ -367,7 +376,7 @@ func (w *workload) capped(n *algebra.RowCap, r *algebra.Relation) (effort, error
 func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, error) {
 	if len(n.Parts) == 1 && n.Parts[0].Rowwise() {
 		q := n.Parts[0]
-		pushConditions(q.From, q.Where)
+		pushConditions(w.Steps(), q.From, q.Where)
 		w.tested = append(w.tested, q.Where)
 		e, err := w.item(q.From, q.Of)
 		if w.tested = w.tested[:len(w.tested)-1]; err != nil {
@@ -377,18 +386,15 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 	}
 	out := w.fresh(n, r)
 	for _, q := range n.Parts {
-		if _, err := w.block(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Results()),
-			ahead: GroupedRow}); err != nil {
+		_, e, err := w.fitted(workBlock{root: &q.From, of: q.Of, where: q.Where, each: slices.Concat(q.Keys, q.Results()),
+			ahead: GroupedRow})
+		if err != nil {
 			return out, err
 		}
 		if out.unit != nil {
 			continue
 		}
 		// A row of the query stands for those that it comes from, and there may be several of each.
-		e, err := w.item(q.From, q.Of)
-		if err != nil {
-			return out, err
-		}
 		if e.rows.Cmp(out.rows) > 0 {
 			out.rows, out.pairs, out.why = e.rows, e.pairs, e.why
 		}
@@ -561,7 +567,8 @@ func (w *workload) publicFan(n algebra.FromItem, key *algebra.RowKey, pairs []al
 
 // pushConditions copies conditions on the rows of a capped item below its cap: rows that fail them take no place there. Only such as every
 // row that is used fulfils: not those of WHERE on the side of an outer join that may be NULL.
-func pushConditions(n algebra.FromItem, where algebra.Expr) {
+func pushConditions(count *steps.Count, n algebra.FromItem, where algebra.Expr) {
+	defer steps.Visit(count).Leave()
 	switch n := n.(type) {
 	case *algebra.RowCap:
 		if !n.Bare {
@@ -577,7 +584,7 @@ func pushConditions(n algebra.FromItem, where algebra.Expr) {
 			left = algebra.All(append(algebra.BoundConjuncts(where), algebra.BoundConjuncts(n.On)...))
 			right = left
 		}
-		pushConditions(n.Left, left)
-		pushConditions(n.Right, right)
+		pushConditions(count, n.Left, left)
+		pushConditions(count, n.Right, right)
 	}
 }

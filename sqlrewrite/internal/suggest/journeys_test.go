@@ -102,7 +102,8 @@ func TestJourneys(t *testing.T) {
 			continue
 		}
 		var told *fault.Error
-		if errors.As(sqlrewrite.Suggest(err, sql, snapshots[dataset], o), &told); verdict == "answer" || len(suggestionsOf(told)) == 0 {
+		err = sqlrewrite.Suggest(t.Context(), err, sql, snapshots[dataset], o)
+		if errors.As(err, &told); verdict == "answer" || len(suggestionsOf(told)) == 0 {
 			t.Errorf("%s, %s: %v\n%s\n%s", id, verdict, err, told.Hint, sql)
 		}
 	}

@@ -22,7 +22,7 @@ func (g *Server) measure() {
 	sources := metrics.Sources{Datasets: slices.Sorted(maps.Keys(g.config.Datasets)), Routes: httpapi.Routes(),
 		Gates: g.service.Gates, Ready: g.service.Ready, Heads: g.ledger.Heads,
 		Unprintable: g.service.Unprintable, Ahead: g.ledger.Ahead,
-		Broken:      func() []string { return slices.Sorted(maps.Keys(g.ledger.Broken())) }}
+		Broken: func() []string { return slices.Sorted(maps.Keys(g.ledger.Broken())) }}
 	if g.config.Wire.Listen != "" {
 		sources.Sessions = func() int { return g.wire.LoggedIn() }
 	}
