@@ -17,6 +17,7 @@ SOAK      ?= 1h
 VERSIONS  ?= 14 15 16 17 18
 VERSIONED ?= 500
 TIMING    ?= 5000
+ENDS      ?= 1000000
 
 # The linter remembers findings with the paths of the checkout that it saw them in, and then misreads its exceptions in another checkout
 # of the same packages: each checkout has a memory of its own.
@@ -29,7 +30,7 @@ TEST = $(GO) test -vet=off -ldflags=-w
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench neighbours versions timing totality citus proofs proofs-mutants mutants histories types faults-brief peers reproducible installable static sbom
+.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench neighbours versions timing totality citus proofs proofs-mutants mutants ends histories types faults-brief peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -160,6 +161,9 @@ proofs-mutants: ## every planted mistake that the proofs of the rewriter find
 
 mutants: ## every mutant of the rules of verify
 	$(TEST) -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
+
+ends: ## ENDS (1000000) generated texts, of which planning must end within 200,000 visits (hours)
+	$(TEST) -count=1 -v -run 'TestPlansEnd$$' -timeout 12h ./sqlrewrite/internal/pipeline -ending-texts $(ENDS)
 
 histories: ## 1000 random histories of labels, 2000 pairs of histories of charges
 	$(TEST) -count=1 -run OthersPurchasesDoNotShowAtRandom ./gateway/httpapi -histories 1000

@@ -1,6 +1,10 @@
 package pipeline_test
 
 import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -9,7 +13,9 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/testfiles"
 	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // endsTables and endsPolicy have a unit of each shape: a row, a column, a column of the table that a path leads to; and public tables.
@@ -71,7 +77,8 @@ budgets:
 `
 )
 
-// Planning of these went round for ever: a cap of a query in FROM that groups rows was about to be capped itself. Each is planned or refused.
+// Planning of these went round for ever: a cap of a query in FROM that groups rows was about to be capped itself. Each is planned or
+// refused.
 func TestCapsOfGroupedRowsEnd(t *testing.T) {
 	debug.SetMaxStack(64 << 20) // a recursion without end is found at once
 	snapshot := rewritetest.ParseSnapshot(t, endsTables, endsPolicy)
@@ -172,5 +179,207 @@ lines
 		if _, err := pipeline.Rewrite(strings.TrimSuffix(strings.TrimSpace(sql), ";"), on, rewritetest.Sharp()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// mostVisits is what planning a text of 2 KiB takes at most.
+const mostVisits = 200_000
+
+var endingTexts = flag.Int("ending-texts", 1000, "generated texts of which planning must end")
+
+// TestPlansEnd counts what planning generated texts takes, and never how long. A share of them is accepted, so that printing and proving are
+// counted too.
+//
+// covers: A44
+func TestPlansEnd(t *testing.T) {
+	debug.SetMaxStack(64 << 20)
+	on := endsSnapshots(t)
+	accepted, most, longest := 0, 0, ""
+	for i := range *endingTexts {
+		w := endsWriter{rand.New(rand.NewPCG(34, uint64(i)))}
+		name := w.pick("live", "copied")
+		sql := w.text(name == "copied")
+		visits, err := visitsOf(sql, on[name])
+		if visits > most {
+			most, longest = visits, sql
+		}
+		if err == nil {
+			accepted++
+		}
+		endedWell(t, sql, visits, err, name == "copied")
+	}
+	t.Logf("%d of %d are accepted; the most visits are %d: %s", accepted, *endingTexts, most, longest)
+	if accepted*20 < *endingTexts {
+		t.Errorf("only %d of %d are accepted", accepted, *endingTexts)
+	}
+}
+
+// FuzzPlanEnds is [TestPlansEnd] on choices of the fuzzer's.
+func FuzzPlanEnds(f *testing.F) {
+	for i := range 20 {
+		f.Add(uint64(34), uint64(i), i%2 == 0)
+	}
+	on := endsSnapshots(f)
+	f.Fuzz(func(t *testing.T, seed, stream uint64, copied bool) {
+		w := endsWriter{rand.New(rand.NewPCG(seed, stream))}
+		name := map[bool]string{false: "live", true: "copied"}[copied]
+		sql := w.text(copied)
+		visits, err := visitsOf(sql, on[name])
+		endedWell(t, sql, visits, err, copied)
+	})
+}
+
+// endedWell looks at what planning said. Over a copy some questions have no bound, which nobody sees: the table answers.
+func endedWell(t *testing.T, sql string, visits int, err error, copied bool) {
+	t.Helper()
+	if visits > mostVisits {
+		t.Errorf("%d visits, want at most %d: %s", visits, mostVisits, sql)
+	}
+	switch code := fault.CodeOf(err); code {
+	case fault.CodeInternal:
+		if !copied {
+			t.Errorf("%v (%v): %s", err, errors.Unwrap(err), sql)
+		}
+	case fault.CodeSyntax, fault.CodeUnknownTable, fault.CodeUnknownColumn:
+		t.Errorf("%v (%v): %s", err, errors.Unwrap(err), sql)
+	}
+}
+
+func visitsOf(sql string, on *catalog.Snapshot) (visits int, err error) {
+	n := new(steps.Count)
+	_, err = steps.Bounded(n, func(n *steps.Count) (*plan.Plan, error) {
+		return pipeline.RewriteWithin(n, sql, on, rewritetest.Sharp())
+	})
+	return n.Visits(), err
+}
+
+// endsSnapshots are the tables themselves, and another one of which a copy is prepared.
+func endsSnapshots(t testing.TB) map[string]*catalog.Snapshot {
+	live := rewritetest.ParseSnapshot(t, endsTables, endsPolicy)
+	policy := strings.Replace(endsPolicy, "    max_rows: 400\n    max_groups: 400\n",
+		"    max_rows: 400\n    max_groups: 400\n    prepare: {max_rows: 9, ranks: [[mark]]}\n", 1)
+	on := rewritetest.ParseSnapshot(t, strings.Replace(endsTables, "marks\n  user_id integer\n",
+		"marks\n  mark_id integer not null unique\n  user_id integer not null\n", 1), policy)
+	table, _ := on.Table("public", "marks")
+	v := catalog.Version{Table: catalog.TableName{Schema: "public", Name: "marks"}, Number: 1, OID: 77}
+	b, err := pipeline.Prepare(on, table, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Digest = b.Digest
+	return map[string]*catalog.Snapshot{"live": live, "copied": pipeline.Serving(on, v)}
+}
+
+// endsWriter writes queries of up to six levels of FROM, over joins, self-joins, computed keys, groups and windows.
+type endsWriter struct{ *rand.Rand }
+
+func (w endsWriter) pick(all ...string) string { return all[w.IntN(len(all))] }
+
+// one in n.
+func (w endsWriter) one(n int) bool { return w.IntN(n) == 0 }
+
+func (w endsWriter) text(copied bool) string {
+	for {
+		rows := w.rows(copied)
+		for range w.IntN(6) {
+			rows = w.around(rows, copied)
+		}
+		top := w.pick("count(*)", "sum(x)", "count(DISTINCT u)", "avg(y)", "count(*), sum(least(greatest(x, 0), 9))")
+		sql := "SELECT " + top + " FROM (" + rows + ") t"
+		if w.one(3) {
+			sql += " WHERE " + w.condition("t", copied)
+		}
+		if w.one(4) {
+			sql = "SELECT x % 4, " + top + " FROM (" + rows + ") t GROUP BY 1"
+		}
+		if len(sql) <= 2<<10 {
+			return sql
+		}
+	}
+}
+
+// number computes with a number.
+func (w endsWriter) number(x string) string {
+	return strings.ReplaceAll(w.pick("?", "?", "? + 1", "? % 7", "? * 2", "CASE WHEN ? > 3 THEN ? ELSE 0 END", "coalesce(?, 1)",
+		"greatest(?, 2)"), "?", x)
+}
+
+// rows are those of joined tables: u is the unit's id, x and y are numbers.
+func (w endsWriter) rows(copied bool) string {
+	type table struct{ name, unit, number, link string }
+	tables := []table{{"users", "user_id", "score", "user_id"}, {"orders", "user_id", "quantity", "order_id"},
+		{"marks", "user_id", "mark", "user_id"}}
+	if copied {
+		tables = tables[2:]
+	}
+	of := tables[w.IntN(len(tables))]
+	from, last := of.name+" a", "a"
+	numbers := []string{"a." + of.number}
+	for i := range w.IntN(4) {
+		alias := string(rune('b' + i))
+		kind := w.pick(" JOIN ", " JOIN ", " LEFT JOIN ")
+		switch other := tables[w.IntN(len(tables))]; {
+		case w.one(4):
+			from += kind + "items " + alias + " ON " + fmt.Sprintf(w.pick("a.%[1]s = %[2]s.item_id", "%[2]s.item_id < a.%[1]s",
+				"%[2]s.price = a.%[1]s + 1"), of.number, alias)
+			numbers = append(numbers, alias+".price")
+		case of.name == "orders" && w.one(3):
+			from += kind + "parts " + alias + " ON " + alias + ".order_id = a.order_id"
+			numbers = append(numbers, alias+".weight")
+		default:
+			from += kind + other.name + " " + alias + " ON " + alias + "." + other.unit + " = " + w.pick("a", last) + ".user_id"
+			if w.one(3) {
+				from += " AND " + alias + "." + other.number + w.pick(" > ", " = ") + "a." + of.number
+			}
+			numbers, last = append(numbers, alias+"."+other.number), alias
+		}
+	}
+	sql := "SELECT a." + of.unit + " AS u, " + w.number(w.pick(numbers...)) + " AS x, " + w.number(w.pick(numbers...)) + " AS y FROM " + from
+	if w.one(3) {
+		sql += " WHERE " + w.pick(numbers...) + w.pick(" > 2", " < 5", " <> 4")
+	}
+	return sql
+}
+
+func (w endsWriter) condition(alias string, copied bool) string {
+	other := w.pick("orders", "users", "marks")
+	if copied {
+		other = "marks"
+	}
+	number := map[string]string{"orders": "quantity", "users": "score", "marks": "mark"}[other]
+	return w.pick(alias+".x > 3", alias+".y <> "+alias+".x",
+		"EXISTS (SELECT 1 FROM "+other+" w WHERE w.user_id = "+alias+".u AND w."+number+" > "+alias+".x)",
+		alias+".u IN (SELECT user_id FROM "+other+")", "EXISTS (SELECT 1 FROM items i WHERE i.price = "+alias+".x)")
+}
+
+// around puts one more level around rows.
+func (w endsWriter) around(rows string, copied bool) string {
+	inner := " FROM (" + rows + ") e"
+	if w.one(3) {
+		inner += " WHERE " + w.condition("e", copied)
+	}
+	other, number := "orders", "quantity"
+	if copied {
+		other, number = "marks", "mark"
+	}
+	switch w.IntN(9) {
+	case 0:
+		return "SELECT u, " + w.number("x") + " AS x, y" + inner
+	case 1:
+		return "SELECT u, x, " + w.pick("count(*)", "max(y)", "sum(y)") + " AS y" + inner + " GROUP BY u, x"
+	case 2:
+		return "SELECT u, " + w.pick("max(x)", "sum(x)", "count(x)") + " AS x, count(*) AS y" + inner + " GROUP BY u"
+	case 3:
+		return "SELECT u, x, " + w.pick("row_number()", "rank()", "lag(y)", "sum(y)") + " OVER (PARTITION BY u ORDER BY x) AS y" + inner
+	case 4:
+		return "SELECT DISTINCT u, x, y" + inner
+	case 5:
+		return "SELECT e.u, e.x, o." + number + " AS y FROM (" + rows + ") e JOIN " + other + " o ON o.user_id = e.u"
+	case 6:
+		return "SELECT u, x, y" + inner + " UNION ALL SELECT user_id, " + number + ", 1 FROM " + other
+	case 7:
+		return "SELECT e.u, e.x, i.price AS y FROM (" + rows + ") e JOIN items i ON i.item_id = e.x"
+	default:
+		return "SELECT e.u, e.x, f.y FROM (" + rows + ") e JOIN (" + w.rows(copied) + ") f ON e.u = f.u"
 	}
 }
