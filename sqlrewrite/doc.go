@@ -31,6 +31,7 @@
 //	algebra    relations, expressions, released statistics and post-processing queries as data
 //	parse      limits, and two grammars, to the closed tree
 //	scalar     numbers, times, texts, keys
+//	steps      what planning a text may take
 //
 // Package syntax is the closed tree, package verify the second derivation of what a statement reveals; it imports none of these. Package
 // statement says which statements of a message are queries at all.

@@ -142,7 +142,8 @@ var countedUnits = regexp.MustCompile(`count\(DISTINCT ("?t\d+"?\.)?"person"\)|F
 func planned(t *testing.T, on *catalog.Snapshot, sql string, total int64) *sqlrewrite.Plan {
 	t.Helper()
 	plan, err := sqlrewrite.Rewrite(t.Context(), sql, on, sqlrewrite.Options{Epsilon: mechanisms.EpsilonUnit,
-		Delta: mechanisms.DeltaUnit / 1_000_000, Currency: catalog.Approx, Mechanism: sqlrewrite.MechanismLaplace, Confidence: 0.95, MaxTotal: total})
+		Delta: mechanisms.DeltaUnit / 1_000_000, Currency: catalog.Approx,
+		Mechanism: sqlrewrite.MechanismLaplace, Confidence: 0.95, MaxTotal: total})
 	if err != nil {
 		t.Fatalf("%s: %v (%v)", sql, err, errors.Unwrap(err))
 	}

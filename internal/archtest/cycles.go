@@ -22,9 +22,10 @@ import (
 // given, and so ends with the tree that it walks.
 //
 // A walk is told by its form. What a parameter holds is a part of it: its fields, its elements, what its getters and Children give, and
-// what these hold. A worker that is handed on whole, as the receiver of a method mostly is, has no parts. On each way round, somebody must hand
-// on a part, and nobody anything that is none of what it was given, nor changes the tree. That form does not prove that a tree is finite, or not shared: trees of
-// syntax are made by parsers, whose limits hold for them, and trees that planning makes are made by functions that count.
+// what these hold. A worker that is handed on whole, as the receiver of a method mostly is, has no parts. On each way round, somebody
+// must hand on a part, and nobody anything that is none of what it was given, nor changes the tree. That form does not prove that a tree
+// is finite, or not shared: trees of syntax are made by parsers, whose limits hold for them, and trees that planning makes are made by
+// functions that count.
 
 // sources are checked packages of one program.
 type sources struct {

@@ -38,23 +38,23 @@ func grow(n Node) Node { return &Pair{n, n} }
 		text string
 		want string // a part of the finding; "" for none
 	}{
-		"walk":                {`func walk(n Node) int { if p, ok := n.(*Pair); ok { return walk(p.L) + walk(p.R) }; return 1 }`, ""},
-		"walk of a list":      {`func (w *worker) walk(n *Pair) { for _, x := range []Node{n.L, n.R} { if p, ok := x.(*Pair); ok { w.walk(p) } } }`, ""},
-		"walk by a literal":   {`func walk(n Node) { var f func(Node); f = func(n Node) { if p, ok := n.(*Pair); ok { f(p.L) } }; f(n) }`, ""},
-		"walk by two":         {"func one(n Node) { if p, ok := n.(*Pair); ok { two(p) } }\nfunc two(p *Pair) { one(p.L) }", ""},
-		"counted":             {`func walk(n Node) { steps.Visit(nil); walk(grow(n)) }`, ""},
-		"the same":            {`func walk(n Node) { walk(n) }`, "nobody on a way round hands on a part"},
-		"made of it":          {`func walk(n Node) { walk(grow(n)) }`, "nobody on a way round hands on a part"},
-		"by two":              {"func one(n Node) { two(n) }\nfunc two(n Node) { one(n) }", "one, algebra.two: nobody"},
-		"something else":      {`func walk(n Node) { if p, ok := n.(*Pair); ok { walk(p.L) }; walk(Leaf{}) }`, "none of what it was given"},
-		"the worker's own":    {`func (w *worker) walk() { w.at = grow(w.at); w.walk() }`, "nobody on a way round hands on a part"},
-		"out of the worker":   {`func (w *worker) walk(n Node) { w.walk(w.at) }`, "none of what it was given"},
-		"by a literal":        {`func walk(n Node) { var f func(Node); f = func(n Node) { f(grow(n)) }; f(n) }`, "(literal): nobody"},
-		"by an interface":     {"type w interface{ Walk(Node) }\ntype a struct{}\nfunc (a) Walk(n Node) { b(a{}, n) }\n" +
+		"walk":              {`func walk(n Node) int { if p, ok := n.(*Pair); ok { return walk(p.L) + walk(p.R) }; return 1 }`, ""},
+		"walk of a list":    {`func (w *worker) walk(n *Pair) { for _, x := range []Node{n.L, n.R} { if p, ok := x.(*Pair); ok { w.walk(p) } } }`, ""},
+		"walk by a literal": {`func walk(n Node) { var f func(Node); f = func(n Node) { if p, ok := n.(*Pair); ok { f(p.L) } }; f(n) }`, ""},
+		"walk by two":       {"func one(n Node) { if p, ok := n.(*Pair); ok { two(p) } }\nfunc two(p *Pair) { one(p.L) }", ""},
+		"counted":           {`func walk(n Node) { steps.Visit(nil); walk(grow(n)) }`, ""},
+		"the same":          {`func walk(n Node) { walk(n) }`, "nobody on a way round hands on a part"},
+		"made of it":        {`func walk(n Node) { walk(grow(n)) }`, "nobody on a way round hands on a part"},
+		"by two":            {"func one(n Node) { two(n) }\nfunc two(n Node) { one(n) }", "one, algebra.two: nobody"},
+		"something else":    {`func walk(n Node) { if p, ok := n.(*Pair); ok { walk(p.L) }; walk(Leaf{}) }`, "none of what it was given"},
+		"the worker's own":  {`func (w *worker) walk() { w.at = grow(w.at); w.walk() }`, "nobody on a way round hands on a part"},
+		"out of the worker": {`func (w *worker) walk(n Node) { w.walk(w.at) }`, "none of what it was given"},
+		"by a literal":      {`func walk(n Node) { var f func(Node); f = func(n Node) { f(grow(n)) }; f(n) }`, "(literal): nobody"},
+		"by an interface": {"type w interface{ Walk(Node) }\ntype a struct{}\nfunc (a) Walk(n Node) { b(a{}, n) }\n" +
 			"func b(x w, n Node) { x.Walk(n) }", "nobody"},
 		"by a value":          {`func walk(n Node) { each(n, walk) }` + "\nfunc each(n Node, f func(Node)) { f(grow(n)) }", ""}, // as slices.ContainsFunc
 		"what grows the tree": {`func walk(at *Node) { if p, ok := (*at).(*Pair); ok { p.L = &Pair{p.L, p.R}; walk(&p.L) } }`, "changes what it was given"},
-		"by whom it calls":    {"func walk(p *Pair) { wrap(p); if l, ok := p.L.(*Pair); ok { walk(l) } }\n" +
+		"by whom it calls": {"func walk(p *Pair) { wrap(p); if l, ok := p.L.(*Pair); ok { walk(l) } }\n" +
 			"func wrap(p *Pair) { p.L = grow(p.L) }",
 			"changes what it was given"},
 	} {

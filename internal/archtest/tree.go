@@ -2,7 +2,8 @@
 // can check, as code that "go test" runs.
 //
 // It knows the source text of the repository. It does not know behaviour: a rule here looks at syntax, that of
-// recursion at types too, and whatever needs more belongs into a test of the package concerned. Each rule has a self-test that proves it can fail.
+// recursion at types too, and whatever needs more belongs into a test of the package concerned. Each rule has a
+// self-test that proves it can fail.
 package archtest
 
 import (

@@ -187,8 +187,8 @@ const mostVisits = 200_000
 
 var endingTexts = flag.Int("ending-texts", 1000, "generated texts of which planning must end")
 
-// TestPlansEnd counts what planning generated texts takes, and never how long. A share of them is accepted, so that printing and proving are
-// counted too.
+// TestPlansEnd counts what planning generated texts takes, and never how long. A share of them is accepted, so that printing and proving
+// are counted too.
 //
 // covers: A44
 func TestPlansEnd(t *testing.T) {
