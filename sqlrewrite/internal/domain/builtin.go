@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 
@@ -101,9 +102,6 @@ const (
 	FirstUnlessNull                      // wherever the first argument is not NULL
 )
 
-// Price is what one evaluation costs at most: ns at any value, and thousandths of ns for each byte of a text or digit of a numeric.
-type Price struct{ Ns, PerUnit int64 }
-
 // Costs are the prices by the kind of the operands, as TestCostsAreMeasured measured them, rounded up to 1, 2 or 5 in their first digit.
 type Costs struct{ Integer, Float, Numeric, Text, Time, Other Price }
 
@@ -125,6 +123,9 @@ func (c Costs) Of(kind string) (p Price, ok bool) {
 	}
 	return p, p != Price{}
 }
+
+// printed is its name in statements.
+func (f *Builtin) printed() string { return cmp.Or(f.Prints, f.Name) }
 
 // BuiltinOf finds a function by the name that an analyst or a statement calls it by; nil for names that do not exist.
 func BuiltinOf(name string) *Builtin { return builtinsByName[name] }

@@ -46,6 +46,7 @@ func CheckRegex(pattern string) error {
 type regexReader struct {
 	rest  []rune
 	depth int
+	plain int // characters outside of groups that are themselves
 }
 
 const (
@@ -140,6 +141,7 @@ func (r *regexReader) atom() (atoms int, err error) {
 	case '.':
 		return 1, nil
 	default: // ^ $ and characters that are themselves
+		r.plain += algebra.BoolIndex(r.depth <= 1)
 		return algebra.BoolIndex(r.depth > 1), nil
 	}
 }
@@ -277,4 +279,18 @@ func SimilarRegex(pattern string) string {
 	}
 	b.WriteString(")$")
 	return b.String()
+}
+
+// regexStates bounds the states of the machine that PostgreSQL makes of a pattern: characters and classes once its repetitions are written
+// out, as [CheckRegex] counts them, plain characters apart, of which each is one.
+func regexStates(pattern Size) int64 {
+	if pattern.Text == nil {
+		return maxAtoms + pattern.Bytes
+	}
+	r := &regexReader{rest: []rune(*pattern.Text)}
+	atoms, err := r.alternatives()
+	if err != nil {
+		atoms = maxAtoms
+	}
+	return int64(atoms+r.plain) + 2
 }

@@ -1,6 +1,7 @@
 package stability
 
 import (
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -22,9 +23,6 @@ const (
 	FlatRow    = 150
 	GroupedRow = 500
 )
-
-// unmeasuredPrice is the price of what is not in the table: more than any that is.
-const unmeasuredPrice = 5_000
 
 // standing is where an expression stands in a condition: PostgreSQL makes a join of EXISTS at its top and of NOT EXISTS there.
 type standing int
@@ -191,33 +189,41 @@ func (w *workload) window(e algebra.Aggregate, of effort) (cost, met *big.Int) {
 // WindowRow is what a row costs a window function, or a sort by what it orders, in ns.
 const WindowRow = 1500
 
-// PriceOf is what an operation costs by itself.
+// PriceOf is what an operation costs by itself, in ns; of one that has no price, more than anything may cost.
 func PriceOf(e algebra.Expr) int64 {
 	switch e := e.(type) {
 	case algebra.Column, algebra.Constant, algebra.KeyRef, algebra.EstimatorRef, algebra.Computed:
 		return columnPrice
 	case algebra.In:
-		p := named("= " + KindOfType(e.X.Typ()))
+		x := SizeOf(e.X)
+		each := priceOf("= "+KindOfType(e.X.Typ()), x, x)
 		if n := int64(len(e.List)); n <= 8 || e.Not { // one after another
-			return priceAt(p, e.X) * n
+			return MultiplyCapped(each, n)
 		}
-		return priceAt(p, e.X) + priceAt(named("in list"), e.X) // hashed, from version 14 on
+		return each + priceOf("in list", sizesOf(algebra.Children(e))...) // hashed, from version 14 on
+	case algebra.Not, algebra.Is, algebra.Choice, algebra.Collate:
+		return priceOf("test")
+	case algebra.Like:
+		x := SizeOf(e.X)
+		x.Bytes = min(x.Bytes, MaxMatched)
+		return priceOf(CostKey(e), x, SizeOf(e.Pattern))
+	default:
+		return priceOf(CostKey(e), sizesOf(algebra.Children(e))...)
 	}
-	p := named(CostKey(e))
-	most := int64(0)
-	for _, x := range append(algebra.Children(e), e) {
-		most = max(most, sizeOf(x))
-	}
-	if _, ok := e.(algebra.Like); ok {
-		most = min(most, MaxMatched)
-	}
-	return p.Ns + (p.PerUnit*most+999)/1000
 }
 
 const columnPrice = 20
 
-// priceAt is a price for operands as large as e can be.
-func priceAt(p domain.Price, e algebra.Expr) int64 { return p.Ns + (p.PerUnit*sizeOf(e)+999)/1000 }
+// unpriced is what an operation without a price costs.
+const unpriced = math.MaxInt64
+
+func priceOf(key string, operands ...domain.Size) int64 {
+	p, ok := domain.PriceNamed(key)
+	if !ok {
+		return unpriced
+	}
+	return p.Of(operands)
+}
 
 // KindOfType names what types cost alike.
 func KindOfType(t catalog.Type) string {
@@ -301,31 +307,4 @@ func dearer(l, r string) string {
 		}
 	}
 	return l
-}
-
-// sizeOf is how many bytes a text, or digits a numeric, has at most.
-func sizeOf(e algebra.Expr) int64 {
-	t := algebra.CarrierOf(e)
-	switch {
-	case t.IsText():
-		return LongestText(e)
-	case t == catalog.Numeric:
-		if c, ok := e.(algebra.Computed); ok && c.Within != nil {
-			return min(CostDigits, rangeDigits(c.Within))
-		}
-		return columnDigits
-	default:
-		return 0
-	}
-}
-
-// What digits of a numeric are at most, and of a column of them.
-const (
-	CostDigits   = 600
-	columnDigits = 60
-)
-
-func rangeDigits(s *scalar.Range) int64 {
-	whole := len(scalar.Floor(s.Reach()).Text(10))
-	return int64(whole + s.Scale)
 }

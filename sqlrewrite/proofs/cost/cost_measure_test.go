@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/stability"
 	"noisegate.example/sqlrewrite/proofs/gen"
@@ -142,19 +143,23 @@ func TestCostsAreMeasured(t *testing.T) {
 		costsWorld(t, conn, digits, letters)
 		most := max(cost(t, conn, sql), least)
 		again := func() { most = min(most, max(cost(t, conn, sql), 1)) }
-		size := 0.0
+		operands := []domain.Size{{}, {}}
 		switch kind := key[strings.LastIndex(key, " ")+1:]; {
 		case strings.Contains(key, "text") || kind == "LIKE" || kind == "ILIKE" || kind == "~":
-			if size = 4 * letters; strings.Contains(all[key], "t ") || strings.Contains(all[key], "t,") {
-				size = 5 * letters
+			operands[0].Bytes = 4 * letters
+			if strings.Contains(all[key], "t ") || strings.Contains(all[key], "t,") {
+				operands[0].Bytes = 5 * letters
+			}
+			if _, constant, ok := strings.Cut(sql, "'"); ok {
+				constant = constant[:strings.LastIndexByte(constant, '\'')]
+				operands[1] = domain.Size{Bytes: int64(len(constant)), Text: &constant}
 			}
 		case strings.Contains(key, "numeric"):
-			size = stability.CostDigits
+			operands = []domain.Size{{Whole: digits, Scale: digits}, {Whole: digits, Scale: digits}}
 		}
-		p, ok := stability.PriceNamed(key)
-		lines = append(lines, fmt.Sprintf("%-28s least %8.0f ns, largest %8.0f ns; the table has %d + %.3f x %.0f", key, least, most, p.Ns,
-			float64(p.PerUnit)/1000, size))
-		allowed := float64(p.Ns) + float64(p.PerUnit)/1000*size
+		p, ok := domain.PriceNamed(key)
+		allowed := float64(p.Of(operands))
+		lines = append(lines, fmt.Sprintf("%-28s least %8.0f ns, largest %8.0f ns; the table has %.0f", key, least, most, allowed))
 		for tries := 0; tries < 3 && allowed*costMargin < most; tries++ {
 			again()
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/stability"
@@ -74,7 +75,7 @@ func TestEveryBuiltinIsPriced(t *testing.T) {
 	var missing []string
 	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		for _, key := range costKeys(p.Query) {
-			if _, ok := stability.PriceNamed(key); (!ok || measured[key] == "") && !slices.Contains(missing, key) {
+			if _, ok := domain.PriceNamed(key); (!ok || measured[key] == "") && !slices.Contains(missing, key) {
 				missing = append(missing, key)
 				t.Errorf("%q has no measured price: %s", key, d.Input)
 			}
