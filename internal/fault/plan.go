@@ -138,14 +138,18 @@ func RowByRow() *Error {
 // FanOut refuses a query in which the rows of one unit could take longer than an answer may show: rows are theirs,
 // factors what each of them meets, micros what they cost at most with all that (one of them, where nothing bounds their
 // number), and limit what they may cost.
-func FanOut(pos Position, rows string, factors []string, micros string, limit int64) *Error {
+func FanOut(pos Position, rows string, factors []string, micros string, limit int64, remedy string) *Error {
+	hint := "release groups in a query in FROM and join public tables to those, take SELECT DISTINCT of the public side first, join " +
+		"on a key, or compute less for each pair of rows"
+	if remedy != "" {
+		hint = remedy + "; or " + hint
+	}
 	product := strings.Join(append([]string{rows}, factors...), " x ")
 	return &Error{
 		Code: CodeFanOut, Pos: pos,
 		Msg: fmt.Sprintf("one unit could make this query slower by more than an answer may show: %s, which takes %s µs, where %d µs "+
 			"are allowed", product, micros, limit),
-		Hint: "release groups in a query in FROM and join public tables to those, take SELECT DISTINCT of the public side first, join " +
-			"on a key, or compute less for each pair of rows",
+		Hint:    hint,
 		Details: []Detail{{Name: "product", Value: product}, {Name: "microseconds", Value: micros}, {Name: "limit", Value: fmt.Sprint(limit)}},
 	}
 }

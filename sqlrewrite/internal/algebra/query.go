@@ -16,6 +16,7 @@ type BoundQuery struct {
 	Pairs      *big.Int // rows that one row of a unit can meet
 	Fan        *big.Int // tuples that one row of a prepared copy is in at most; nil: nothing bounds them
 	Spare      int64    // by how many ns each row could cost more than was found, and one unit still fit
+	At         fault.Position
 	Load       Load
 	Source     *Relation // what is read
 	Where      Expr      // over columns; nil: none

@@ -202,7 +202,8 @@ type StatementFacts struct {
 	Counted []Count   // facts of public tables that bound the statement's work
 	Caps    []*RowCap // some may be none
 	Steps   *steps.Count
-	KeyWork int // values looked at to find the keys that columns of queries in FROM can have, of domain.MaxWork (A44)
+	Once    bool // each column of a query in FROM is computed once: the question leaves no time to compute one again
+	KeyWork int  // values looked at to find the keys that columns of queries in FROM can have, of domain.MaxWork (A44)
 }
 
 // maxLeaves caps the relations of one statement: queries of WITH are written out wherever they are named.

@@ -138,7 +138,7 @@ var Builtins = []Builtin{
 	{
 		Name: "width_bucket", Args: arity{4, 4, "four arguments: value, low, high, number of buckets"}, Type: bucketCall,
 		Safe: safeBucket,
-		Cost: Costs{Integer: Price{Ns: 100}, Float: Price{Ns: 100}, Numeric: Price{Ns: 1000, PerUnit: 10000, Grows: Bucketed, PerByte: 2000}},
+		Cost: Costs{Integer: Price{Ns: 100}, Float: Price{Ns: 100}, Numeric: Price{Ns: 1000, PerUnit: 4000, Grows: Bucketed, PerByte: 1000}},
 	},
 	{
 		Name: "sqrt", Args: oneArg, Type: realCall,
@@ -169,12 +169,12 @@ var Builtins = []Builtin{
 	{Name: "pow", Prints: "power", Args: twoArgs, Type: powerCall, Safe: safePower},
 	{
 		Name: "mod", Args: twoArgs, Type: moduloCall,
-		Cost: Costs{Integer: Price{Ns: 100}, Numeric: Price{Ns: 500, PerUnit: 10000, Grows: DividedWhole, PerByte: 2000}},
+		Cost: Costs{Integer: Price{Ns: 100}, Numeric: Price{Ns: 500, PerUnit: 4000, Grows: DividedWhole, PerByte: 1000}},
 	},
 	{
 		Name: "div", Args: twoArgs, Type: divCall,
 		Safe: safeDiv,
-		Cost: Costs{Integer: Price{Ns: 100}, Numeric: Price{Ns: 500, PerUnit: 10000, Grows: DividedWhole, PerByte: 2000}},
+		Cost: Costs{Integer: Price{Ns: 100}, Numeric: Price{Ns: 500, PerUnit: 4000, Grows: DividedWhole, PerByte: 1000}},
 	},
 	{
 		Name: "sign", Args: oneArg, Type: realCall,
@@ -228,25 +228,25 @@ var Builtins = []Builtin{
 		Name: "trim", Prints: "btrim", Args: upToTwoArgs, Type: textCall,
 		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
 		Safe: safeText,
-		Cost: Costs{Text: Price{Ns: 500, PerUnit: 2000, Grows: Trimmed, PerByte: 5000}},
+		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000, Grows: Trimmed, PerByte: 2000}},
 	},
 	{
 		Name: "btrim", Args: upToTwoArgs, Type: textCall,
 		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
 		Safe: safeText,
-		Cost: Costs{Text: Price{Ns: 500, PerUnit: 2000, Grows: Trimmed, PerByte: 5000}},
+		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000, Grows: Trimmed, PerByte: 2000}},
 	},
 	{
 		Name: "ltrim", Args: upToTwoArgs, Type: textCall,
 		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
 		Safe: safeText,
-		Cost: Costs{Text: Price{Ns: 500, PerUnit: 2000, Grows: Trimmed, PerByte: 5000}},
+		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000, Grows: Trimmed, PerByte: 2000}},
 	},
 	{
 		Name: "rtrim", Args: upToTwoArgs, Type: textCall,
 		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
 		Safe: safeText,
-		Cost: Costs{Text: Price{Ns: 500, PerUnit: 2000, Grows: Trimmed, PerByte: 5000}},
+		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000, Grows: Trimmed, PerByte: 2000}},
 	},
 	{
 		Name: "left", Prints: `"left"`, Args: twoArgs, Type: textCall,
@@ -276,13 +276,13 @@ var Builtins = []Builtin{
 		Name: "position", Prints: "strpos", Args: twoArgs, Type: textCall,
 		Result: catalog.Int4,
 		Safe:   safeText,
-		Cost:   Costs{Text: Price{Ns: 500, PerUnit: 3000, Grows: Found, PerByte: 5000}},
+		Cost:   Costs{Text: Price{Ns: 500, PerUnit: 1000, Grows: Found, PerByte: 2000}},
 	},
 	{
 		Name: "strpos", Args: twoArgs, Type: textCall,
 		Result: catalog.Int4,
 		Safe:   safeText,
-		Cost:   Costs{Text: Price{Ns: 500, PerUnit: 3000, Grows: Found, PerByte: 5000}},
+		Cost:   Costs{Text: Price{Ns: 500, PerUnit: 1000, Grows: Found, PerByte: 2000}},
 	},
 	{
 		Name: "starts_with", Args: twoArgs, Type: textCall,

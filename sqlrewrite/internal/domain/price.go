@@ -91,7 +91,7 @@ func (p Price) count(operands []Size) int64 {
 	case Divided:
 		return multiplyCapped(quotientDigits4(a, b), b.digits())
 	case DividedWhole:
-		return multiplyCapped(a.digits()+b.digits()+1, b.digits())
+		return multiplyCapped((a.Whole+b.Scale+3)/4+2, b.digits())
 	case Bucketed:
 		return bucketCount(operands)
 	case Searched:
@@ -160,6 +160,26 @@ func (p Price) Degree() int {
 		return 1
 	}
 	return 2
+}
+
+// Remedy says how a query can make an operation cheaper whose price grows faster than its operands; empty: by no other operand.
+func (p Price) Remedy() string {
+	switch p.Grows {
+	case Matched, MatchedFolded:
+		return "write a pattern whose pieces between % do not repeat their beginning"
+	case Found:
+		return "look for a constant needle, one whose end is not repeated in it"
+	case Trimmed:
+		return "trim fewer different characters"
+	case Multiplied, Divided, DividedWhole, Bucketed:
+		return "compute with fewer digits: cast the operands to numeric(p, s) or to double precision"
+	case Searched:
+		return "write a shorter regular expression, or LIKE"
+	case Listed:
+		return "compare with fewer constants"
+	default:
+		return ""
+	}
 }
 
 // Operation is an operation that has a price.

@@ -14,6 +14,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/stability"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -300,7 +301,8 @@ func (b *bound) sums(present []string, load algebra.Load, on *catalog.Snapshot) 
 			return nil, fault.FitInvalid(b.noun(), "numbers of one row")
 		}
 	}
-	return q, nil
+	_, err = stability.Together([]stability.Statement{{Query: q, Statistics: q.Statistics, Again: q.Spare}})
+	return q, err
 }
 
 // opened is a text to be bound, which may be as long as a query.

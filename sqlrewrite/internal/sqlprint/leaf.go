@@ -62,7 +62,7 @@ func (p *Printer) template() template {
 
 // with puts leaves and fences into the places of the marks.
 func (t template) with(leaf func(*algebra.Scan) string) string {
-	pairs := t.fences()
+	pairs, _ := t.fences()
 	for i, s := range t.scans {
 		pairs = append(pairs, fmt.Sprint(markLeaf, i, markLeaf), leaf(s))
 	}

@@ -40,9 +40,22 @@ func fenceMarks(i int) (open, end string) {
 	return fmt.Sprint(markLeaf, "(", i, markLeaf), fmt.Sprint(markLeaf, ")", i, markLeaf)
 }
 
-// fences are what the marks of queries stand for. The inner queries of each come before it.
-func (t template) fences() []string {
-	var pairs []string
+// spareOf is what columns of a query may cost that are computed again, in ns for each row.
+func spareOf(q *algebra.BoundQuery) int64 {
+	if q.Shared().Once {
+		return 0
+	}
+	return q.Spare
+}
+
+// Again is what columns cost that are computed again, in ns for each row.
+func (t template) Again() int64 {
+	_, again := t.fences()
+	return again
+}
+
+// fences are what the marks of queries stand for, and what is computed again for each row. The inner queries of each come before it.
+func (t template) fences() (pairs []string, spent int64) {
 	cost := make(map[*algebra.Field]int64) // of each time that a field is named
 	left := t.spare
 	for i, r := range t.repeatables {
@@ -62,6 +75,7 @@ func (t template) fences() []string {
 		switch {
 		case again <= left || t.unfenced:
 			left -= again
+			spent = plus(spent, again)
 			pairs = append(pairs, open, "", end, "")
 			continue
 		case r.one:
@@ -73,7 +87,7 @@ func (t template) fences() []string {
 			delete(cost, f)
 		}
 	}
-	return pairs
+	return pairs, spent
 }
 
 // costAgain is what it costs to compute an expression once more.

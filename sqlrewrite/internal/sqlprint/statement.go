@@ -39,7 +39,7 @@ func NewStatementPrinter(q *algebra.BoundQuery, s stability.Bounding, part *Plan
 func (p *StatementPrinter) Print() {
 	q, s, part := p.Q, p.bounding, p.part
 	p.hides = !p.Distributed // a server joins rows that lie there by what it sees to be equal
-	p.spare, p.fans = q.Spare, q.Pairs == nil || q.Pairs.Cmp(big.NewInt(1)) > 0
+	p.spare, p.fans = spareOf(q), q.Pairs == nil || q.Pairs.Cmp(big.NewInt(1)) > 0
 	values := len(part.Releases)
 	switch {
 	case part.Histogram(q):

@@ -100,7 +100,7 @@ func fenced(rows, name string) string {
 // factorRows prints a query for the factors of each row, and its unit.
 func (p *StatementPrinter) factorRows(factors []Factor) string {
 	p.hides = true
-	p.spare, p.fans = p.Q.Spare, p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0
+	p.spare, p.fans = spareOf(p.Q), p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0
 	list := []string{p.unitKey() + " AS unit"}
 	for i, f := range factors {
 		list = append(list, fmt.Sprintf("%s AS k%d", p.factor(f), i))

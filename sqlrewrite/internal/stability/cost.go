@@ -70,6 +70,7 @@ func (w *workload) expr(e algebra.Expr, at standing, of effort) (cost, met *big.
 		}
 	default:
 		cost.SetInt64(PriceOf(e))
+		w.dear.meets(e, cost.Int64())
 		operands = algebra.Children(e)
 	}
 	for _, x := range operands {
@@ -213,6 +214,26 @@ func PriceOf(e algebra.Expr) int64 {
 }
 
 const columnPrice = 20
+
+// dearest is the dearest operation that was met, and what would make it cheaper.
+type dearest struct {
+	ns     int64
+	remedy string
+}
+
+// leastDear is what an operation costs at least, in ns, that is worth a word: a tenth of what a row may.
+const leastDear = MaxRowWork / 10
+
+func (d *dearest) meets(e algebra.Expr, ns int64) {
+	if ns <= max(d.ns, leastDear) {
+		return
+	}
+	key := CostKey(e)
+	p, ok := domain.PriceNamed(key)
+	if d.ns, d.remedy = ns, p.Remedy(); !ok {
+		d.remedy = "leave out " + strings.TrimSpace(key) + ", whose time nothing bounds"
+	}
+}
 
 // unpriced is what an operation without a price costs.
 const unpriced = math.MaxInt64

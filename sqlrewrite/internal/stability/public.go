@@ -157,7 +157,7 @@ func (w *workload) small(n algebra.FromItem, conditions ...algebra.Expr) error {
 	if work.Mul(work, w.runs).Cmp(limit) > 0 {
 		micros := work.Div(work.Add(work, big.NewInt(999)), big.NewInt(1000))
 		return fault.FanOut(w.place, "the rows of "+tablesOf(n), []string{w.runs.String() + " passes"}, micros.String(),
-			MaxUnitWork/largePart/1000)
+			MaxUnitWork/largePart/1000, "")
 	}
 	_, counts := mostRows(n)
 	w.facts.Count(counts...)

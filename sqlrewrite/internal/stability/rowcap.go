@@ -36,7 +36,7 @@ func OnlyOn(where algebra.Expr, n algebra.FromItem) algebra.Expr {
 
 // capBase caps the rows that drive a block: with the tables that lead from them to their unit, where they do not hold its id.
 func (w *workload) capBase(root *algebra.FromItem, e effort) error {
-	if _, already := e.base.(*algebra.RowCap); already || e.base == nil || e.of.MaxRows <= 0 {
+	if _, already := e.base.(*algebra.RowCap); already || e.base == nil || e.of.MaxRows <= 0 || w.Binder == nil {
 		return w.refuse(e)
 	}
 	base := *e.of

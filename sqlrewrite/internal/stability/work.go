@@ -92,9 +92,12 @@ type workload struct {
 	*algebra.Binder
 	facts *algebra.StatementFacts
 	place fault.Position
-	pairs *big.Int // the most that any block meets
-	spare *big.Int // what is left of the limit for a row, of the block that leaves least
-	runs  *big.Int // how often the statement runs: all runs together are within the limits
+	pairs *big.Int                      // the most that any block meets
+	spare *big.Int                      // what is left of the limit for a row, of the block that leaves least
+	runs  *big.Int                      // how often the statement runs: all runs together are within the limits
+	units map[algebra.FromItem]*big.Int // by what a block reads: what one unit costs it, in ns; of rows that nothing bounds nothing
+	most  *big.Int                      // the most rows that one unit has in a block
+	dear  dearest
 	// tested are the conditions of the blocks around what is looked at.
 	tested []algebra.Expr
 }
@@ -109,17 +112,33 @@ type workBlock struct {
 	whole bool           // its rows are about to be capped: a cap on just these would be the same one again
 }
 
-// BoundWork caps rows where that is needed, and refuses what one unit could make too slow.
+// BoundWork caps rows where that is needed, and refuses what one unit could make too slow by itself. [Together] adds up what the blocks of
+// a question come to.
 func BoundWork(b *algebra.Binder) error {
 	q := b.Bound
+	q.At = b.Position(b.Query.Pos)
+	w, err := workOf(b, q, q.Statistics)
+	if err != nil {
+		return err
+	}
+	q.Pairs, q.Spare = w.pairs, w.spare.Int64()
+	noteCaps(q)
+	if q.CopyOf() != nil {
+		q.Fan = w.fanOf(&q.Source.Node)
+	}
+	return nil
+}
+
+// workOf is the work of a query's statement of some of its statistics. The binder may be nil where the query was bounded before.
+func workOf(b *algebra.Binder, q *algebra.BoundQuery, statistics []algebra.Statistic) (*workload, error) {
 	runs := max(1, q.Load.Runs)
-	w := &workload{Binder: b, facts: q.Shared(), place: b.Position(b.Query.Pos), pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork / runs),
-		runs: big.NewInt(runs)}
+	w := &workload{Binder: b, facts: q.Shared(), place: q.At, pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork / runs), runs: big.NewInt(runs),
+		units: make(map[algebra.FromItem]*big.Int), most: big.NewInt(1)}
 	var each []algebra.Expr
 	for _, k := range q.Keys {
 		each = append(each, k.X, k.X) // once more to leave out rows of groups that are not shown
 	}
-	for _, m := range q.Statistics {
+	for _, m := range statistics {
 		each = append(each, m.Filter, m.X, m.Y)
 	}
 	ahead := int64(GroupedRow)
@@ -127,22 +146,23 @@ func BoundWork(b *algebra.Binder) error {
 		ahead = FlatRow
 	}
 	_, err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead + q.Load.Row})
-	if err != nil {
-		return err
-	}
-	q.Pairs, q.Spare = w.pairs, w.spare.Int64()
+	return w, err
+}
+
+// Steps counts what bounding takes, also where there is no binder any more.
+func (w *workload) Steps() *steps.Count { return w.facts.Steps }
+
+// noteCaps says of a query's answer what caps leave out.
+func noteCaps(q *algebra.BoundQuery) {
+	q.Source.Notes = slices.DeleteFunc(q.Source.Notes, func(n algebra.Note) bool { return n.Code == "capped-rows" })
 	for _, c := range q.Shared().Caps {
-		if c.Active() {
+		if c.Active() && c.Least > 0 {
 			q.Source.Note("capped-rows",
 				"of each %s at most %d rows of %s are paired with others, chosen at random but the same for the whole answer; intervals do not "+
 					"include what is left out",
 				q.Source.UnitName(), c.Rows, tablesOf(c.Of))
 		}
 	}
-	if q.CopyOf() != nil {
-		q.Fan = w.fanOf(&q.Source.Node)
-	}
-	return nil
 }
 
 // tablesOf names the tables of an item for people.
@@ -201,9 +221,11 @@ func (w *workload) fitted(b workBlock) (all, from effort, err error) {
 			return e, from, err
 		}
 		if w.fits(e) {
+			w.counts(*b.root, e)
 			return e, from, nil
 		}
 		if copied := ofCopied(e); copied.unit != nil && w.fits(copied) {
+			w.counts(*b.root, copied)
 			return copied, from, nil
 		}
 		switch {
@@ -215,6 +237,18 @@ func (w *workload) fitted(b workBlock) (all, from effort, err error) {
 		default:
 			return e, from, w.refuse(e)
 		}
+	}
+}
+
+// counts notes what a block costs that fits.
+func (w *workload) counts(root algebra.FromItem, e effort) {
+	delete(w.units, root)
+	if e.unit == nil {
+		return
+	}
+	w.units[root] = w.work(e)
+	if rows := new(big.Int).Mul(e.rows, e.unit); rows.Cmp(w.most) > 0 {
+		w.most = rows
 	}
 }
 
@@ -275,7 +309,7 @@ func (w *workload) refuse(e effort) error {
 		limit = MaxUnitWork
 	}
 	micros := new(big.Int).Div(new(big.Int).Add(w.work(e), big.NewInt(999)), big.NewInt(1000))
-	return fault.FanOut(w.place, unit, factors, micros.String(), limit/1000)
+	return fault.FanOut(w.place, unit, factors, micros.String(), limit/1000, w.dear.remedy)
 }
 
 // above adds the conditions of a block, and what is computed of its rows. A condition on the rows that drive it alone is tested once for
