@@ -15,8 +15,8 @@ const (
 	wideSymbol symbol = -2 // without regard to case: any byte above 127
 )
 
-// depth is D of a pattern of LIKE: PostgreSQL compares a text of n bytes at most n(1+D) times (docs/sql/work.md, Lemma 15). Of a pattern that
-// is not known, the worst of its length.
+// depth is D of a pattern of LIKE: PostgreSQL compares a text of n bytes at most n(1+D) times (docs/sql/work.md, Lemma 17). Of a pattern
+// that is not known, the worst of its length.
 func depth(pattern Size, folded bool) int64 {
 	if pattern.Text == nil {
 		return lowered(pattern.Bytes)

@@ -16,6 +16,9 @@
 //	rowtime.go     functions of times
 //	template.go    templates of to_char
 //	rowinterval.go intervals part by part
+//	price.go       what operations cost, by formulas over the sizes of their operands
+//	pricetable.go  the prices of operators
+//	depth.go       how often LIKE and strpos compare a byte
 //	regex.go       the subset of regular expressions that can neither fail nor take long
 //	grid.go        what lies on a grid
 //	timegrid.go    grids of clocks and calendars

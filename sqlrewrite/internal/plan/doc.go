@@ -6,6 +6,7 @@
 // # Map
 //
 //	plan.go      options, plan, its statements and its loss
+//	account.go   what all statements of a question cost together
 //	proposal.go  what a statement claims, for package verify
 //	price.go     mechanisms
 //	split.go     the price divided over them

@@ -15,9 +15,9 @@ type Statement struct {
 	Again      int64 // ns of each row for columns that are computed again
 }
 
-// Together reports whether all statements of a question together cost one unit at most MaxUnitWork. If they do not, it lowers the caps of the
-// whole question, the largest first, and has columns computed once: the question is then to be printed anew. The error says what does not
-// fit.
+// Together reports whether all statements of a question together cost one unit at most MaxUnitWork. If they do not, it lowers the caps of
+// the whole question, the largest first, and has columns computed once: the question is then to be printed anew. The error says what does
+// not fit.
 func Together(statements []Statement) (fit bool, err error) {
 	total, err := added(statements)
 	if err != nil || total.Cmp(big.NewInt(MaxUnitWork)) <= 0 {
@@ -96,6 +96,6 @@ func refused(statements []Statement, total *big.Int) error {
 		}
 	}
 	micros := new(big.Int).Div(new(big.Int).Add(total, big.NewInt(999)), big.NewInt(1000))
-	return fault.FanOut(statements[0].Query.At, "the rows of one unit", []string{fmt.Sprintf("%d statements", len(statements))}, micros.String(),
-		MaxUnitWork/1000, dear.remedy)
+	factors := []string{fmt.Sprintf("%d statements", len(statements))}
+	return fault.FanOut(statements[0].Query.At, "the rows of one unit", factors, micros.String(), MaxUnitWork/1000, dear.remedy)
 }

@@ -14,5 +14,6 @@
 //	public.go       how many rows public tables have, and what reading them takes
 //	work.go         what the rows of one unit can cost, by public facts
 //	cost.go         what an expression costs
-//	costtable.go    costs that were measured
+//	size.go         how large its operands are
+//	account.go      what all statements of a question cost together
 package stability

@@ -132,8 +132,8 @@ func BoundWork(b *algebra.Binder) error {
 // workOf is the work of a query's statement of some of its statistics. The binder may be nil where the query was bounded before.
 func workOf(b *algebra.Binder, q *algebra.BoundQuery, statistics []algebra.Statistic) (*workload, error) {
 	runs := max(1, q.Load.Runs)
-	w := &workload{Binder: b, facts: q.Shared(), place: q.At, pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork / runs), runs: big.NewInt(runs),
-		units: make(map[algebra.FromItem]*big.Int), most: big.NewInt(1)}
+	w := &workload{Binder: b, facts: q.Shared(), place: q.At, pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork / runs),
+		runs: big.NewInt(runs), units: make(map[algebra.FromItem]*big.Int), most: big.NewInt(1)}
 	var each []algebra.Expr
 	for _, k := range q.Keys {
 		each = append(each, k.X, k.X) // once more to leave out rows of groups that are not shown
@@ -313,7 +313,7 @@ func (w *workload) refuse(e effort) error {
 }
 
 // above adds the conditions of a block, and what is computed of its rows. A condition on the rows that drive it alone is tested once for
-// each of them, before they are joined.
+// each of them, before they are joined; but of each pair where both sides of a join are read: there it stands in ON of an outer join.
 func (w *workload) above(e effort, b workBlock) (effort, error) {
 	cost, inside := new(big.Int).Set(e.cost), new(big.Int)
 	add := func(x algebra.Expr, rows *big.Int, at standing) error {
@@ -325,9 +325,10 @@ func (w *workload) above(e effort, b workBlock) (effort, error) {
 		cost.Add(cost, c.Mul(c, rows))
 		return nil
 	}
+	beside := readsBoth(b.root)
 	for _, x := range algebra.BoundConjuncts(b.where) {
 		rows := e.rows
-		if e.base != nil && !IsJoin(x) && ReadsWithin(x, e.base) {
+		if e.base != nil && !beside && !IsJoin(x) && ReadsWithin(x, e.base) {
 			rows = big.NewInt(1)
 		}
 		if err := add(x, rows, asCondition); err != nil {
@@ -341,6 +342,15 @@ func (w *workload) above(e effort, b workBlock) (effort, error) {
 	}
 	e.cost = cost.Add(cost, new(big.Int).Mul(e.rows, big.NewInt(b.ahead)))
 	return e.meets(inside), nil
+}
+
+// readsBoth reports whether an item of FROM has a join of which both sides are read whatever is in them.
+func readsBoth(n *algebra.FromItem) bool {
+	if n == nil {
+		return false
+	}
+	j, ok := (*n).(*algebra.Joined)
+	return ok && (ReadsBoth(j) || readsBoth(&j.Left) || readsBoth(&j.Right))
 }
 
 // IsJoin reports whether PostgreSQL may make a condition a join of its own, before or after others.
@@ -416,7 +426,7 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 		if w.tested = w.tested[:len(w.tested)-1]; err != nil {
 			return e, err
 		}
-		return w.above(e, workBlock{where: q.Where, each: q.Results()})
+		return w.above(e, workBlock{root: &q.From, where: q.Where, each: q.Results()})
 	}
 	out := w.fresh(n, r)
 	for _, q := range n.Parts {
