@@ -60,10 +60,13 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	if s.meeting == nil {
 		s.meeting = new(big.Int)
 	}
+	if s.bill == nil {
+		s.bill = newBill()
+	}
 	s.present = tree.Present(q.WhereClause)
 	s.rel = s.from(q.FromClause)
 	s.besides = s.reads != nil && len(*s.reads) > 0
-	s.rel.meeting = s.meeting
+	s.rel.meeting, s.rel.bill = s.meeting, s.bill
 	s.conditions(q.WhereClause, nil)
 	s.rel.owner()
 	var r *relation
@@ -76,6 +79,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		r = s.rowwise(q)
 	}
 	s.works()
+	s.bills(len(q.GroupClause) > 0 || len(q.DistinctClause) > 0)
 	return r
 }
 

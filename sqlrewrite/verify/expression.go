@@ -39,6 +39,7 @@ type scope struct {
 	runs    *windows    // the windows of the query; nil: there may be none
 	reads   *[]int      // of a query in an expression: what it reads of the rows around it
 	besides bool        // its FROM reads some of them
+	bill    *bill       // what each tuple of the query takes (cost.go)
 	meeting *big.Int    // rows that each tuple of the query meets in EXISTS, IN and windows (work.go)
 	present [][2]string // columns, by table and name, that WHERE says are not NULL (present.go)
 }
@@ -50,12 +51,17 @@ type narrowed struct {
 	away   *big.Rat // no value is nearer to 0; nil: not known
 	solid  bool     // it is not NULL
 	chars  int      // it has at most so many characters; 0: not known
+	bytes  int64    // and so many bytes
 }
 
 // expr derives what is known of an expression.
 func (s *scope) expr(n *pgquery.Node) *value {
 	defer steps.Visit(s.d.steps).Leave()
+	outer := s.d.operands
+	s.d.operands = nil
 	v := s.bare(n)
+	operands := s.d.operands
+	s.charge(n, v, operands)
 	s.d.note(v)
 	if s.group != nil && !s.inside {
 		v = s.group.of(v)
@@ -68,6 +74,9 @@ func (s *scope) expr(n *pgquery.Node) *value {
 			if w.chars > 0 && (c.chars < 0 || c.chars > w.chars) {
 				c.chars = w.chars
 			}
+			if w.bytes > 0 && (c.bytes == 0 || c.bytes > w.bytes) {
+				c.bytes = w.bytes
+			}
 			if w.away != nil && isFloat(c.kind) {
 				c.grain, c.same = grainOf(w.away), true // -0 is nearer to 0 too, and so is not here
 			}
@@ -75,6 +84,7 @@ func (s *scope) expr(n *pgquery.Node) *value {
 		}
 	}
 	s.d.known[v.id] = v
+	s.d.operands = append(outer, s.measured(n, v, operands))
 	return v
 }
 
@@ -370,7 +380,7 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 	}
 	op := tree.Operator(e.Name)
 	if t := d.terms[x.id]; t.op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
-		return []narrowed{{id: t.args[0], chars: int(r.Num().Int64())}} // a character has a byte at least
+		return []narrowed{{id: t.args[0], chars: int(r.Num().Int64()), bytes: r.Num().Int64()}} // a character has a byte at least
 	}
 	switch {
 	case op == "<" && holds, op == "<=" && holds, op == ">" && !holds, op == ">=" && !holds:
@@ -456,6 +466,9 @@ func (d *derivation) choice(op string, all, conditions []*value) *value {
 			v.parts[i] = v.parts[i].Hull(b.parts[i])
 		}
 		v.digits, v.grain, v.chars = unknownOr(v.digits, b.digits), unknownOr(v.grain, b.grain), unknownOr(v.chars, b.chars)
+		if v.bytes = max(v.bytes, b.bytes); b.bytes == 0 {
+			v.bytes = 0
+		}
 		v.nonzero = v.nonzero && b.nonzero
 		if v.scale != b.scale {
 			v.scale = -1

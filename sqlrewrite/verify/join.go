@@ -51,6 +51,7 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 				refuse("LATERAL beside nothing")
 			}
 			inner.parent, inner.meeting = &scope{d: s.d, rel: left}, s.meeting
+			inner.bill = s.bill
 		}
 		alias := tree.AliasOf(q.Alias)
 		if alias == "" {
@@ -110,7 +111,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		}
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
-	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting}
+	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting, bill: s.bill}
 	kind := j.Jointype
 	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
 		kind = pgquery.JoinType_JOIN_INNER

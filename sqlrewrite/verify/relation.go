@@ -36,6 +36,7 @@ type relation struct {
 	outer    []outerJoin
 	cuts     []cut
 	meeting  *big.Int // of a query's FROM: rows that each of its tuples meets in EXISTS, IN and windows
+	bill     *bill    // and what each of them takes
 	tables   []string // their aliases: of what they have besides what is pinned nothing is known
 
 	released *released // of the outermost query, or of its pieces

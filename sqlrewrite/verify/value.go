@@ -74,6 +74,7 @@ type bounds struct {
 	scale   int     // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
 	grain   int     // floats: values are multiples of 2^-grain, or 0; -1: unknown
 	chars   int     // texts: no value has more characters; -1: unknown
+	bytes   int64   // texts: no value has more bytes; 0: unknown
 	wide    bool    // numeric: NaN, or of at most 250 digits
 	nonzero bool    // no value is 0
 	same    bool    // equal values are identical, bit by bit

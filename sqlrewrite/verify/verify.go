@@ -32,6 +32,8 @@
 //	histogram.go     ranks and modes (Lemma 5)
 //	prepared.go      bounded copies of tables (Lemmas 13 and 14)
 //	work.go          how many rows one row meets
+//	cost.go          what the rows of one unit take
+//	sizes.go         how large operands are
 //	pins.go          what must still hold when the statement runs
 package verify
 
@@ -62,15 +64,18 @@ type Claim struct {
 	Joint     []Joint
 	// PairsPerRow bounds how many tuples of a SELECT one row of a unit is charged for, with what they meet in EXISTS, IN and windows (work.go).
 	PairsPerRow *big.Int
-	Pins        []Pin      // what will hold while the statement runs
-	totals      []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
-	products    []*products
-	from        *derivation
-	steps       *steps.Count // what planning the text that the statement is made of has taken
+	// RowWork bounds what one row takes where nothing bounds how many rows its unit has, UnitWork what one unit takes everywhere else, in ns
+	// (cost.go).
+	RowWork, UnitWork *big.Int
+	Pins              []Pin      // what will hold while the statement runs
+	totals            []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
+	products          []*products
+	from              *derivation
+	steps             *steps.Count // what planning the text that the statement is made of has taken
 }
 
-// Within is the claim, proven as a part of what planning takes.
-func (c Claim) Within(n *steps.Count) Claim {
+// Counted is the claim, proven as a part of what planning takes.
+func (c Claim) Counted(n *steps.Count) Claim {
 	c.steps = n
 	return c
 }
@@ -120,17 +125,22 @@ func refuse(format string, args ...any) { tree.Refuse(format, args...) }
 
 // Statement proves a claim about a statement, or says why it cannot: nil means proven.
 func Statement(sql string, args []any, on *catalog.Snapshot, c Claim) error {
-	prove := func(n *steps.Count) (_ struct{}, err error) {
+	_, err := Prove(sql, args, on, c)
+	return err
+}
+
+// Prove is [Statement], with what was derived.
+func Prove(sql string, args []any, on *catalog.Snapshot, c Claim) (Claim, error) {
+	prove := func(n *steps.Count) (got Claim, err error) {
 		defer tree.Caught(&err)
 		c.steps = n
-		return struct{}{}, derive(sql, parse(sql), args, on, c).covers(c)
+		derived := derive(sql, parse(sql), args, on, c)
+		return *derived, derived.covers(c)
 	}
 	if c.steps != nil {
-		_, err := prove(c.steps)
-		return err
+		return prove(c.steps)
 	}
-	_, err := steps.Bounded(new(steps.Count), prove)
-	return err
+	return steps.Bounded(new(steps.Count), prove)
 }
 
 // Derive is what can be proven of a statement with as many keys and the kind of histogram that the claim has, under the claim's pins. Tests
@@ -153,11 +163,13 @@ type derivation struct {
 	held  []*relation  // whose addresses are in ids
 	pins  *pinBook
 
-	work    *big.Int // what one row is charged for at most, in any SELECT; nil: nothing bounds it
-	queries map[int]bool
-	stored  map[int]bool // columns that are NULL in no row of their table
-	steps   *steps.Count
-	joins   map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
+	operands          []measure // of the expression that is being read
+	rowWork, unitWork *big.Int  // cost.go
+	work              *big.Int  // what one row is charged for at most, in any SELECT; nil: nothing bounds it
+	queries           map[int]bool
+	stored            map[int]bool                   // columns that are NULL in no row of their table
+	joins             map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
+	steps             *steps.Count
 }
 
 func parse(sql string) *pgquery.SelectStmt {
@@ -170,7 +182,7 @@ func parse(sql string) *pgquery.SelectStmt {
 
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin) *derivation {
 	return &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: pins},
-		work: big.NewInt(1), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
+		work: big.NewInt(1), rowWork: new(big.Int), unitWork: new(big.Int), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
@@ -185,6 +197,7 @@ func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot,
 	}
 	got := r.released.claim(d, c.Keys, c.Histogram)
 	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.work
+	got.RowWork, got.UnitWork = d.rowWork, d.unitWork
 	return got
 }
 
@@ -216,6 +229,7 @@ func (got *Claim) covers(c Claim) error {
 	if c.PairsPerRow != nil {
 		exceeds("the number of rows that one row meets", got.PairsPerRow, c.PairsPerRow)
 	}
+	errs = append(errs, c.Within(got.RowWork, got.UnitWork))
 	for _, n := range c.Norms {
 		l1, l2 := got.Norm(n.Columns)
 		exceeds("L1", l1, n.L1)
@@ -230,6 +244,17 @@ func (got *Claim) covers(c Claim) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Within reports whether what a statement takes, as it was derived, is within a claim; nil means it is.
+func (c Claim) Within(row, unit *big.Int) error {
+	if c.RowWork != nil && (row == nil || row.Cmp(c.RowWork) > 0) {
+		return &Refusal{Why: "what one row takes is above the claim"}
+	}
+	if c.UnitWork != nil && unit.Cmp(c.UnitWork) > 0 {
+		return &Refusal{Why: "what one unit takes is above the claim"}
+	}
+	return nil
 }
 
 // Norm is L1 and L2² of the vector of the moves of several value columns over all groups; nil where they are not bounded.

@@ -209,6 +209,9 @@ func (s *scope) met(query int, r *relation, joined bool) {
 	if joined {
 		n = r.tuples(s.d, new(part))
 	}
+	if n != nil && n.IsInt64() && r.bill != nil {
+		s.bill.add(product(n.Int64(), capped(r.bill.ns, meetRow)))
+	}
 	s.meets(times(n, r.meeting))
 }
 

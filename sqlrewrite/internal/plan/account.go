@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"math/big"
+
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
@@ -17,18 +19,43 @@ func NewPlan(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Pla
 		if err != nil {
 			return nil, err
 		}
-		fit, err := stability.Together(p.accounted())
+		fit, err := stability.Together(p.Accounted())
 		if err != nil {
 			return nil, err
 		}
-		if fit {
+		if !fit {
+			continue
+		}
+		if row, unit := p.claimed(); stability.Proven(row, unit) {
 			return p, nil
+		}
+		if err := stability.Lower(p.Accounted()); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// accounted are the statements of a question, those of blocks that will be recalled too: what was asked before changes no plan.
-func (p *Plan) accounted() []stability.Statement {
+// claimed is what the statements of a question claim: what one row takes, of the dearest of them where nothing bounds how many rows its
+// unit has, and what one unit takes in all of them together, in ns; nil: nothing bounds it.
+func (p *Plan) claimed() (row, unit *big.Int) {
+	row, unit = new(big.Int), new(big.Int)
+	for _, block := range p.Different() {
+		for _, part := range block.Parts {
+			c := part.Statement.Claim
+			if c.RowWork == nil || c.UnitWork == nil {
+				return nil, nil
+			}
+			unit.Add(unit, c.UnitWork)
+			if c.RowWork.Cmp(row) > 0 {
+				row = c.RowWork
+			}
+		}
+	}
+	return row, unit
+}
+
+// Accounted are the statements of a question, those of blocks that will be recalled too: what was asked before changes no plan.
+func (p *Plan) Accounted() []stability.Statement {
 	var all []stability.Statement
 	for _, block := range p.Different() {
 		for _, part := range block.Parts {

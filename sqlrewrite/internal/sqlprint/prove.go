@@ -133,7 +133,15 @@ func (s Statement) ProveWithin(n *steps.Count, proofs *Proofs) error {
 	if s.On == nil {
 		return fault.Unverified(errUnclaimed)
 	}
-	return unproven(proofs.Statement(s.SQL, s.Args, s.On, s.Claimed().Within(n)), s.SQL)
+	return unproven(proofs.Statement(s.SQL, s.Args, s.On, s.Claimed().Counted(n)), s.SQL)
+}
+
+// ClaimWork proves the statement as [Statement.Prove] does, and claims what it takes one row and one unit, as was derived of its text.
+func (s *Statement) ClaimWork(n *steps.Count, proofs *Proofs) error {
+	seeded := s.WithSeed(0)
+	row, unit, err := proofs.Work(seeded.SQL, seeded.Args, seeded.On, seeded.Claimed().Counted(n))
+	s.Claim.RowWork, s.Claim.UnitWork = row, unit
+	return unproven(err, s.SQL)
 }
 
 // Claimed is the claim under the preconditions that will hold while the statement runs, and no others.

@@ -19,7 +19,7 @@ type Statement struct {
 // the whole question, the largest first, and has columns computed once: the question is then to be printed anew. The error says what does
 // not fit.
 func Together(statements []Statement) (fit bool, err error) {
-	total, err := added(statements)
+	total, err := UnitWork(statements)
 	if err != nil || total.Cmp(big.NewInt(MaxUnitWork)) <= 0 {
 		return err == nil, err
 	}
@@ -27,7 +27,7 @@ func Together(statements []Statement) (fit bool, err error) {
 		statements[i].Again, statements[i].Query.Shared().Once = 0, true
 	}
 	for {
-		if total, err = added(statements); err != nil {
+		if total, err = UnitWork(statements); err != nil {
 			return false, err
 		}
 		if total.Cmp(big.NewInt(MaxUnitWork)) <= 0 {
@@ -37,19 +37,46 @@ func Together(statements []Statement) (fit bool, err error) {
 			return false, refused(statements, total)
 		}
 	}
+	return false, settle(statements)
+}
+
+// settle says of queries what lower caps come to.
+func settle(statements []Statement) error {
 	for _, s := range statements {
 		w, err := workOf(nil, s.Query, s.Query.Statistics)
 		if err != nil {
-			return false, err
+			return err
 		}
 		s.Query.Pairs.Set(w.pairs)
 		noteCaps(s.Query)
 	}
-	return false, nil
+	return nil
 }
 
-// added is what statements cost one unit, in ns.
-func added(statements []Statement) (*big.Int, error) {
+// provenMargin is by how much the prices of package verify may be above those here: they are formulas of their own, over sizes that are
+// derived from the text.
+const provenMargin = 2
+
+// Proven reports whether what was proven of the texts of a question's statements, what one row takes and what one unit, in ns, is within
+// what it may be; nil: nothing bounds it.
+func Proven(row, unit *big.Int) bool {
+	return row != nil && row.Cmp(big.NewInt(provenMargin*MaxRowWork)) <= 0 && unit.Cmp(big.NewInt(provenMargin*MaxUnitWork)) <= 0
+}
+
+// Lower lowers the largest caps of a question whose statements are not [Proven]; the error says that none can be.
+func Lower(statements []Statement) error {
+	total, err := UnitWork(statements)
+	if err != nil {
+		return err
+	}
+	if !narrowAll(statements) {
+		return refused(statements, total)
+	}
+	return settle(statements)
+}
+
+// UnitWork is what statements cost one unit together, in ns. Its error says that one of them does not fit by itself.
+func UnitWork(statements []Statement) (*big.Int, error) {
 	total := new(big.Int)
 	for _, s := range statements {
 		w, err := workOf(nil, s.Query, s.Statistics)

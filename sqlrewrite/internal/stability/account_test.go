@@ -61,8 +61,9 @@ func found() map[string]string {
 		"eight-fold": "SELECT " + strings.Join(several, ", "),
 		"strpos":     "SELECT count(*)" + pairs + "strpos(" + long + ", p.name) > 0",
 		"its needle": "SELECT count(*)" + pairs + "strpos(" + long + ", 'b" + strings.Repeat("a", 190) + "') > 0",
-		"a quotient": "SELECT count(*)" + pairs + strings.Repeat("(p.weight * p.weight * p.weight * p.weight * p.weight) / (p.weight * p.weight) > "+
-			"s.shop_id AND ", 3) + "true",
+		"a quotient": "SELECT count(*)" + pairs + strings.Repeat(
+			"(p.weight * p.weight * p.weight * p.weight * p.weight) / (p.weight * p.weight) > "+
+				"s.shop_id AND ", 3) + "true",
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 )
 
 // Memo remembers what was proven: by the text, the arguments but for those that change (verify/constant.go), the claim and the snapshot, hashed
-// together. Refusals are not remembered. What is remembered tells in its time what was asked: each analyst has a memo of their own. Its zero
-// value is ready for use, by several at once; a nil one remembers nothing.
+// together, with what it takes. Refusals are not remembered. What is remembered tells in its time what was asked: each analyst has a memo of
+// their own. Its zero value is ready for use, by several at once; a nil one remembers nothing.
 type Memo struct {
 	mu     sync.Mutex
-	proven map[proof]struct{}
+	proven map[proof]works
 }
 
 type proof struct {
@@ -26,39 +26,58 @@ type proof struct {
 	sum [sha256.Size]byte
 }
 
+// works is what a statement takes, in ns; of other texts nothing.
+type works struct{ row, unit *big.Int }
+
 // mostProofs bounds a memo; it starts anew when it is full.
 const mostProofs = 1_000
 
 // Statement is [verify.Statement], remembered.
 func (m *Memo) Statement(sql string, args []any, on *catalog.Snapshot, c verify.Claim) error {
-	return m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() error { return verify.Statement(sql, args, on, c) })
+	row, unit, err := m.Work(sql, args, on, c)
+	if err != nil {
+		return err
+	}
+	return c.Within(row, unit)
+}
+
+// Work proves a statement as [Memo.Statement] does, and says what one row of it takes where nothing bounds how many its unit has (nil: nothing
+// bounds it), and what one unit takes everywhere else, in ns.
+func (m *Memo) Work(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (row, unit *big.Int, err error) {
+	w, err := m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() (works, error) {
+		got, err := verify.Prove(sql, args, on, c)
+		return works{got.RowWork, got.UnitWork}, err
+	})
+	return w.row, w.unit, err
 }
 
 // Public is [verify.Public], remembered.
 func (m *Memo) Public(sql string, on *catalog.Snapshot) error {
-	return m.once(proof{on, sha256.Sum256([]byte("public " + sql))}, func() error { return verify.Public(sql, on) })
+	_, err := m.once(proof{on, sha256.Sum256([]byte("public " + sql))}, func() (works, error) { return works{}, verify.Public(sql, on) })
+	return err
 }
 
-func (m *Memo) once(p proof, prove func() error) error {
+func (m *Memo) once(p proof, prove func() (works, error)) (works, error) {
 	if m == nil {
 		return prove()
 	}
 	m.mu.Lock()
-	_, known := m.proven[p]
+	w, known := m.proven[p]
 	m.mu.Unlock()
 	if known {
-		return nil
+		return w, nil
 	}
-	if err := prove(); err != nil {
-		return err
+	w, err := prove()
+	if err != nil {
+		return works{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.proven == nil || len(m.proven) >= mostProofs {
-		m.proven = make(map[proof]struct{})
+		m.proven = make(map[proof]works)
 	}
-	m.proven[p] = struct{}{}
-	return nil
+	m.proven[p] = w
+	return w, nil
 }
 
 // written is all that a proof depends on, each part with its length, so that no two are written alike.

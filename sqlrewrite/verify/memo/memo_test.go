@@ -62,7 +62,7 @@ func TestEachFieldOfAClaimIsPartOfItsProof(t *testing.T) {
 		switch v.Kind() {
 		case reflect.Struct:
 			for i := range v.NumField() {
-				if f := v.Type().Field(i); f.IsExported() {
+				if f := v.Type().Field(i); f.IsExported() && f.Name != "RowWork" && f.Name != "UnitWork" { // held against what is remembered
 					visit(v.Field(i), at+"."+f.Name)
 				}
 			}
@@ -115,12 +115,12 @@ func TestArgumentsArePartOfTheirProof(t *testing.T) {
 func TestProofsAreRememberedAndRefusalsAreNot(t *testing.T) {
 	var m Memo
 	asked := 0
-	proven := func() error { asked++; return nil }
-	refused := func() error { asked++; return errors.New("refused") }
+	proven := func() (works, error) { asked++; return works{}, nil }
+	refused := func() (works, error) { asked++; return works{}, errors.New("refused") }
 	on, other := &catalog.Snapshot{}, &catalog.Snapshot{}
 	for i, step := range []struct {
 		key   proof
-		prove func() error
+		prove func() (works, error)
 		asked int
 		err   bool
 	}{
@@ -131,15 +131,34 @@ func TestProofsAreRememberedAndRefusalsAreNot(t *testing.T) {
 		{proof{on: other}, refused, 4, true},
 		{proof{on: on, sum: [32]byte{1}}, refused, 5, true},
 	} {
-		if err := m.once(step.key, step.prove); (err != nil) != step.err || asked != step.asked {
+		if _, err := m.once(step.key, step.prove); (err != nil) != step.err || asked != step.asked {
 			t.Fatalf("step %d: %v after %d proofs, want %d", i, err, asked, step.asked)
 		}
 	}
 	for i := range mostProofs {
-		_ = m.once(proof{on: other, sum: [32]byte{byte(i), byte(i >> 8)}}, proven)
+		_, _ = m.once(proof{on: other, sum: [32]byte{byte(i), byte(i >> 8)}}, proven)
 	}
 	if n := len(m.proven); n > mostProofs {
 		t.Fatalf("%d proofs are remembered, want at most %d", n, mostProofs)
+	}
+}
+
+// What a statement takes is remembered, and each claim about it is held against that.
+func TestWorkIsHeldAgainstTheClaim(t *testing.T) {
+	var m Memo
+	on, claim := &catalog.Snapshot{}, full()
+	taken := func() (works, error) { return works{big.NewInt(10), big.NewInt(20)}, nil }
+	if _, err := m.once(proof{on, sha256.Sum256(written("SELECT 1", nil, claim))}, taken); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		row, unit int64
+		proven    bool
+	}{{10, 20, true}, {11, 21, true}, {9, 20, false}, {10, 19, false}} {
+		claim.RowWork, claim.UnitWork = big.NewInt(step.row), big.NewInt(step.unit)
+		if err := m.Statement("SELECT 1", nil, on, claim); (err == nil) != step.proven {
+			t.Errorf("a row of %d and a unit of %d ns: %v", step.row, step.unit, err)
+		}
 	}
 }
 
@@ -148,7 +167,8 @@ func BenchmarkRemembered(b *testing.B) {
 	on := &catalog.Snapshot{}
 	sql := "SELECT count(*)::text FROM (SELECT t.c FROM s.t AS t WHERE t.c = $1::text OFFSET 0) AS kept"
 	args, claim := []any{"a"}, full()
-	if err := m.once(proof{on, sha256.Sum256(written(sql, args, claim))}, func() error { return nil }); err != nil {
+	done := func() (works, error) { return works{new(big.Int), new(big.Int)}, nil }
+	if _, err := m.once(proof{on, sha256.Sum256(written(sql, args, claim))}, done); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

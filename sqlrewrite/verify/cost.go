@@ -1,0 +1,319 @@
+package verify
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate.example/sqlrewrite/verify/internal/tree"
+)
+
+// Time. RowWork bounds what one row of people takes in any SELECT in which nothing bounds how many rows its unit has, and UnitWork what the rows of
+// one unit take in all other SELECTs of the statement together, in ns:
+//
+//  1. A tuple takes what its expressions take, wherever the SELECT has them: in FROM's conditions, WHERE, outputs and the arguments of aggregates and
+//     windows, and what it takes to read a row, to meet one, to group and to sort it.
+//  2. An operation takes as long as its operands' sizes (sizes.go) say, by the formulas of docs/sql/work.md, "Prices".
+//  3. A row of EXISTS or IN takes what that query's tuple takes, as often as work.go says that one is met.
+//  4. One row is charged for so many tuples (Lemma 12); a unit for as many as that of each row that it has in the part that they are charged to.
+//
+// What a plain query in FROM computes is charged where it is computed; how often it is computed again is the planner's to bound.
+//
+// *Example.* people p CROSS JOIN shops s WHERE p.name || s.shop_id::text LIKE '%x%', with 341 shops and a person in each row: UnitWork is 341 times
+// what a tuple takes.
+
+// bill is what one tuple of a SELECT takes.
+type bill struct {
+	ns   int64
+	seen map[*pgquery.Node]bool
+}
+
+func newBill() *bill { return &bill{seen: make(map[*pgquery.Node]bool)} }
+
+func (b *bill) add(ns int64) { b.ns = capped(b.ns, ns) }
+
+func capped(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+func product(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+// What a tuple takes beside its expressions, in ns.
+const (
+	plain     = 40 // an operation on numbers that fit into a register, a test, a choice
+	readRow   = 400
+	meetRow   = 200
+	groupRow  = 500
+	windowRow = 1500
+	numberRow = 2500
+)
+
+// charge adds what a node takes to the tuple's bill, once however often it is looked at.
+func (s *scope) charge(n *pgquery.Node, v *value, operands []measure) {
+	if s.bill == nil || s.bill.seen[n] || v.constant {
+		return
+	}
+	s.bill.seen[n] = true
+	s.bill.add(takes(n, v, operands))
+}
+
+// takes is what one evaluation of a node takes, in ns.
+func takes(n *pgquery.Node, v *value, operands []measure) int64 {
+	at := func(i int) measure {
+		if i < len(operands) {
+			return operands[i]
+		}
+		return measure{}
+	}
+	a, b := at(0), at(1)
+	switch e := n.GetNode().(type) {
+	case *pgquery.Node_ColumnRef:
+		return plain / 4
+	case *pgquery.Node_TypeCast:
+		return castTakes(a, v.kind)
+	case *pgquery.Node_AExpr:
+		switch e.AExpr.Kind {
+		case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
+			return likeTakes(a, b, e.AExpr.Kind == pgquery.A_Expr_Kind_AEXPR_ILIKE)
+		case pgquery.A_Expr_Kind_AEXPR_OP:
+			return operatorTakes(tree.Operator(e.AExpr.Name), a, b)
+		case pgquery.A_Expr_Kind_AEXPR_IN:
+			if count := int64(len(operands)) - 1; count <= 8 || tree.Operator(e.AExpr.Name) == "<>" {
+				return product(count, comparing("=", a, a))
+			}
+			return capped(comparing("=", a, a), 200+product(int64(len(operands)), 16+thousandths(a.bytes*60)))
+		case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
+			return 300 + a.bytes
+		default:
+			return comparing("=", a, b)
+		}
+	case *pgquery.Node_MinMaxExpr:
+		total := int64(0)
+		for i := range operands[min(1, len(operands)):] {
+			total = capped(total, 100+5*operands[i+1].length())
+		}
+		return total
+	case *pgquery.Node_FuncCall:
+		if e.FuncCall.Over != nil {
+			if tree.Builtin(e.FuncCall.Funcname) == "row_number" {
+				return numberRow
+			}
+			return windowRow
+		}
+		return callTakes(tree.Builtin(e.FuncCall.Funcname), operands)
+	default:
+		return plain
+	}
+}
+
+func thousandths(n int64) int64 { return capped(n, 999) / 1000 }
+
+func castTakes(a measure, to kind) int64 {
+	switch {
+	case a.kind == to:
+		return 0
+	case isText(to) && isText(a.kind):
+		return 200 + thousandths(200*a.bytes)
+	case isText(to):
+		return 500 + a.length()
+	case a.kind == numeric && isFloat(to):
+		return 200 + 10*a.length()
+	case isNumber(to) && to != numeric && a.kind != numeric:
+		return plain
+	default:
+		return 500
+	}
+}
+
+// perComparison is what it takes LIKE to compare a byte.
+const perComparison = 7
+
+func likeTakes(a, b measure, folded bool) int64 {
+	times := int64(len(b.text))
+	if b.read {
+		times = depthOf(b.text, folded)
+	}
+	if folded {
+		return 1000 + 20*(a.bytes+b.bytes) + product(a.bytes*3/2*perComparison, 1+times)
+	}
+	return 200 + product(a.bytes*perComparison, 1+times)
+}
+
+func comparing(op string, a, b measure) int64 {
+	switch {
+	case isText(a.kind) && (op == "=" || op == "<>"):
+		return 200 + a.bytes + b.bytes
+	case isText(a.kind):
+		return 200 + 5*(a.bytes+b.bytes)
+	case a.kind == numeric || b.kind == numeric:
+		return 200 + (a.length()+b.length())/2
+	case a.kind == interval:
+		return 500
+	default:
+		return plain
+	}
+}
+
+func operatorTakes(op string, a, b measure) int64 {
+	numerics := a.kind == numeric || b.kind == numeric
+	switch {
+	case op == "=", op == "<>", op == "<", op == ">", op == "<=", op == ">=":
+		return comparing(op, a, b)
+	case op == "~", op == "!~", op == "~*", op == "!~*":
+		states := int64(unknownBytes)
+		if b.read {
+			states = statesOf(b.text)
+		}
+		return 2000 + 2*a.bytes + product(a.bytes/4*5+5, states)
+	case op == "||":
+		return 200 + thousandths(200*(a.bytes+b.bytes))
+	case a.kind == interval, b.kind == interval, isTime(a.kind), isTime(b.kind):
+		return 500
+	case !numerics:
+		return plain
+	case op == "*":
+		return 500 + thousandths(500*product(a.fours(), b.fours())) + a.length() + b.length()
+	case op == "/":
+		return 500 + product(4*quotientFours(a, b, false), b.fours()) + a.length() + b.length()
+	case op == "%":
+		return 500 + product(4*quotientFours(a, b, true), b.fours()) + a.length() + b.length()
+	default:
+		return 200 + 2*(a.length()+b.length())
+	}
+}
+
+func callTakes(name string, operands []measure) int64 {
+	var a, b measure
+	length, numerics := int64(0), false
+	for i, o := range operands {
+		if length += o.length(); i == 0 {
+			a = o
+		} else if i == 1 {
+			b = o
+		}
+		numerics = numerics || o.kind == numeric
+	}
+	switch name {
+	case "lower", "upper":
+		return 500 + 20*length
+	case "initcap":
+		return 20_000 + 50*length
+	case "btrim", "ltrim", "rtrim":
+		return 500 + 2*length + product(5*a.bytes, max(1, b.bytes))
+	case "strpos":
+		if b.read {
+			return 500 + 2*length + product(a.bytes, 1+needleOf(b.text))
+		}
+		return 500 + 2*length + product(a.bytes, max(1, b.bytes))
+	case "to_char":
+		return 1000 + 100*b.bytes
+	case "div", "mod":
+		if numerics {
+			return 500 + product(4*quotientFours(a, b, true), b.fours()) + length
+		}
+		return 100
+	case "width_bucket":
+		if numerics {
+			wide := measure{whole: 11, scale: 0}
+			for _, o := range operands {
+				wide.whole, wide.scale = max(wide.whole, o.whole+11), max(wide.scale, o.scale)
+			}
+			return 1000 + product(4*quotientFours(wide, wide, false), wide.fours()) + length
+		}
+		return 100
+	case "octet_length", "num_nulls", "num_nonnulls", "count", "sum", "min", "max", "avg", "bool_or", "bool_and":
+		return plain
+	case "date_part", "extract", "date_trunc", "make_interval", "trim_scale":
+		return 500
+	}
+	switch {
+	case strings.HasSuffix(name, "larger"), strings.HasSuffix(name, "smaller"):
+		return 100 + length
+	case strings.HasPrefix(name, "hash"):
+		return 100 + length/2
+	case isText(a.kind):
+		return 200 + 5*length
+	default:
+		return 200 + 2*length
+	}
+}
+
+// bills adds what the rows of a SELECT take to what the statement does.
+func (s *scope) bills(grouped bool) {
+	d := s.d
+	if len(s.rel.units) == 0 || s.rel.released != nil {
+		return // as in works
+	}
+	per := capped(s.bill.ns, max(readRow, meetRow*int64(len(s.rel.parts)-1)))
+	if grouped {
+		per = capped(per, groupRow)
+	}
+	row, unit := s.rel.tuplesOfUnit(d)
+	switch each := big.NewInt(per); {
+	case unit != nil:
+		d.unitWork = new(big.Int).Add(d.unitWork, each.Mul(each, unit))
+	case row == nil || d.rowWork == nil:
+		d.rowWork = nil
+	default:
+		d.rowWork = bigger(d.rowWork, each.Mul(each, row))
+	}
+}
+
+// tuplesOfUnit is how many tuples of a FROM one row of people is charged for, and how many one unit, by the best part; nil: any number.
+func (r *relation) tuplesOfUnit(d *derivation) (row, unit *big.Int) {
+	row = r.work(d)
+	for _, p := range r.parts {
+		n := r.tuples(d, p)
+		if p.public || n == nil {
+			continue
+		}
+		for _, o := range r.outer {
+			if alone := o.left.work(d); o.holds(p) && alone != nil && alone.Cmp(n) > 0 {
+				n = alone
+			} else if o.holds(p) && alone == nil {
+				n = nil
+				break
+			}
+		}
+		of := &relation{parts: []*part{p}, edges: r.edges, fixed: r.fixed, solid: r.solid, roots: r.roots}
+		if len(r.parts) == 1 {
+			of.whole = r.whole
+		}
+		if rows := of.rows(d, nil, true); n != nil && rows != nil {
+			if total := new(big.Int).Mul(n, rows); unit == nil || total.Cmp(unit) < 0 {
+				unit = total
+			}
+		}
+	}
+	for _, c := range r.cuts {
+		known := r.ofUnit()
+		rows := (&part{limits: c.limits}).least(d, known)
+		for _, p := range c.parts {
+			p.choose(known)
+		}
+		n := r.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return isAmong(p, c.parts) }), known)
+		beside := func(p *part) bool { // rows of others stay where they meet none of these
+			return p.public || slices.ContainsFunc(r.outer, func(o outerJoin) bool { return o.holds(p) })
+		}
+		if rows >= 0 && n != nil && !slices.ContainsFunc(c.parts, beside) {
+			if n.Mul(n, big.NewInt(rows)); unit == nil || n.Cmp(unit) < 0 {
+				unit = n
+			}
+		}
+	}
+	if whole := r.rows(d, nil, true); whole != nil && (unit == nil || whole.Cmp(unit) < 0) {
+		unit = whole
+	}
+	return row, unit
+}

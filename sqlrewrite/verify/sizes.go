@@ -1,0 +1,251 @@
+package verify
+
+import (
+	"math/big"
+	"strings"
+	"unicode/utf8"
+
+	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate.example/sqlrewrite/verify/internal/tree"
+)
+
+// Sizes. How large the operands of an operation can be, from their ranges, from conditions on octet_length, and from what is computed of what:
+//
+//  1. A text has as many bytes as CASE WHEN octet_length(x) <= n says, four for each of its characters, or as many as the operands of the function
+//     that makes it allow. A stored text of which nothing says so counts as unknownBytes: more is not read, but by its header, where it is compared.
+//  2. A numeric has the digits of its range before the point, and after it those that are known; a quotient those of select_div_scale (numeric.c).
+//
+// *Example.* left(x, 200) has 800 bytes, and 300 where x has at most 300; a · b of numbers below 100 with two digits each has 4 and 4.
+
+// measure is how large a value is at most.
+type measure struct {
+	kind         kind
+	constant     bool
+	text         string // of a constant that was read
+	read         bool
+	bytes        int64
+	whole, scale int64 // decimal digits of a numeric
+}
+
+const (
+	unknownBytes  = 1024
+	unknownDigits = 60
+	textOfOther   = 40 // bytes of a number, a time or a uuid as text
+)
+
+// fours are the digits in base 10,000.
+func (m measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
+
+func (m measure) length() int64 { return m.bytes + m.whole + m.scale }
+
+// measured is a value's size, where its node is computed of some operands.
+func (s *scope) measured(n *pgquery.Node, v *value, operands []measure) measure {
+	m := measure{kind: v.kind, constant: v.constant, read: v.read() && !v.null, text: v.text}
+	switch {
+	case v.constant && v.null:
+	case isText(v.kind) || v.kind == enum:
+		m.bytes = textBytes(n, v, operands)
+	case v.kind == numeric:
+		m.whole, m.scale = numericDigits(n, v, operands)
+	}
+	return m
+}
+
+func textBytes(n *pgquery.Node, v *value, operands []measure) int64 {
+	if v.read() {
+		return int64(len(v.text))
+	}
+	most := int64(0)
+	lower := func(bytes int64) {
+		if bytes > 0 && (most == 0 || bytes < most) {
+			most = bytes
+		}
+	}
+	lower(v.octets)
+	lower(v.bytes)
+	if v.chars > 0 {
+		lower(utf8.UTFMax * int64(v.chars))
+	}
+	sum := int64(0)
+	for _, o := range operands {
+		if isText(o.kind) || o.kind == enum {
+			sum += o.bytes
+		} else {
+			sum += textOfOther
+		}
+	}
+	switch name, op := calledBy(n); {
+	case name == "left", name == "right", name == "substr", strings.HasSuffix(name, "trim"):
+		lower(operands[0].bytes)
+	case name == "upper", name == "lower", name == "initcap":
+		lower(3 * operands[0].bytes)
+	case name == "concat", op == "||", n.GetTypeCast() != nil:
+		lower(sum)
+	}
+	if most == 0 {
+		return unknownBytes
+	}
+	return most
+}
+
+// calledBy is the function or the operator of a node.
+func calledBy(n *pgquery.Node) (name, op string) {
+	if f := n.GetFuncCall(); f != nil {
+		return tree.Builtin(f.Funcname), ""
+	}
+	if e := n.GetAExpr(); e != nil && len(e.Name) == 1 && e.Kind == pgquery.A_Expr_Kind_AEXPR_OP {
+		return "", tree.Operator(e.Name)
+	}
+	return "", ""
+}
+
+func numericDigits(n *pgquery.Node, v *value, operands []measure) (whole, scale int64) {
+	whole, scale = unknownDigits, unknownDigits
+	if most := v.within.Most(); v.within.Finite() && most != nil {
+		whole = int64(len(new(big.Int).Quo(most.Num(), most.Denom()).Text(10)))
+	}
+	if v.digits >= 0 {
+		return whole, int64(v.digits)
+	}
+	if _, op := calledBy(n); op == "/" && len(operands) == 2 {
+		a, b := operands[0], operands[1]
+		scale = min(1000, max(a.scale, b.scale, 24+b.whole+a.scale))
+	}
+	return whole, scale
+}
+
+// quotientFours is how many digits in base 10,000 a quotient is computed to, with those that it is rounded by.
+func quotientFours(a, b measure, whole bool) int64 {
+	if whole {
+		return (a.whole+b.scale)/4 + 3
+	}
+	return max(24, a.whole+b.scale+max(a.scale, b.scale))/4 + 4
+}
+
+// depthOf is how often one byte of a text is compared with success while a pattern of LIKE is looked for (docs/sql/work.md, Lemma 17): by counting, for
+// each place of a piece, the starts of the piece that can end there.
+func depthOf(pattern string, folded bool) int64 {
+	if folded {
+		if strings.ContainsFunc(pattern, func(r rune) bool {
+			low := []rune(strings.ToLower(string(r)))
+			return r >= utf8.RuneSelf && (len(low) != 1 || utf8.RuneLen(low[0]) != utf8.RuneLen(r) || low[0] < utf8.RuneSelf)
+		}) {
+			return int64(len(pattern)) * 3 / 2
+		}
+		pattern = strings.ToLower(pattern)
+	}
+	const wild = 1 << 24
+	var pieces [][]rune
+	escaped := false
+	for _, r := range pattern {
+		last := len(pieces) - 1
+		switch {
+		case r == '\\' && !escaped:
+			escaped = true
+			continue
+		case r == '%' && !escaped:
+			pieces = append(pieces, nil)
+		case last < 0 || r == '_' && !escaped && len(pieces[last]) == 0: // stands at the start of the text, or is skipped
+		case r == '_' && !escaped:
+			pieces[last] = append(pieces[last], wild)
+		default:
+			pieces[last] = append(pieces[last], r)
+		}
+		escaped = false
+	}
+	most := int64(0)
+	for _, p := range pieces {
+		most = max(most, repeats(p, func(a, b rune) bool {
+			return a == b || a == wild || b == wild || a >= utf8.RuneSelf && b >= utf8.RuneSelf
+		}))
+	}
+	return most
+}
+
+// repeats is the most starts of a piece that can end at one of its places.
+func repeats(piece []rune, equal func(a, b rune) bool) (most int64) {
+	for end := 1; end <= len(piece); end++ {
+		found := int64(0)
+		for size := 1; size <= end; size++ {
+			same := true
+			for i := 0; i < size && same; i++ {
+				same = equal(piece[i], piece[end-size+i])
+			}
+			if same {
+				found++
+			}
+		}
+		most = max(most, found)
+	}
+	return most
+}
+
+// needleOf is the same of a constant that strpos looks for, from its end.
+func needleOf(needle string) int64 {
+	var backwards []rune
+	for i := len(needle) - 1; i >= 0; i-- {
+		backwards = append(backwards, rune(needle[i]))
+	}
+	return repeats(backwards, func(a, b rune) bool { return a == b })
+}
+
+// statesOf bounds the states of a regular expression's machine: its characters, each as often as the repetitions around it say.
+func statesOf(pattern string) int64 {
+	var open []int64 // states before each bracket that is open
+	states, last := int64(0), int64(0)
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; c {
+		case '(':
+			open = append(open, states)
+		case ')':
+			if len(open) > 0 {
+				last = states - open[len(open)-1]
+				open = open[:len(open)-1]
+			}
+		case '[':
+			if end := strings.IndexByte(pattern[min(i+2, len(pattern)):], ']'); end >= 0 {
+				for i += 2 + end; i+1 < len(pattern) && pattern[i+1] == ']'; i++ {
+				}
+			}
+			states, last = states+1, 1
+		case '+':
+			states += last
+		case '{':
+			end := strings.IndexByte(pattern[i:], '}')
+			if end < 0 {
+				end = 0
+			}
+			states += last * (repetitions(pattern[i+1:i+max(end, 1)]) - 1)
+			i += end
+		case '*', '?', '|', '^', '$':
+		case '\\':
+			i++
+			states, last = states+1, 1
+		default:
+			if c&0xC0 != 0x80 { // the first byte of a character
+				states, last = states+1, 1
+			}
+		}
+	}
+	return states + 2
+}
+
+// repetitions is n of {m,n}, and m + 1 of {m,}.
+func repetitions(text string) int64 {
+	least, most, span := strings.Cut(text, ",")
+	number := func(s string) int64 {
+		n := int64(0)
+		for _, c := range s {
+			n = min(n*10+int64(c-'0'), 1<<20)
+		}
+		return max(n, 1)
+	}
+	if span && most == "" {
+		return number(least) + 1
+	}
+	if span {
+		return number(most)
+	}
+	return number(least)
+}
