@@ -124,7 +124,7 @@ func castTakes(a measure, to kind) int64 {
 	case a.kind == to:
 		return 0
 	case isText(to) && isText(a.kind):
-		return 200 + thousandths(200*a.bytes)
+		return 200 + 6*a.bytes
 	case isText(to):
 		return 500 + a.length()
 	case a.kind == numeric && isFloat(to):
@@ -156,6 +156,8 @@ func comparing(op string, a, b measure) int64 {
 		return 200 + a.bytes + b.bytes
 	case isText(a.kind):
 		return 200 + 5*(a.bytes+b.bytes)
+	case isFloat(a.kind) && b.kind == numeric || a.kind == numeric && isFloat(b.kind):
+		return 400 + 10*(a.length()+b.length())
 	case a.kind == numeric || b.kind == numeric:
 		return 200 + (a.length()+b.length())/2
 	case a.kind == interval:

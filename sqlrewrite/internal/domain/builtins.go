@@ -290,7 +290,7 @@ var Builtins = []Builtin{
 		Name: "starts_with", Args: twoArgs, Type: textCall,
 		Result: catalog.Bool,
 		Safe:   safeText,
-		Cost:   Costs{Text: Price{Ns: 100, PerUnit: 200}},
+		Cost:   Costs{Text: Price{Ns: 100, PerUnit: 2000}},
 	},
 	{
 		Name: "concat", Args: arity{1, anyNumber, "one argument"}, Type: textCall,

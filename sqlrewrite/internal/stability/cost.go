@@ -193,7 +193,9 @@ const WindowRow = 1500
 // PriceOf is what an operation costs by itself, in ns; of one that has no price, more than anything may cost.
 func PriceOf(e algebra.Expr) int64 {
 	switch e := e.(type) {
-	case algebra.Column, algebra.Constant, algebra.KeyRef, algebra.EstimatorRef, algebra.Computed:
+	case algebra.Column:
+		return columnPrice + leafPrice(e)
+	case algebra.Constant, algebra.KeyRef, algebra.EstimatorRef, algebra.Computed:
 		return columnPrice
 	case algebra.In:
 		x := SizeOf(e.X)
@@ -209,8 +211,32 @@ func PriceOf(e algebra.Expr) int64 {
 		x.Bytes = min(x.Bytes, MaxMatched)
 		return priceOf(CostKey(e), x, SizeOf(e.Pattern))
 	default:
-		return priceOf(CostKey(e), sizesOf(algebra.Children(e))...)
+		return priceOf(CostKey(e), sizesOf(algebra.Children(e))...) + asFloats(e)
 	}
+}
+
+// asFloats is what it costs to compare a numeric with a float, beside the comparison: PostgreSQL casts it.
+func asFloats(e algebra.Expr) int64 {
+	cost, floats := int64(0), false
+	switch e := e.(type) {
+	case algebra.Binary, algebra.Distinct:
+		for _, x := range algebra.Children(e) {
+			if t := algebra.CarrierOf(x); t == catalog.Numeric {
+				cost += priceOf("cast numeric float", SizeOf(x))
+			} else {
+				floats = floats || scalar.IsFloat(t)
+			}
+		}
+	}
+	return cost * int64(algebra.BoolIndex(floats))
+}
+
+// leafPrice is what it costs to read a column beside its value: a character(n) is cast to text wherever it is read.
+func leafPrice(e algebra.Column) int64 {
+	if e.Of.Type == catalog.Char {
+		return priceOf("cast text text", SizeOf(e))
+	}
+	return 0
 }
 
 const columnPrice = 20
