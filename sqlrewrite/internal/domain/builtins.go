@@ -103,14 +103,14 @@ var Builtins = []Builtin{
 		Safe: safeGreatest, Letters: longestArgument,
 		Interval: greatestSpan, Moves: NoMore,
 		Cost: Costs{Integer: Price{Ns: 100}, Float: Price{Ns: 100}, Numeric: Price{Ns: 100, PerUnit: 1000},
-			Text: Price{Ns: 100, PerUnit: 5000}, Time: Price{Ns: 100}},
+			Text: Price{Ns: 100, PerUnit: 5000}, Time: Price{Ns: 100}, Other: Price{Ns: 100}},
 	},
 	{
 		Name: "least", Grammar: true, Args: someArgs, Type: alternativesCall,
 		Safe: safeLeast, Letters: longestArgument,
 		Interval: leastSpan, Moves: NoMore,
 		Cost: Costs{Integer: Price{Ns: 100}, Float: Price{Ns: 100}, Numeric: Price{Ns: 100, PerUnit: 500},
-			Text: Price{Ns: 200, PerUnit: 2000}, Time: Price{Ns: 100}},
+			Text: Price{Ns: 200, PerUnit: 2000}, Time: Price{Ns: 100}, Other: Price{Ns: 100}},
 	},
 
 	// Of times.

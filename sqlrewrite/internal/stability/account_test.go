@@ -125,3 +125,72 @@ func TestStatementsShareOneLimit(t *testing.T) {
 		t.Errorf("each of eight releases pairs a row with %v others, as one does alone (%v)", all, one)
 	}
 }
+
+// Every operation that the binder takes over every type has a price: what has none would be refused.
+func TestEveryOperationIsPriced(t *testing.T) {
+	t.Parallel()
+	columns := []string{"i2", "i4", "i8", "f4", "f8", "n", "nf", "t", "v", "c", "d", "ts", "tz", "u", "b", "e", "(ts - tz::timestamp)"}
+	snapshot := rewritetest.ParseSnapshot(t, `t
+  id integer not null unique
+  i2 smallint
+  i4 integer
+  i8 bigint
+  f4 real
+  f8 double
+  n numeric
+  nf numeric(8,2)
+  t text
+  v text
+  c char(3)
+  d date
+  ts timestamp
+  tz timestamptz
+  u uuid
+  b boolean
+  e enum(sad,ok)
+`, `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  t: {unit: {row: id}}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`)
+	var expressions []string
+	one := []string{"%s IS NULL", "NOT %s", "-%s", "%s::text LIKE 'a%%'", "%s::integer", "%s::bigint", "%s::numeric", "%s::numeric(5,1)", "%s::float8",
+		"%s::date", "%s::timestamp", "%s::timestamptz", "%s LIKE '%%a%%'", "%s ILIKE '%%a%%'", "%s ~ 'a+b'", "to_char(%s, 'YYYY-MM')",
+		"date_trunc('month', %s)", "extract(year FROM %s)", "date(%s)", "%s + interval '1 day'", "%s IN (NULL)", "round(%s, 1)", "power(%s, 2)",
+		"width_bucket(%s, 0, 10, 5)", "left(%s, 3)", "substr(%s, 2, 3)", "trim('x' FROM %s)", "%s SIMILAR TO 'a%%'", "%s BETWEEN %[1]s AND %[1]s"}
+	for _, f := range []string{"abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "sqrt", "ln", "log", "log10", "exp", "length", "upper",
+		"lower", "initcap", "btrim", "ltrim", "rtrim", "concat", "char_length"} {
+		one = append(one, f+"(%s)")
+	}
+	two := []string{"%s = %s", "%s <> %s", "%s < %s", "%s IS DISTINCT FROM %s", "%s + %s", "%s - %s", "%s * %s", "%s / %s", "%s %% %s", "%s || %s",
+		"coalesce(%s, %s)", "nullif(%s, %s)", "greatest(%s, %s)", "least(%s, %s)", "div(%s, %s)", "mod(%s, %s)", "strpos(%s, %s)", "concat(%s, %s)",
+		"starts_with(%s, %s)", "CASE WHEN b THEN %s ELSE %s END"}
+	for _, a := range columns {
+		for _, form := range one {
+			expressions = append(expressions, fmt.Sprintf(form, a))
+		}
+		for _, b := range columns {
+			for _, form := range two {
+				expressions = append(expressions, fmt.Sprintf(form, a, b))
+			}
+		}
+	}
+	taken := 0
+	for _, x := range expressions {
+		_, err := pipeline.Rewrite("SELECT count(*) FILTER (WHERE ("+x+") IS NOT NULL) FROM t", snapshot, rewritetest.Sharp())
+		switch {
+		case err == nil:
+			taken++
+		case fault.CodeOf(err) == fault.CodeFanOut && strings.Contains(parsetest.ShowFault(err), "whose time nothing bounds"):
+			t.Errorf("%s: %s", x, parsetest.ShowFault(err))
+		case fault.CodeOf(err) == fault.CodeUnverified || fault.CodeOf(err) == fault.CodeInternal:
+			t.Errorf("%s: %v", x, err)
+		}
+	}
+	if t.Logf("%d of %d expressions are taken", taken, len(expressions)); taken < 1000 {
+		t.Errorf("only %d expressions are taken", taken)
+	}
+}
