@@ -178,7 +178,7 @@ types: ## each type of a column in each shape of table and use; 300 pairs of que
 
 timing: ## what builtins and rows cost against the planner's table, then neighbouring datasets over HTTP at a quantum of 5 ms, TIMING (5000) questions to each
 	$(TEST) -count=1 -v -run 'CostsAreMeasured' -timeout 1h ./sqlrewrite/proofs/cost -measure-costs
-	$(TEST) -count=1 -v -run 'TestTiming' -timeout 3h ./integration -timing $(TIMING)
+	$(TEST) -count=1 -v -run 'TestTiming|OneRowDecidesNoBoundary' -timeout 3h ./integration -timing $(TIMING) -row-questions 200
 
 # The tests that are marked with "// needs: postgres": what they show may differ between versions. The packages of servers and of the reader's
 # statements go along whole.

@@ -92,7 +92,11 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 			if count := int64(len(operands)) - 1; count <= 8 || tree.Operator(e.AExpr.Name) == "<>" {
 				return product(count, comparing("=", a, a))
 			}
-			return capped(comparing("=", a, a), 200+product(int64(len(operands)), 16+thousandths(a.bytes*60)))
+			each := int64(16)
+			if isText(a.kind) || a.kind == numeric {
+				each = 60 + a.bytes/16
+			}
+			return capped(comparing("=", a, a), product(int64(len(operands)), each))
 		case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
 			return 300 + a.bytes
 		default:

@@ -45,7 +45,8 @@ const (
 	Bucketed
 	// Searched is a regular expression: n·states, n in characters (rege_dfa.c, miss: each of a text can lead to a set that is new).
 	Searched
-	// Listed is x IN (list): each constant is compared, as one hash can be that of them all (execExprInterp.c, ExecEvalHashedScalarArrayOp).
+	// Listed is x IN (list): the array is built for each row and each constant compared, as it is no constant of a statement that is planned
+	// without its arguments, and one hash can be that of all (clauses.c, convert_saop_to_hashed).
 	Listed
 )
 
@@ -101,7 +102,11 @@ func (p Price) count(operands []Size) int64 {
 		for _, o := range operands[min(1, len(operands)):] {
 			longest = max(longest, o.length())
 		}
-		return multiplyCapped(int64(max(1, len(operands)-1)), listedLeast+min(longest, a.length())/listedBytes)
+		each := int64(listedNumber)
+		if longest > 0 {
+			each = listedOther + min(longest, a.length())/listedBytes
+		}
+		return multiplyCapped(int64(max(1, len(operands)-1)), each)
 	default:
 		panic("domain: a formula without a count")
 	}
@@ -117,10 +122,12 @@ func (s Size) letters() int64 {
 
 func thousandth(n int64) int64 { return addCapped(n, 999) / 1000 }
 
-// A comparison with a constant of a list counts as so many units, and one more for so many bytes.
+// A comparison with a constant of a list counts as so many units: of numbers and times that fit into a register, of texts and numerics, and
+// one more for so many bytes of these.
 const (
-	listedLeast = 32
-	listedBytes = 8
+	listedNumber = 32
+	listedOther  = 120
+	listedBytes  = 8
 )
 
 // bucketCount is the work of width_bucket: x and both limits are subtracted, multiplied by the number of buckets and divided.

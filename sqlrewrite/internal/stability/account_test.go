@@ -157,17 +157,19 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
 	var expressions []string
-	one := []string{"%s IS NULL", "NOT %s", "-%s", "%s::text LIKE 'a%%'", "%s::integer", "%s::bigint", "%s::numeric", "%s::numeric(5,1)", "%s::float8",
-		"%s::date", "%s::timestamp", "%s::timestamptz", "%s LIKE '%%a%%'", "%s ILIKE '%%a%%'", "%s ~ 'a+b'", "to_char(%s, 'YYYY-MM')",
-		"date_trunc('month', %s)", "extract(year FROM %s)", "date(%s)", "%s + interval '1 day'", "%s IN (NULL)", "round(%s, 1)", "power(%s, 2)",
-		"width_bucket(%s, 0, 10, 5)", "left(%s, 3)", "substr(%s, 2, 3)", "trim('x' FROM %s)", "%s SIMILAR TO 'a%%'", "%s BETWEEN %[1]s AND %[1]s"}
-	for _, f := range []string{"abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "sqrt", "ln", "log", "log10", "exp", "length", "upper",
+	one := []string{"%s IS NULL", "NOT %s", "-%s", "%s::text LIKE 'a%%'", "%s::integer", "%s::bigint", "%s::numeric", "%s::numeric(5,1)",
+		"%s::float8", "%s::date", "%s::timestamp", "%s::timestamptz", "%s LIKE '%%a%%'", "%s ILIKE '%%a%%'", "%s ~ 'a+b'",
+		"to_char(%s, 'YYYY-MM')", "date_trunc('month', %s)", "extract(year FROM %s)", "date(%s)", "%s + interval '1 day'",
+		"%s IN (NULL)", "round(%s, 1)", "power(%s, 2)", "width_bucket(%s, 0, 10, 5)", "left(%s, 3)", "substr(%s, 2, 3)",
+		"trim('x' FROM %s)", "%s SIMILAR TO 'a%%'", "%s BETWEEN %[1]s AND %[1]s"}
+	for _, f := range []string{"abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "sqrt", "ln",
+		"log", "log10", "exp", "length", "upper",
 		"lower", "initcap", "btrim", "ltrim", "rtrim", "concat", "char_length"} {
 		one = append(one, f+"(%s)")
 	}
-	two := []string{"%s = %s", "%s <> %s", "%s < %s", "%s IS DISTINCT FROM %s", "%s + %s", "%s - %s", "%s * %s", "%s / %s", "%s %% %s", "%s || %s",
-		"coalesce(%s, %s)", "nullif(%s, %s)", "greatest(%s, %s)", "least(%s, %s)", "div(%s, %s)", "mod(%s, %s)", "strpos(%s, %s)", "concat(%s, %s)",
-		"starts_with(%s, %s)", "CASE WHEN b THEN %s ELSE %s END"}
+	two := []string{"%s = %s", "%s <> %s", "%s < %s", "%s IS DISTINCT FROM %s", "%s + %s", "%s - %s", "%s * %s", "%s / %s", "%s %% %s",
+		"%s || %s", "coalesce(%s, %s)", "nullif(%s, %s)", "greatest(%s, %s)", "least(%s, %s)", "div(%s, %s)", "mod(%s, %s)",
+		"strpos(%s, %s)", "concat(%s, %s)", "starts_with(%s, %s)", "CASE WHEN b THEN %s ELSE %s END"}
 	for _, a := range columns {
 		for _, form := range one {
 			expressions = append(expressions, fmt.Sprintf(form, a))
