@@ -2,6 +2,7 @@ package stability
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 
 	"noisegate.example/internal/fault"
@@ -75,9 +76,16 @@ func Lower(statements []Statement) error {
 	return settle(statements)
 }
 
+// PostgreSQL compiles a regular expression, in so many ns, when it meets the first row, and remembers so many of them (regexp.c,
+// MAX_CACHED_RES): of more each evaluation would compile one.
+const (
+	compilesRegex     = 40_000
+	rememberedRegexes = 32
+)
+
 // UnitWork is what statements cost one unit together, in ns. Its error says that one of them does not fit by itself.
 func UnitWork(statements []Statement) (*big.Int, error) {
-	total := new(big.Int)
+	total, compiled := new(big.Int), make(map[string]bool)
 	for _, s := range statements {
 		w, err := workOf(nil, s.Query, s.Statistics)
 		if err != nil {
@@ -88,8 +96,13 @@ func UnitWork(statements []Statement) (*big.Int, error) {
 		}
 		again := new(big.Int).Mul(big.NewInt(s.Again), w.most)
 		total.Add(total, again.Mul(again, w.runs))
+		maps.Copy(compiled, w.compiled)
 	}
-	return total, nil
+	if n := len(compiled); n > rememberedRegexes {
+		return nil, fault.TooComplex(statements[0].Query.At,
+			fmt.Sprintf("the query has %d regular expressions, of at most %d", n, rememberedRegexes))
+	}
+	return total.Add(total, big.NewInt(int64(len(compiled))*compilesRegex)), nil
 }
 
 // narrowAll lowers the largest caps of a question: all that keep so many rows, so that equal blocks stay equal.

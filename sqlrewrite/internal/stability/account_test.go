@@ -126,6 +126,22 @@ func TestStatementsShareOneLimit(t *testing.T) {
 	}
 }
 
+// A question has no more regular expressions than PostgreSQL remembers: of more each evaluation would compile one.
+func TestRegularExpressionsAreRemembered(t *testing.T) {
+	t.Parallel()
+	snapshot := pairedSnapshot(t)
+	for n, want := range map[int]fault.Code{32: "", 33: fault.CodeTooComplex} {
+		sql := "SELECT count(*) FROM people WHERE "
+		for i := range n {
+			sql += fmt.Sprintf("name ~ 'a%d' OR name ~ 'a%d' OR ", i, i)
+		}
+		_, err := pipeline.Rewrite(sql+"age = 1", snapshot, rewritetest.Sharp())
+		if fault.CodeOf(err) != want {
+			t.Errorf("%d regular expressions: %v", n, err)
+		}
+	}
+}
+
 // Every operation that the binder takes over every type has a price: what has none would be refused.
 func TestEveryOperationIsPriced(t *testing.T) {
 	t.Parallel()

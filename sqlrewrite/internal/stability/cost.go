@@ -1,6 +1,7 @@
 package stability
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -71,6 +72,9 @@ func (w *workload) expr(e algebra.Expr, at standing, of effort) (cost, met *big.
 	default:
 		cost.SetInt64(PriceOf(e))
 		w.dear.meets(e, cost.Int64())
+		if like, ok := e.(algebra.Like); ok && like.Regex {
+			w.compiled[fmt.Sprint(like.CaseInsensitive, like.Pattern)] = true
+		}
 		operands = algebra.Children(e)
 	}
 	for _, x := range operands {

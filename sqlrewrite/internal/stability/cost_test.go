@@ -136,7 +136,7 @@ func processorTime(t *testing.T, conn *pgx.Conn) time.Duration {
 func TestLateralIsCharged(t *testing.T) {
 	_, snapshot := rewritetest.SteadyWorld(t, "")
 	var costly []string
-	for i := range 40 {
+	for i := range 30 {
 		costly = append(costly, fmt.Sprintf("(CASE WHEN v.paid::text ~ '(a|b)*c%d' THEN 1 ELSE 0 END)", i))
 	}
 	x := strings.Join(costly, " + ")

@@ -98,6 +98,8 @@ type workload struct {
 	units map[algebra.FromItem]*big.Int // by what a block reads: what one unit costs it, in ns; of rows that nothing bounds nothing
 	most  *big.Int                      // the most rows that one unit has in a block
 	dear  dearest
+	// compiled are the regular expressions that are met.
+	compiled map[string]bool
 	// tested are the conditions of the blocks around what is looked at.
 	tested []algebra.Expr
 }
@@ -133,7 +135,7 @@ func BoundWork(b *algebra.Binder) error {
 func workOf(b *algebra.Binder, q *algebra.BoundQuery, statistics []algebra.Statistic) (*workload, error) {
 	runs := max(1, q.Load.Runs)
 	w := &workload{Binder: b, facts: q.Shared(), place: q.At, pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork / runs),
-		runs: big.NewInt(runs), units: make(map[algebra.FromItem]*big.Int), most: big.NewInt(1)}
+		runs: big.NewInt(runs), compiled: make(map[string]bool), units: make(map[algebra.FromItem]*big.Int), most: big.NewInt(1)}
 	var each []algebra.Expr
 	for _, k := range q.Keys {
 		each = append(each, k.X, k.X) // once more to leave out rows of groups that are not shown
