@@ -257,7 +257,7 @@ func TestCancelBeforeAnyRowIsCharged(t *testing.T) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		var waits int
 		if err := watcher.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = "+
-			"current_database()").Scan(&waits); err != nil {
+			"current_database() AND query LIKE 'LOCK TABLE%'").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 		if waits == 1 {

@@ -308,17 +308,11 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 	if slices.ContainsFunc(pins, func(p sqlrewrite.Precondition) bool { return len(p.Columns) == 0 }) {
 		return fault.Internal(errPins) // what pins nothing holds always
 	}
-	// These have no names, as they depend on the question: a connection remembers nothing of what somebody asked before it was charged.
-	opens := new(pgconn.Batch)
-	unnamed := func(text string) { opens.ExecParams(text, nil, nil, nil, nil) }
-	unnamed("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	opens := []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 	if len(pins) > 0 {
-		unnamed(lockText(pins))
+		opens = append(opens, lockText(pins))
 	}
-	for _, setting := range settings {
-		unnamed(setting)
-	}
-	if err := conn.PgConn().ExecBatch(ctx, opens).Close(); err != nil {
+	if err := unnamed(ctx, conn, append(opens, settings...)...); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
 	batch := new(pgx.Batch)
@@ -339,6 +333,16 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 		return fault.PolicyStale()
 	}
 	return nil
+}
+
+// unnamed runs texts without a name: where they depend on a question, a connection must not remember what somebody asked before it was
+// charged.
+func unnamed(ctx context.Context, conn *pgx.Conn, texts ...string) error {
+	batch := new(pgconn.Batch)
+	for _, text := range texts {
+		batch.ExecParams(text, nil, nil, nil, nil)
+	}
+	return conn.PgConn().ExecBatch(ctx, batch).Close()
 }
 
 // warm has a connection know the text of [begin], whoever uses it first.

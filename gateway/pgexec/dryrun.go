@@ -49,6 +49,9 @@ func (s *server) now() (version string, citus bool) {
 	return s.version, s.citus
 }
 
+// shortLock lets a statement be parsed only where no table of it is being changed: nobody's trial lasts as long as that.
+const shortLock = "SET LOCAL lock_timeout = '10ms'"
+
 // maxKnown is how many texts of an analyst are remembered.
 const maxKnown = 1_000
 
@@ -172,7 +175,11 @@ func parsed(ctx context.Context, conn *pgx.Conn, s sqlrewrite.Statement) (result
 		_, err := conn.PgConn().Prepare(ctx, "", s.SQL, nil)
 		return err
 	}
-	err := parse()
+	err := unnamed(ctx, conn, "BEGIN READ ONLY", shortLock)
+	if err == nil {
+		err = parse()
+	}
+	_, _ = conn.Exec(ctx, "ROLLBACK")
 	if err == nil {
 		return nil, true
 	}

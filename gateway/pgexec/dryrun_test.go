@@ -103,3 +103,28 @@ func TestErrorsOfTextsBlameNobody(t *testing.T) {
 		}
 	}
 }
+
+// A table that is being changed holds up nobody's trial: the statement itself waits for it.
+func TestTrialsWaitForNoTable(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	d := open(t, p, nil)
+	run := parseOnly(t, d, "SELECT count(*)::text FROM public.people")
+	tx, err := p.Conn(t, p.DSN).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE people IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first one would have waited for five seconds, and taken the analyst's time
+		if _, err := d.Dry(t.Context(), "ana", run); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Dry(t.Context(), "ana", run); err != nil {
+		t.Error(err)
+	}
+}
