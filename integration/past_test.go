@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -145,13 +146,14 @@ func TestOthersPastInTime(t *testing.T) {
 
 // codeOf is the code of a refusal; "" of an answer.
 func codeOf(err error) string {
-	if p, ok := err.(*api.Problem); ok {
+	var p *api.Problem
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &p):
 		return p.Code
 	}
-	if err != nil {
-		return err.Error()
-	}
-	return ""
+	return err.Error()
 }
 
 // areaUnder is the probability that a value of the first is less than one of the second, and its standard error where both are of one law.
