@@ -18,7 +18,7 @@ var rowQuestions = flag.Int("row-questions", 24, "random questions of TestOneRow
 // rowQuantum is the default one: one unit's work moves the boundary at which an answer leaves by a tenth of it.
 const rowQuantum = 50 * time.Millisecond
 
-// rowData is people beside 341 public shops, with the one person of 62 who earns 63, or without.
+// rowData is people beside 341 public shops and 20 stalls, with the one person of 62 who earns 63, or without.
 func rowData(name string, target bool) dataset {
 	return dataset{name: name, quantum: rowQuantum.String(), policy: fmt.Sprintf(`version: 1
 dataset: %s
@@ -26,14 +26,15 @@ neighbours: add-remove
 tables:
   people: {unit: {row: person_id}, columns: {age: {bounds: [0, 120]}, sex: {domain: [f, m]}}}
   shops: {public: true}
+  stalls: {public: true}
 budgets:
   - {dataset: true, form: approx, epsilon: 1000, delta: 1e-3}
   - {group: analysts, per: analyst, form: approx, epsilon: 900, delta: 1e-4, max_epsilon_per_query: 1}
 `, name), load: func(ctx context.Context, conn *pgx.Conn) error {
 		sql := `CREATE TABLE people (person_id int PRIMARY KEY, age int NOT NULL, income int NOT NULL, sex text NOT NULL, name text, weight numeric);
-			CREATE TABLE shops (shop_id int PRIMARY KEY);
+			CREATE TABLE shops (shop_id int PRIMARY KEY); CREATE TABLE stalls (shop_id int PRIMARY KEY);
 			INSERT INTO people SELECT i, i % 60, i % 97, CASE i % 2 WHEN 0 THEN 'f' ELSE 'm' END, repeat('a', 100), 7 FROM generate_series(1, 300) i;
-			INSERT INTO shops SELECT generate_series(1, 341);`
+			INSERT INTO shops SELECT generate_series(1, 341); INSERT INTO stalls SELECT generate_series(1, 20);`
 		if target {
 			sql += `INSERT INTO people VALUES (9999, 62, 63, 'f', repeat('a', 1000), 123456789012345678901234567890.12345678901234567891);`
 		}
@@ -102,8 +103,12 @@ func TestOneRowDecidesNoBoundary(t *testing.T) {
 		"SELECT count(*)" + pairs + "strpos(" + long + ", 'b" + strings.Repeat("a", 190) + "') > 0",
 	}
 	r := rand.New(rand.NewPCG(60, 3))
-	for range *rowQuestions {
-		questions = append(questions, slowQuestion(r))
+	for i := range *rowQuestions {
+		question := slowQuestion(r)
+		if i%2 == 0 { // of 20 pairs much more is answered
+			question = strings.ReplaceAll(question, "shops s", "stalls s")
+		}
+		questions = append(questions, question)
 	}
 	s := newStack(t, rowData("with", true), rowData("without", false))
 	token := s.token(t, "ana", "analyst")

@@ -40,10 +40,13 @@ var operatorPrices = func() map[string]Price {
 		200:  {"cast integer text"},
 		1200: {"clamp interval"},
 		500: {"+ time", "- interval", "< interval", "= interval", "cast float numeric", "cast float text", "cast interval interval",
-			"cast interval text", "cast numeric integer", "cast other text", "cast time time", "clamp interval",
+			"cast interval text", "cast numeric integer", "cast other text", "cast time time",
 			"make_interval integer", "make_interval numeric", "trim_scale numeric"},
 	} {
 		for _, name := range names {
+			if _, twice := all[name]; twice {
+				panic("domain: two prices of " + name)
+			}
 			all[name] = Price{Ns: ns}
 		}
 	}

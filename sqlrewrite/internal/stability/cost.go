@@ -235,12 +235,17 @@ func asFloats(e algebra.Expr) int64 {
 	return cost * int64(algebra.BoolIndex(floats))
 }
 
-// leafPrice is what it costs to read a column beside its value: a character(n) is cast to text wherever it is read.
+// leafPrice is what it costs to read a column beside its value: a character(n) is cast to text wherever it is read, and a numeric whose
+// type fixes no digits loses zeros at its end.
 func leafPrice(e algebra.Column) int64 {
-	if e.Of.Type == catalog.Char {
+	switch _, fixed := algebra.Scale(e); {
+	case e.Of.Type == catalog.Char:
 		return priceOf("cast text text", SizeOf(e))
+	case e.Of.Type == catalog.Numeric && !fixed:
+		return priceOf("trim_scale numeric", SizeOf(e))
+	default:
+		return 0
 	}
-	return 0
 }
 
 const columnPrice = 20
