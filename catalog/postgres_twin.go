@@ -17,6 +17,10 @@ import (
 // information_schema lists what one holds any privilege on, and a data query that strays to a twin fails.
 const TwinRole = "noisegate_twin"
 
+// TwinConnections is how many connections a twin's database lets in, whoever opens them: those of two gateways. A superuser's are not held
+// back.
+const TwinConnections = 16
+
 // twinLock is the advisory lock of building a twin: "noisetwi" in ASCII.
 const twinLock = 0x6e6f697365747769
 
@@ -130,6 +134,7 @@ func (w Twin) rights(database string) []string {
 	all := []string{
 		fmt.Sprintf("REVOKE ALL ON DATABASE %s FROM PUBLIC", identifier(database)),
 		fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s", identifier(database), TwinRole),
+		fmt.Sprintf("ALTER DATABASE %s CONNECTION LIMIT %d", identifier(database), TwinConnections),
 	}
 	for _, name := range slices.Concat(w.Hidden, []TableName{{Schema: "pg_catalog", Name: "pg_hba_file_rules"},
 		{Schema: "pg_catalog", Name: "pg_file_settings"}, {Schema: "pg_catalog", Name: "pg_config"}}) {
@@ -169,7 +174,7 @@ func (s TwinSession) Begin(ctx context.Context, conn *pgx.Conn) (pgx.Tx, TwinSta
 	}
 	var tag string
 	var limited bool
-	if err := tx.QueryRow(ctx, twinBeginSQL, identifiers(s.SearchPath)).Scan(&tag, &limited); err != nil {
+	if err := tx.QueryRow(ctx, twinBeginSQL, twinPath(s.SearchPath)).Scan(&tag, &limited); err != nil {
 		const patience = 5 * time.Second
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()

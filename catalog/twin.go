@@ -17,7 +17,7 @@ import (
 // twinTag is the comment on a twin's database: of which revision it is. The digest changes when the policy or what it was checked against
 // does.
 func twinTag(s *Snapshot) string {
-	return fmt.Sprintf("noisegate %d %s", s.Version, hex.EncodeToString(s.Digest[:]))
+	return fmt.Sprintf("noisegate %d %s.%d", s.Version, hex.EncodeToString(s.Digest[:]), twinLayout)
 }
 
 // twinVersion reads the version of a twin's comment; false where there is none.
@@ -31,6 +31,7 @@ func twinVersion(tag string) (int64, bool) {
 // twinSchema are the statements that fill an empty twin.
 func twinSchema(r *Revision) []string {
 	t := &twin{revision: r, unique: map[TableName][][]string{}}
+	t.operations()
 	for _, table := range r.Snapshot.Tables {
 		t.schema(table.Schema)
 	}

@@ -75,11 +75,11 @@ func (c *checker) node(m protoreflect.Message, visible *cte) {
 			}
 		}
 	case *pg.A_Expr:
-		operator(n.Name, n.Location)
+		c.operator(n.Name, n.Location)
 	case *pg.SubLink:
-		operator(n.OperName, n.Location)
+		c.operator(n.OperName, n.Location)
 	case *pg.SortBy:
-		operator(n.UseOp, n.Location)
+		c.operator(n.UseOp, n.Location)
 	case *pg.CollateClause:
 		if names := texts(n.Collname); len(names) > 2 || len(names) == 2 && names[0] != "pg_catalog" {
 			halt(n.Location, stateUnsupported, "", "collation %s is not supported", strings.Join(names, "."))
@@ -124,7 +124,7 @@ func (c *checker) call(n *pg.FuncCall) {
 		if informationFunctions[name] {
 			return
 		}
-	case len(names) == 2 && names[0] == "pg_catalog", len(names) == 1 && !c.final:
+	case len(names) == 2 && names[0] == "pg_catalog" && !(c.final && overlaid[name]), len(names) == 1 && (!c.final || overlaid[name]):
 		if passes[name] || !c.final && isReplaced(name) {
 			c.format(n, name)
 			return
@@ -181,9 +181,9 @@ func (c *checker) typeName(n *pg.TypeName) {
 	halt(n.Location, statePrivilege, "", "type %s is not supported in a query about catalogs", strings.Join(names, "."))
 }
 
-func operator(list []*pg.Node, at int32) {
+func (c *checker) operator(list []*pg.Node, at int32) {
 	names := texts(list)
-	if len(names) == 2 && names[0] == "pg_catalog" {
+	if len(names) == 2 && names[0] == "pg_catalog" && !c.final {
 		names = names[1:]
 	}
 	switch {

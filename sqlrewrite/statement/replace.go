@@ -26,6 +26,7 @@ type rewriter struct {
 	relations int // how many relations were
 	inserted  int // bytes of SQL in their places
 	added     int // bytes of SQL in the place of functions
+	hidden    int // how many relations have rows that are not shown
 }
 
 // message rewrites what a node holds, then the node itself; visible are the names of WITH.
@@ -47,6 +48,12 @@ func (w *rewriter) message(m protoreflect.Message, visible *cte) {
 		w.column(n)
 	case *pg.RangeFunction:
 		named(n)
+	case *pg.A_Expr:
+		n.Name = unqualified(n.Name)
+	case *pg.SubLink:
+		n.OperName = unqualified(n.OperName)
+	case *pg.SortBy:
+		n.UseOp = unqualified(n.UseOp)
 	case *pg.TypeCast:
 		if n.Arg.GetAConst() != nil { // has its type
 			w.message(n.TypeName.ProtoReflect(), visible)
@@ -96,7 +103,12 @@ func (w *rewriter) node(n *pg.Node, visible *cte) {
 	case *pg.Node_RangeFunction:
 		w.rangeFunction(n, inner.RangeFunction)
 	case *pg.Node_SqlvalueFunction:
-		if name := valueOf(inner.SqlvalueFunction); name != "" {
+		switch name := valueOf(inner.SqlvalueFunction); name {
+		case "":
+		case "current_schema":
+			n.Node = &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode(name)},
+				Funcformat: pg.CoercionForm_COERCE_EXPLICIT_CALL}}
+		default:
 			w.become(n, w.value(name))
 		}
 	case *pg.Node_AConst:
@@ -106,7 +118,10 @@ func (w *rewriter) node(n *pg.Node, visible *cte) {
 		}
 	case *pg.Node_FuncCall:
 		names := texts(inner.FuncCall.Funcname)
-		if len(names) == 1 {
+		switch {
+		case overlaid[names[len(names)-1]]:
+			inner.FuncCall.Funcname = unqualified(inner.FuncCall.Funcname)
+		case len(names) == 1:
 			inner.FuncCall.Funcname = []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(names[0])}
 		}
 		w.call(n, inner.FuncCall, names[len(names)-1])
@@ -132,6 +147,9 @@ func (w *rewriter) relation(n *pg.Node, r *pg.RangeVar, visible *cte) {
 	case emptyRelation:
 		text = Rows{Columns: w.view.columns(name)}.query()
 	default:
+		if condition, ok := hides[name]; ok {
+			w.hide(n, r, condition)
+		}
 		return
 	}
 	if w.relations++; w.relations > maxReplaced {
@@ -177,7 +195,7 @@ func (w *rewriter) rangeFunction(n *pg.Node, f *pg.RangeFunction) {
 	}
 }
 
-// valueOf is the name of a function that SQL writes without parentheses and that becomes a value; "" for the others.
+// valueOf is the name of a function that SQL writes without parentheses and that becomes another node; "" for the others.
 func valueOf(n *pg.SQLValueFunction) string {
 	switch n.Op {
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_ROLE, pg.SQLValueFunctionOp_SVFOP_CURRENT_USER, pg.SQLValueFunctionOp_SVFOP_USER,
@@ -185,6 +203,8 @@ func valueOf(n *pg.SQLValueFunction) string {
 		return "current_user"
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG:
 		return "current_database"
+	case pg.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA:
+		return "current_schema"
 	default:
 		return ""
 	}
