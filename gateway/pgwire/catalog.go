@@ -38,6 +38,8 @@ type CatalogQuery struct {
 	Types        []uint32 // of parameters; 0: the database infers
 	ValueFormats []int16
 	Formats      []int16 // of the answer
+	// Leave is called once, when the server works on the query no more: after the answer, where the server does not stop when told to.
+	Leave func()
 }
 
 // CatalogField is a column of an answer.
@@ -215,9 +217,11 @@ func (c *session) inPlace(ctx context.Context, one statement.Statement, work fun
 	case err != nil:
 		return true, refusalOf(err, nil)
 	}
-	defer leave()
 	q, refused := c.catalogQuery(ctx, one)
-	if refused == nil && q != nil {
+	if refused != nil || q == nil {
+		leave()
+	} else {
+		q.Leave = leave
 		if err := work(ctx, q); err != nil && ctx.Err() == nil {
 			refused = c.ofCatalog(ctx, err)
 		}

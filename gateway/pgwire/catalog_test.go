@@ -293,6 +293,47 @@ func twinAt(t testing.TB, g *gatewaytest.Gateway, dsn string) pgwire.Catalog {
 	return catalogs
 }
 
+// TestPlaceIsFreeWhenTheServerIsDone: a query that its server does not stop, and whose client is gone, keeps its place until the server has
+// closed the connection.
+func TestPlaceIsFreeWhenTheServerIsDone(t *testing.T) {
+	database := pgtest.New(t)
+	var catalogs pgwire.Catalog
+	pgwire.OpenedWith(t, func(g *gatewaytest.Gateway) pgwire.Catalog {
+		catalogs = twinAt(t, g, database.DSN)
+		return catalogs
+	})
+	left := make(chan struct{}, 1)
+	ask := func(ctx context.Context, sql string) error {
+		_, err := catalogs.Ask(ctx, pgwire.CatalogQuery{Dataset: gatewaytest.Dataset, Text: sql, SearchPath: []string{"public"},
+			Leave: func() { left <- struct{}{} }})
+		return err
+	}
+	if err := ask(t.Context(), "SELECT 1"); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+	const slow = "SELECT pg_catalog.power(9::numeric, 130000) > 1, pg_catalog.power(7::numeric, 130000) > 1" // a second of two operations
+	watch := database.Conn(t, database.DSN)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := ask(ctx, slow); err == nil {
+		t.Fatal("the query was not slow")
+	}
+	select {
+	case <-left:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the place was not free within 30 s")
+	}
+	var running int
+	if err := watch.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_catalog.power%'
+		AND pid <> pg_backend_pid()`).Scan(&running); err != nil {
+		t.Fatal(err)
+	}
+	if running > 0 {
+		t.Error("the place was free while the server computed")
+	}
+}
+
 // TestTwinThatHangsAtTheStart: clients log in beside a twin's server that does not answer, all at once, and their questions are answered;
 // only queries about catalogs are not. The wait is for one look at that server, of three seconds.
 func TestTwinThatHangsAtTheStart(t *testing.T) {

@@ -22,7 +22,8 @@ func (*slowCatalog) Facts(context.Context, string) (*CatalogFacts, error) {
 	return &CatalogFacts{Version: "15.0"}, nil
 }
 
-func (s *slowCatalog) Ask(ctx context.Context, _ CatalogQuery) (*CatalogAnswer, error) {
+func (s *slowCatalog) Ask(ctx context.Context, q CatalogQuery) (*CatalogAnswer, error) {
+	defer q.Leave()
 	n := s.running.Add(1)
 	defer s.running.Add(-1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {

@@ -93,6 +93,7 @@ func Open(ctx context.Context, c Config) (*Catalogs, error) {
 			return nil, errors.New("twin: a connection string cannot be read") // the cause may quote a password
 		}
 		parsed.MaxConns = connections
+		parsed.ConnConfig.AfterNetConnect = make(places, connections).take
 		if limit := parsed.ConnConfig.ConnectTimeout; limit == 0 || limit > patience { // who asked may be gone, and the place is taken
 			parsed.ConnConfig.ConnectTimeout = patience
 		}
@@ -289,6 +290,8 @@ func fieldsOf(described []pgconn.FieldDescription) []pgwire.CatalogField {
 // within runs work in a transaction of the twin's role, on a twin that is of the revision in force. An error of the server is given as it
 // is: there is nothing of a person in it.
 func (c *Catalogs) within(ctx context.Context, q pgwire.CatalogQuery, work func(context.Context, *pgconn.PgConn) error) error {
+	leave := q.Leave
+	defer func() { leave() }()
 	w := c.twins[q.Dataset]
 	if w == nil {
 		return fault.DataUnavailable(errNoTwin)
@@ -301,7 +304,12 @@ func (c *Catalogs) within(ctx context.Context, q pgwire.CatalogQuery, work func(
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
+	defer func() {
+		if of, ok := conn.Conn().PgConn().Conn().(*placed); ok && conn.Conn().IsClosed() {
+			leave = func() { go func() { <-of.gone; q.Leave() }() } // the server may compute on
+		}
+		conn.Release()
+	}()
 	tx, err := c.begin(ctx, conn.Conn(), revision, q)
 	if err != nil {
 		return err
