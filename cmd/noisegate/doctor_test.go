@@ -83,6 +83,13 @@ func TestDoctor(t *testing.T) {
 	}
 	ended, _ := selfSigned(t, s, -time.Hour)
 	ending, _ := selfSigned(t, s, time.Hour)
+	if err := s.database.as(t.Context(), s.database.super, demoControl, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(t.Context(), "CREATE DATABASE doctor_twins")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	twinOf := func(role string) string { return s.database.dsn(role, "doctor_twins").Reveal() }
 	for i, c := range []struct {
 		name, spoil, undo string // SQL in the protected database; "control: " before it: in the control database
 		env               config.Environment
@@ -119,6 +126,16 @@ func TestDoctor(t *testing.T) {
 			"subject NAME"},
 		{"no keys", "", "", config.Environment{"NOISEGATE_AUTH_KEYS_HS256_FILE": "", "NOISEGATE_AUTH_KEYS_JWKS_URL": "http://127.0.0.1:1/keys"},
 			doctor.Fail, "connection refused", "auth.keys"},
+		{"a door without a catalog twin", "", "", config.Environment{"NOISEGATE_WIRE_LISTEN": "127.0.0.1:1"}, doctor.Warn, "57P03",
+			"name an empty database"},
+		{"a catalog twin of a superuser", "", "", config.Environment{"NOISEGATE_DATASETS_CENSUS_CATALOG_DSN": twinOf(s.database.super)},
+			doctor.Warn, "is a superuser", "no superuser"},
+		{"a catalog twin of somebody else", "", "", config.Environment{"NOISEGATE_DATASETS_CENSUS_CATALOG_DSN": twinOf("noisegate_reader")},
+			doctor.Fail, "does not own the database", "OWNER TO"},
+		{"a catalog twin without a limit", "CREATE ROLE doctor_twin LOGIN CREATEROLE; ALTER DATABASE doctor_twins OWNER TO doctor_twin",
+			"ALTER DATABASE doctor_twins OWNER TO CURRENT_USER; DROP ROLE doctor_twin",
+			config.Environment{"NOISEGATE_DATASETS_CENSUS_CATALOG_DSN": twinOf("doctor_twin")}, doctor.Warn, "no connection limit of 16",
+			"CONNECTION LIMIT 16"},
 		{"a changed table", "ALTER TABLE people RENAME age TO years", "ALTER TABLE people RENAME years TO age", nil, doctor.Fail,
 			"changed since its policy was applied", "apply the policy again"},
 		{"a ledger's role that rewrites", "control: GRANT UPDATE ON noisegate.entry TO noisegate",

@@ -189,11 +189,7 @@ func (d *doctor) dataset(ctx context.Context, name string, c *config.Dataset, go
 	} else if _, err := d.config.Stewards(name); err != nil {
 		d.failed(key+".steward_keys_file", err, "")
 	}
-	if !c.CatalogDSN.IsZero() {
-		if twin := d.connect(ctx, key+".catalog_dsn", c.CatalogDSN); twin != nil {
-			_ = twin.Close(context.WithoutCancel(ctx))
-		}
-	}
+	d.twin(ctx, name, c)
 	if !governed {
 		return
 	}
