@@ -59,13 +59,15 @@ const twinAggregates = "var_pop var_samp stddev_pop stddev_samp variance:var_sam
 // operations makes the schema.
 func (t *twin) operations() {
 	const (
-		function = "CREATE FUNCTION " + TwinOperations + ".%s(%s) RETURNS %s LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $f$BEGIN %s END$f$"
+		function = "CREATE FUNCTION " + TwinOperations + ".%s(%s) RETURNS %s LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE " +
+			"AS $f$BEGIN %s END$f$"
 		tooLong  = "RAISE EXCEPTION 'a numeric value of more than %d bytes is no operand of %s' " +
 			"USING ERRCODE = 'program_limit_exceeded', HINT = 'ask for shorter numbers';"
+		isLong = "pg_catalog.pg_column_size($%d) OPERATOR(pg_catalog.>) %d"
 	)
 	t.schema(TwinOperations)
-	t.add(function, "small", "numeric", "numeric", fmt.Sprintf("IF pg_catalog.pg_column_size($1) OPERATOR(pg_catalog.>) %d THEN %s END IF; RETURN $1;",
-		maxNumericBytes, fmt.Sprintf(tooLong, maxNumericBytes, "this function")))
+	t.add(function, "small", "numeric", "numeric", fmt.Sprintf("IF "+isLong+" THEN %s END IF; RETURN $1;", 1, maxNumericBytes,
+		fmt.Sprintf(tooLong, maxNumericBytes, "this function")))
 	for _, o := range twinOperations() {
 		if strings.HasPrefix(o.body, "SELECT") { // in SQL, as it gives row by row
 			t.add("CREATE FUNCTION %s.%s(%s) RETURNS SETOF numeric LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $f$%s$f$", TwinOperations,
@@ -74,7 +76,7 @@ func (t *twin) operations() {
 		}
 		var long []string
 		for i := range o.operands {
-			long = append(long, fmt.Sprintf("pg_catalog.pg_column_size($%d) OPERATOR(pg_catalog.>) %d", i+1, maxNumericBytes))
+			long = append(long, fmt.Sprintf(isLong, i+1, maxNumericBytes))
 		}
 		result, called := "numeric", o.name
 		switch o.name {

@@ -18,10 +18,11 @@ var overlaid = set(strings.Fields(`current_schema current_schemas div exp genera
 
 // hides says which rows of catalogs are of that schema: those for which the condition does not hold. %s is the relation's alias.
 var hides = map[TableName]string{
-	{"pg_catalog", "pg_namespace"}:                 "%s.nspname <> '" + twinOperations + "'",
-	{"pg_catalog", "pg_proc"}:                      "%s.pronamespace IS DISTINCT FROM " + operationsOID,
-	{"pg_catalog", "pg_operator"}:                  "%s.oprnamespace IS DISTINCT FROM " + operationsOID,
-	{"pg_catalog", "pg_aggregate"}:                 "(SELECT o.pronamespace FROM pg_catalog.pg_proc o WHERE o.oid = %s.aggfnoid) IS DISTINCT FROM " + operationsOID,
+	{"pg_catalog", "pg_namespace"}: "%s.nspname <> '" + twinOperations + "'",
+	{"pg_catalog", "pg_proc"}:      "%s.pronamespace IS DISTINCT FROM " + operationsOID,
+	{"pg_catalog", "pg_operator"}:  "%s.oprnamespace IS DISTINCT FROM " + operationsOID,
+	{"pg_catalog", "pg_aggregate"}: `(SELECT "noisegate.0".pronamespace FROM pg_catalog.pg_proc "noisegate.0"
+		WHERE "noisegate.0".oid = %s.aggfnoid) IS DISTINCT FROM ` + operationsOID,
 	{"information_schema", "schemata"}:             "%s.schema_name <> '" + twinOperations + "'",
 	{"information_schema", "routines"}:             "%s.specific_schema <> '" + twinOperations + "'",
 	{"information_schema", "parameters"}:           "%s.specific_schema <> '" + twinOperations + "'",

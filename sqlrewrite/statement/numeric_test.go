@@ -96,7 +96,8 @@ func TestLongNumbersAreNoOperands(t *testing.T) {
 		"%s * 2": "6.0", "2 * %s": "6.0", "%s * 2::int8": "6.0", "%s / 2": "1.5000000000000000", "%s %% 2": "1.0", "%s ^ 2": "9",
 		"%s OPERATOR(pg_catalog.*) 2": "6.0", "2 OPERATOR(pg_catalog./) %s": "0.66666666666666666667", "mod(%s, 2)": "1.0",
 		"pg_catalog.mod(2, %s)": "2.0", "div(%s, 2)": "1", "power(%s, 2)": "9", "pg_catalog.power(2, %s)": "8", "sqrt(%s + 1)": "2",
-		"exp(%s - 3.0)": "1", "ln(%s - 2.0)": "0", "log(%s + 7)": "1", "log(%s, 9)": "2", "log10(%s + 97)": "2", "round(%s)": "3", "round(%s, 1)": "3.0",
+		"exp(%s - 3.0)": "1", "ln(%s - 2.0)": "0", "log(%s + 7)": "1", "log(%s, 9)": "2", "log10(%s + 97)": "2",
+		"round(%s)": "3", "round(%s, 1)": "3.0",
 		"trunc(%s)": "3", "trunc(%s, 1)": "3.0", "to_char(%s, 'FM9.0')": "3.0", "width_bucket(%s, 0, 10, 5)": "2",
 		"stddev(%s)": "", "stddev_pop(%s)": "0", "stddev_samp(%s)": "", "variance(%s)": "", "var_pop(%s)": "0", "var_samp(%s)": "",
 		"(SELECT max(g) FROM generate_series(1, %s) g)": "3", "(SELECT max(g) FROM pg_catalog.generate_series(1, %s, 2) g)": "3",
@@ -136,7 +137,8 @@ func (r numbers) small(depth int) string {
 	if depth > 0 && r.IntN(4) == 0 {
 		return fmt.Sprintf("trunc(%s, 3)", r.any(depth-1))
 	}
-	return r.among("9::numeric", "7.5", "1e130000", "-3e-16000", "123456789.987654321e-9000", "2", "130000::numeric", strings.Repeat("8765", 500)+".5",
+	return r.among("9::numeric", "7.5", "1e130000", "-3e-16000", "123456789.987654321e-9000", "2", "130000::numeric",
+		strings.Repeat("8765", 500)+".5",
 		strings.Repeat("1", 1900)+"e-3000", "70000::numeric", "0.00000000000001")
 }
 
@@ -158,7 +160,8 @@ func (r numbers) any(depth int) string {
 	case 8:
 		return r.among("round", "trunc") + "(" + a + ", " + r.among("2000", "-20", "16000") + ")"
 	case 9:
-		return "(SELECT " + r.among("stddev", "variance", "sum", "avg", "stddev_pop") + "(x) FROM unnest(ARRAY[" + r.any(depth-1) + ", " + b + "]) x)"
+		return "(SELECT " + r.among("stddev", "variance", "sum", "avg", "stddev_pop") + "(x) FROM unnest(ARRAY[" + r.any(depth-1) + ", " + b +
+			"]) x)"
 	case 10:
 		return "width_bucket(" + a + ", 0.5, " + b + ", 100)"
 	default:

@@ -20,6 +20,7 @@
 //	check.go      a query about catalogs against the lists
 //	fields.go     fields that could be calls
 //	functions.go  the lists: functions, types, operators
+//	hidden.go     the schema of a twin that no list shows
 //	replace.go    what becomes of relations and functions that a server's databases share
 //	values.go     relations as queries of values
 //	outputs.go    the names that PostgreSQL gives outputs
