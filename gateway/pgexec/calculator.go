@@ -43,33 +43,44 @@ func (c *Calculator) Compute(ctx context.Context, post sqlrewrite.Post) ([]sqlre
 	if err := post.Prove(post.Proofs()); err != nil {
 		return nil, nil, err
 	}
-	rows, types, err := compute(ctx, c.pool, post.SQL(), post.Args())
+	rows, types, err := compute(ctx, c.pool, post.SQL(), post.Args(), maxOf(post))
 	if err != nil {
-		return nil, nil, refused(err)
+		return nil, nil, refused(post, err)
 	}
 	return rows, types, nil
 }
 
 // refused is the error of a query over nothing private.
-func refused(err error) error {
+func refused(post sqlrewrite.Post, err error) error {
 	if errors.Is(err, errTooLarge) {
 		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d MiB",
-			maxResult>>20)).WithHint("add LIMIT, or select less")
+			maxOf(post)>>20)).WithHint("add LIMIT, or select less")
 	}
 	return fault.DataUnavailable(quiet(err))
 }
 
-// maxResult caps the bytes of a result: joins and concatenations can make much of little, and it is free.
-const maxResult = 64 << 20
+// maxResult caps the bytes of what is computed of released values, maxFree those of a free answer: joins and concatenations can make much
+// of little.
+const (
+	maxResult = 64 << 20
+	maxFree   = 8 << 20
+)
+
+func maxOf(post sqlrewrite.Post) int {
+	if post.Free() {
+		return maxFree
+	}
+	return maxResult
+}
 
 // querier is a connection or a pool.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// compute runs a text whose last column is an ordinal. It has no name: what a connection remembered of it would tell, free, whether
-// somebody asked for it before.
-func compute(ctx context.Context, on querier, sql string, args []any) ([]sqlrewrite.PostRow, []string, error) {
+// compute runs a text whose last column is an ordinal, and whose result has at most so many bytes. It has no name: what a connection
+// remembered of it would tell, free, whether somebody asked for it before.
+func compute(ctx context.Context, on querier, sql string, args []any, most int) ([]sqlrewrite.PostRow, []string, error) {
 	result, err := on.Query(ctx, sql, append([]any{pgx.QueryExecModeDescribeExec, pgx.QueryResultFormats{pgx.TextFormatCode}}, args...)...)
 	if err != nil {
 		return nil, nil, err
@@ -94,7 +105,7 @@ func compute(ctx context.Context, on querier, sql string, args []any) ([]sqlrewr
 		for _, value := range raw {
 			size += len(value)
 		}
-		if size > maxResult {
+		if size > most {
 			return nil, nil, errTooLarge // Close reads past the rest
 		}
 		ordinal := 0

@@ -293,9 +293,9 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 	if err := begin(ctx, conn.Conn(), post.Preconditions(), planCustom); err != nil {
 		return nil, nil, err
 	}
-	rows, types, err := compute(ctx, conn, post.SQL(), post.Args())
+	rows, types, err := compute(ctx, conn, post.SQL(), post.Args(), maxOf(post))
 	if err != nil {
-		return nil, nil, refused(err)
+		return nil, nil, refused(post, err)
 	}
 	_, _ = conn.Exec(ctx, "COMMIT") // it wrote nothing
 	return rows, types, nil

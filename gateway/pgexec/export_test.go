@@ -9,7 +9,7 @@ import (
 
 // ComputeText is Compute for a text that no plan prints.
 func (c *Calculator) ComputeText(ctx context.Context, sql string, args ...any) ([]sqlrewrite.PostRow, []string, error) {
-	rows, types, err := compute(ctx, c.pool, sql, args)
+	rows, types, err := compute(ctx, c.pool, sql, args, maxResult)
 	if err != nil {
 		return nil, nil, fault.DataUnavailable(quiet(err))
 	}

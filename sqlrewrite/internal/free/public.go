@@ -62,7 +62,7 @@ func (p *PublicPlan) Post() (post sqlprint.Post, ok bool) {
 	if p.post == nil {
 		return sqlprint.Post{}, false
 	}
-	return *p.post, true
+	return sqlprint.PostFree(p.post), true
 }
 
 // Columns describes the outputs of the answer.

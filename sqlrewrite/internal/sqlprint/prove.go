@@ -78,6 +78,7 @@ type Post struct {
 	preconditions []Precondition
 	on            *catalog.Snapshot
 	proofs        *Proofs
+	free          bool
 }
 
 // NewPost is a text that is proven of a snapshot before it runs; nil: [PostOn] says of which.
@@ -92,6 +93,16 @@ func PostOn(p *Post, on *catalog.Snapshot, proofs *Proofs) { p.on, p.proofs = on
 func PostWith(p *Post, args []any) Post {
 	return Post{sql: p.sql, args: args, preconditions: p.preconditions, on: p.on, proofs: p.proofs}
 }
+
+// PostFree is a text that is the whole of a question, which nobody pays for: its result is bounded.
+func PostFree(p *Post) Post {
+	free := *p
+	free.free = true
+	return free
+}
+
+// Free reports whether nobody pays for what the text gives.
+func (p Post) Free() bool { return p.free }
 
 // PostIdentity is the text by which a question is known.
 func PostIdentity(p *Post) string { return p.identity }
