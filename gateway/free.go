@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 
 	"noisegate.example/api"
 	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
 )
@@ -27,6 +29,10 @@ func (s *Service) free(ctx context.Context, q *prepared, tick *Schedule) (Receip
 		answer, err := q.public.Answer(rows, types)
 		return encode(answer), err
 	})
+	if err == nil && len(encoded) > maxFreeAnswer {
+		err = fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d MiB", maxFreeAnswer>>20)).WithHint(
+			"add LIMIT, or select less")
+	}
 	return Receipt{Answer: encoded}, err
 }
 

@@ -21,8 +21,8 @@ const maxRefused = 1000
 func isRefusal(code fault.Code) bool {
 	area, _, _ := strings.Cut(string(code), "/")
 	return slices.Contains([]string{"request", "sql", "policy", "plan", "budget", "pate"}, area) &&
-		!slices.Contains([]fault.Code{fault.CodeRequestInFlight, fault.CodeRequestTooMany, fault.CodeRequestGone, fault.CodeBudgetCancelled,
-			fault.CodeBudgetLostAnswer, fault.CodeBudgetFailures}, code)
+		!slices.Contains([]fault.Code{fault.CodeRequestInFlight, fault.CodeRequestTooMany, fault.CodeRequestMemory, fault.CodeRequestGone,
+			fault.CodeBudgetCancelled, fault.CodeBudgetLostAnswer, fault.CodeBudgetFailures}, code)
 }
 
 // Way is in which of two ways something was refused: asked for, or estimated, which pages do while somebody types.

@@ -22,6 +22,7 @@ import (
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/internal/amounts"
 	"noisegate.example/gateway/internal/each"
+	"noisegate.example/gateway/internal/held"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
@@ -59,7 +60,7 @@ type Dataset struct {
 	Timeout time.Duration
 }
 
-// Config is what a service is made of. All fields but Shares, Values, Fairness, Log and Signer are needed.
+// Config is what a service is made of. All fields but Shares, Values, Fairness, Answers, Log and Signer are needed.
 type Config struct {
 	Ledger     budget.Ledger
 	Shares     budget.Shares         // nil: only answers to identical questions are shared
@@ -74,6 +75,7 @@ type Config struct {
 	Signer     *journal.Signer // of receipts; nil: answers carry none
 	Abandoned  time.Duration   // a charge that is open for longer belongs to a gateway that died
 	Fairness   Fairness        // how analysts share the work
+	Answers    int64           // bytes of memory for answers; 0: [DefaultAnswers]
 	Log        *slog.Logger
 }
 
@@ -104,6 +106,7 @@ type Service struct {
 	abandoned  time.Duration
 	log        *slog.Logger
 	proofs     each.Analyst[sqlrewrite.Proofs]
+	memory     *held.Budget // of answers
 	serving    serving
 	preparing  preparing
 	// unprintable is told to operators alone.
@@ -139,6 +142,10 @@ func New(c Config) (*Service, error) {
 		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
 		abandoned: c.Abandoned, log: c.Log,
 	}
+	if c.Answers <= 0 {
+		c.Answers = DefaultAnswers()
+	}
+	s.memory = held.New(c.Answers)
 	s.refusals.begin(c.Datasets, c.Clock.Now())
 	return s, nil
 }
@@ -148,7 +155,8 @@ type Request struct {
 	api.QueryRequest
 	IdempotencyKey string // "" for none
 	// Name is what [Service.Cancel] calls the question by while it runs, where there is no key; unlike a key it is not stored. "" for none.
-	Name string
+	Name   string
+	memory *held.Share // for the answer
 }
 
 // Answer is a paid answer. Result is what the ledger holds, byte for byte the same in every replay of the same question, or computed from
@@ -165,11 +173,12 @@ type Answer struct {
 	Spent     api.Amounts
 	Remaining api.Amounts     // of the caller's own account, once this was charged
 	Receipt   json.RawMessage // a [journal.Receipt]; nil without a key, and for a question that has no price
+	memory    *held.Share
 }
 
 // Query answers a question. Errors before the charge cost nothing: request/*, sql/*, policy/*, plan/*, budget/*. After it,
 // the charge is taken back only if no protected row can have been read.
-func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*Answer, error) {
+func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (answer *Answer, err error) {
 	tick := s.Schedule(r.Dataset)
 	defer s.Cancellable(who, cmp.Or(r.IdempotencyKey, r.Name), tick)()
 	release, err := tick.enter(ctx, s.questions, who.Subject)
@@ -177,10 +186,16 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		return nil, err
 	}
 	defer release()
+	r.memory = s.memory.Open(who.Subject)
 	asked := digestOf(who, r)
 	if answer := s.again(ctx, who, r, asked); answer != nil {
-		return answer, nil
+		return answer.holding(r.memory, true)
 	}
+	defer func() {
+		if answer == nil {
+			r.memory.Close()
+		}
+	}()
 	q, paid, err := s.paid(ctx, who, r, tick)
 	for errors.Is(err, budget.ErrSlotTaken) { // and another question has it, so that this ends
 		q, paid, err = s.paid(ctx, who, r, tick)
@@ -195,7 +210,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 		return nil, err
 	}
 	s.remember(who, r, asked, q, paid)
-	answer := &Answer{
+	answer = &Answer{
 		ID: paid.ID, Dataset: r.Dataset, Replayed: paid.Replayed, Result: paid.Answer,
 		Spent: amounts.Of(paid.Spent), Remaining: s.left(q.accounts, paid),
 	}
@@ -212,7 +227,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (*An
 	if of := paid.of; of != nil {
 		answer.Data, answer.AsOf, answer.Newer = of.Name, of.AsOf, q.newer(of, s.clock.Now())
 	}
-	return answer, nil
+	return answer.holding(r.memory, paid.Replayed || q.public != nil)
 }
 
 // paid prepares a question, pays for it and runs it.
@@ -220,6 +235,9 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	q, err := s.prepare(ctx, who, r)
 	if err != nil {
 		return nil, Receipt{}, err // refused before any data or budget was touched
+	}
+	if err := s.reserve(r.memory, q); err != nil {
+		return nil, Receipt{}, err
 	}
 	if q.public != nil {
 		paid, err := s.free(ctx, q, tick)

@@ -173,3 +173,7 @@ func (r *Released) Kept() ([]byte, error) { return r.made.Kept() }
 // KeptLeast is how many bytes [Released.Kept] gives at least, known before anything is released; the plan is one of [Plan.Blocks]. It is 0
 // where groups are selected, as it is not known how many are shown.
 func (p *Plan) KeptLeast() int64 { return p.made.KeptLeast() }
+
+// AnswerBytes is about how many bytes an answer has, known before anything is released; the plan is one of [Plan.Blocks]. It is 0 where
+// rows decide.
+func (p *Plan) AnswerBytes() int64 { return p.made.AnswerBytes() }

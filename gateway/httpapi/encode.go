@@ -108,7 +108,8 @@ func accepts(wanted, kind string) bool {
 
 // answer sends an answer; what was spent stands in headers too, for formats that have no place for it.
 func (x *exchange) answer(a *gateway.Answer, f format) error {
-	text, err := f.encode(a)
+	text, sent, err := a.Encode(f.encode)
+	defer sent()
 	if err != nil {
 		return fault.Internal(err)
 	}

@@ -27,6 +27,7 @@ func (s *server) postQuery(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	defer answer.Release()
 	return x.answer(answer, format)
 }
 

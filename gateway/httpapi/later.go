@@ -45,6 +45,7 @@ func (s *server) queryLater(x *exchange, r gateway.Request, in format) error {
 	if err != nil {
 		return err
 	}
+	defer answer.Release()
 	return x.answer(answer, in)
 }
 

@@ -98,6 +98,16 @@ func (x *exchange) json(status int, value any) error {
 	if err != nil {
 		return fault.Internal(err)
 	}
+	if x.who.Subject != "" { // as answers, it takes memory until its client has read it
+		memory := x.memory().Open(x.who.Subject)
+		defer memory.Close()
+		switch size := int64(len(text)); {
+		case x.r.Method != http.MethodGet:
+			memory.Resize(size)
+		case !memory.Fit(size):
+			return fault.RequestMemory()
+		}
+	}
 	x.send(payload{status: status, kind: "application/json; charset=utf-8", body: text})
 	return nil
 }

@@ -44,7 +44,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusPreconditionRequired
 	case fault.CodeRequestGone:
 		return statusGone
-	case fault.CodeRequestTooMany, fault.CodeBudgetRateLimited:
+	case fault.CodeRequestTooMany, fault.CodeRequestMemory, fault.CodeBudgetRateLimited:
 		return http.StatusTooManyRequests
 	case fault.CodeDataUnavailable, fault.CodeLedgerClock, fault.CodeAuthProvider, fault.CodePolicyStale, fault.CodeNotPrepared,
 		fault.CodeRequestOverloaded:

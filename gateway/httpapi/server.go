@@ -25,6 +25,7 @@ import (
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/collect"
 	"noisegate.example/gateway/fit"
+	"noisegate.example/gateway/internal/held"
 	"noisegate.example/gateway/labels"
 	"noisegate.example/internal/fault"
 )
@@ -147,6 +148,7 @@ type exchange struct {
 	bodies *bodyBudget
 	taken  int64
 	cut    bool // the answer ended with an error after its beginning was sent
+	memory func() *held.Budget
 }
 
 // status remembers what was sent, for the log.
@@ -171,7 +173,8 @@ func (s *server) endpoint(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		began := time.Now()
 		sent := &status{ResponseWriter: w, code: http.StatusOK}
-		x := &exchange{w: sent, r: request, id: s.newRequestID(), route: r.pattern, bodies: &s.bodies}
+		x := &exchange{w: sent, r: request, id: s.newRequestID(), route: r.pattern, bodies: &s.bodies,
+			memory: s.service.Memory}
 		secure(w.Header(), x.id)
 		// The server's own write timeout does not fit: a query may take long before the first byte.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})

@@ -40,6 +40,8 @@ type CatalogQuery struct {
 	Formats      []int16 // of the answer
 	// Leave is called once, when the server works on the query no more: after the answer, where the server does not stop when told to.
 	Leave func()
+	// Room is asked, as rows come, whether an answer may have so many bytes.
+	Room func(bytes int) bool
 }
 
 // CatalogField is a column of an answer.
@@ -244,6 +246,7 @@ func (c *session) askCatalog(ctx context.Context, p *portal) (*result, *refusal)
 	var answer *CatalogAnswer
 	asked, refused := c.inPlace(ctx, p.of.one, func(ctx context.Context, q *CatalogQuery) (err error) {
 		q.Values, q.Types, q.ValueFormats, q.Formats = p.given, p.of.types, p.givenFormats, p.formats
+		q.Room = func(bytes int) bool { return c.memory.Fit(int64(c.size() + bytes)) }
 		answer, err = c.server.config.Catalog.Ask(ctx, *q)
 		return err
 	})

@@ -293,9 +293,7 @@ func (c *session) fetch(ctx context.Context, command statement.Fetch) (*result, 
 		if refused != nil {
 			return nil, refused
 		}
-		if refused := c.keep(p, made); refused != nil {
-			return nil, refused
-		}
+		c.keep(p, made)
 	}
 	end := len(p.result.rows)
 	if !command.All && command.Count < int64(end-p.next) {

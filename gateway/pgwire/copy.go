@@ -27,9 +27,6 @@ func (c *session) copyOut(ctx context.Context, p *portal, command statement.Copy
 	if refused != nil {
 		return nil, refused
 	}
-	if refused := c.roomFor(weight(r.rows)); refused != nil {
-		return nil, refused
-	}
 	quoted, refused := quotedOf(r.columns, command.ForceQuote)
 	if refused != nil {
 		return nil, refused
@@ -39,6 +36,11 @@ func (c *session) copyOut(ctx context.Context, p *portal, command statement.Copy
 	if refused != nil {
 		return nil, refused // before the first byte: what cannot be written is not begun
 	}
+	size := weight(r.rows)
+	for _, line := range lines {
+		size += rowBytes + len(line)
+	}
+	c.memory.Resize(int64(c.size() + size)) // until the message is answered
 	format, formats := byte(textFormat), make([]uint16, len(r.columns))
 	if command.Format == statement.CopyBinary {
 		format = binaryFormat

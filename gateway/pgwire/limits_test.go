@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/gateway/internal/held"
 )
 
 // TestLoopsAreRefused: a statement that executes itself, or a cursor that fetches from itself, is refused, alone and in a ring. A stack
@@ -96,21 +97,18 @@ func TestSearchPathIsKept(t *testing.T) {
 
 // TestWhatASessionKeepsIsBounded: statements, values and answers together.
 func TestWhatASessionKeepsIsBounded(t *testing.T) {
-	server := &Server{kept: map[string]int{}}
-	c := &session{server: server, statements: map[string]*prepared{}, portals: map[string]*portal{}}
+	memory := held.New(1 << 30)
+	c := &session{memory: memory.Open("ana"), statements: map[string]*prepared{}, portals: map[string]*portal{}}
 	p := &portal{name: "a", of: &prepared{}}
 	if refused := c.addPortal(p); refused != nil {
 		t.Fatal(refused)
 	}
-	nulls := make([][]value, 100_000)
+	nulls := make([][]value, 1000)
 	for i := range nulls {
 		nulls[i] = make([]value, 300)
 	}
-	if refused := c.keep(p, &result{rows: nulls}); refused == nil || refused.state != stateTooLarge || p.result != nil {
-		t.Errorf("30 million NULLs are kept: %+v", refused)
-	}
-	if refused := c.keep(p, &result{rows: nulls[:1000]}); refused != nil {
-		t.Error(refused)
+	if c.keep(p, &result{rows: nulls}); memory.Taken() < 300_000*valueBytes {
+		t.Errorf("300,000 NULLs count as %d bytes", memory.Taken())
 	}
 	for i := range 300 {
 		s := &prepared{name: strings.Repeat("x", i+1)}
@@ -155,11 +153,9 @@ func TestEachLongFieldCounts(t *testing.T) {
 
 // TestWhatAnAnalystKeepsIsBounded: of all sessions of one analyst together, whatever others keep; what a session lets go others may keep.
 func TestWhatAnAnalystKeepsIsBounded(t *testing.T) {
-	server := &Server{kept: map[string]int{}, sessions: map[uint32]*session{}, analysts: map[string]int{}}
+	memory := held.New(320 << 20)
 	full := func(subject string) (*session, *refusal) {
-		c := &session{server: server, statements: map[string]*prepared{}, portals: map[string]*portal{}}
-		c.who.Subject = subject
-		server.analysts[subject]++
+		c := &session{memory: memory.Open(subject), statements: map[string]*prepared{}, portals: map[string]*portal{}}
 		for i := range 60 {
 			s := &prepared{name: fmt.Sprint(i)}
 			s.one.Text = strings.Repeat("y", 1<<20)
@@ -170,7 +166,7 @@ func TestWhatAnAnalystKeepsIsBounded(t *testing.T) {
 		return c, nil
 	}
 	var all []*session
-	for range 4 {
+	for range 2 {
 		c, refused := full("ana")
 		if refused != nil {
 			t.Fatal(refused)
@@ -178,20 +174,17 @@ func TestWhatAnAnalystKeepsIsBounded(t *testing.T) {
 		all = append(all, c)
 	}
 	poor, refused := full("ana")
-	if refused == nil || refused.state != stateTooLarge || len(poor.statements) > 20 {
-		t.Errorf("a fifth session keeps %d MiB: %+v", len(poor.statements), refused)
+	if refused == nil || refused.state != stateMemory || len(poor.statements) > 41 { // half of all, and 1 MiB of the reserve
+		t.Errorf("a third session keeps %d MiB: %+v", len(poor.statements), refused)
 	}
 	if _, refused := full("bob"); refused != nil {
 		t.Errorf("another analyst: %v", refused)
 	}
 	clear(all[0].statements)
-	server.keeps(all[0], all[0].size())
-	server.leave(all[1])
+	all[0].memory.Resize(int64(all[0].size()))
+	all[1].memory.Close()
 	if _, refused := full("ana"); refused != nil {
 		t.Errorf("after one session ended and one let go: %v", refused)
-	}
-	for _, c := range append(all, poor) {
-		server.leave(c)
 	}
 }
 
@@ -199,11 +192,8 @@ func TestWhatAnAnalystKeepsIsBounded(t *testing.T) {
 func TestCopiesAreCounted(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
 	r := d.hello(t, map[string]string{"options": "-c noisegate.epsilon=0.1"})
-	kept := func() int {
-		d.server.mu.Lock()
-		defer d.server.mu.Unlock()
-		return d.server.kept["ana"]
-	}
+	memory := d.server.config.Service.Memory()
+	kept := memory.Taken
 	questions := []string{"SELECT region, count(*) FROM people GROUP BY region", "COPY (SELECT sum(age) FROM people) TO STDOUT"}
 	for _, sql := range questions {
 		if refused := r.query(sql); refused != nil {
@@ -211,12 +201,15 @@ func TestCopiesAreCounted(t *testing.T) {
 		}
 		await(t, "nothing is kept", func() bool { return kept() == 0 })
 	}
-	d.server.mu.Lock()
-	d.server.kept["ana"] = maxKeptByAnalyst
-	d.server.mu.Unlock()
+	before := d.Entries(t)
+	memory.Open("ana").Resize(memory.Bytes())
+	memory.Open("ana").Fit(held.Always) // of the reserve
 	for _, sql := range questions {
-		if refused := r.query(sql); refused == nil || refused.Code != stateTooLarge {
+		if refused := r.query(sql); refused == nil || refused.Code != stateMemory {
 			t.Errorf("%s: %+v, though nothing more may be kept", sql, refused)
 		}
+	}
+	if d.Entries(t) != before {
+		t.Error("a question that was refused for memory was charged")
 	}
 }

@@ -49,8 +49,9 @@ type Config struct {
 	// Sessions is how many clients may be logged in, SessionsPerAnalyst how many of one analyst; 0: [DefaultSessions] and
 	// [DefaultSessionsPerAnalyst].
 	Sessions, SessionsPerAnalyst int
-	Catalog                      Catalog      // nil: queries about names and types are refused
-	Log                          *slog.Logger // nil: discarded
+	Idle                         time.Duration // after which a session ends whose client says nothing; 0: [DefaultIdle]
+	Catalog                      Catalog       // nil: queries about names and types are refused
+	Log                          *slog.Logger  // nil: discarded
 	// Observe is told the SQLSTATE of each question that was answered, "" where it was not refused; nil: nobody is.
 	Observe func(sqlstate string)
 
@@ -61,6 +62,7 @@ type Config struct {
 const (
 	DefaultSessions           = 500
 	DefaultSessionsPerAnalyst = 64
+	DefaultIdle               = 30 * time.Minute
 )
 
 // Server speaks the protocol with many clients. It is safe for concurrent use.
@@ -71,7 +73,6 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[uint32]*session // by the number that clients know as the process id
 	analysts map[string]int      // sessions of each
-	kept     map[string]int      // bytes that they keep
 	draining bool
 	running  sync.WaitGroup // connections
 }
@@ -81,7 +82,10 @@ func New(c Config) (*Server, error) {
 	if c.Service == nil || c.Verifier == nil {
 		return nil, errors.New("pgwire: a part of the server is missing")
 	}
-	if c.Sessions < 0 || c.SessionsPerAnalyst < 0 {
+	if c.Idle == 0 {
+		c.Idle = DefaultIdle
+	}
+	if c.Sessions < 0 || c.SessionsPerAnalyst < 0 || c.Idle < 0 {
 		return nil, errors.New("pgwire: numbers of sessions are positive")
 	}
 	if c.Sessions == 0 {
@@ -108,7 +112,7 @@ func New(c Config) (*Server, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Server{config: c, strangers: connlimit.New(maxStrangers), sessions: map[uint32]*session{},
-		analysts: map[string]int{}, kept: map[string]int{}}, nil
+		analysts: map[string]int{}}, nil
 }
 
 // Connections is how many clients a server holds at most.
@@ -216,10 +220,10 @@ func (s *Server) enter(c *session, keyBytes int) *refusal {
 	switch {
 	case s.draining:
 		return stopping()
-	case len(s.sessions) >= s.config.Sessions:
-		return tooManySessions("too many clients are connected already")
 	case s.analysts[c.who.Subject] >= s.config.SessionsPerAnalyst:
 		return tooManySessions("you have too many connections already")
+	case !s.hasRoom(c.who.Subject) && !s.makeRoom(c.who.Subject):
+		return tooManySessions("too many clients are connected already")
 	}
 	for c.pid == 0 || s.sessions[c.pid] != nil { // a number that says nothing of how many there are, of nine digits at most
 		var text [4]byte
@@ -231,19 +235,65 @@ func (s *Server) enter(c *session, keyBytes int) *refusal {
 	_, _ = rand.Read(c.secret)
 	s.sessions[c.pid] = c
 	s.analysts[c.who.Subject]++
+	c.memory = s.config.Service.Memory().Open(c.who.Subject)
 	return nil
+}
+
+// hasRoom reports whether an analyst may open a session more: the last tenth of all is for who has none. The lock is held.
+func (s *Server) hasRoom(subject string) bool {
+	places := s.config.Sessions
+	if s.analysts[subject] > 0 {
+		places -= places / 10
+	}
+	return len(s.sessions) < places
+}
+
+// makeRoom ends the session that is idle longest of the analyst who has most: one with more than the newcomer, or the newcomer. It reports
+// false when nobody is to give way, as all of theirs work. The lock is held.
+func (s *Server) makeRoom(subject string) bool {
+	var longest *session
+	var since time.Time
+	for _, c := range s.sessions {
+		n := s.analysts[c.who.Subject]
+		if c.who.Subject != subject && n <= s.analysts[subject] {
+			continue
+		}
+		idle := c.idleSince()
+		if idle.IsZero() {
+			continue
+		}
+		if longest != nil {
+			if most := s.analysts[longest.who.Subject]; n < most || n == most && !idle.Before(since) {
+				continue
+			}
+		}
+		longest, since = c, idle
+	}
+	if longest == nil {
+		return false
+	}
+	s.forget(longest)
+	longest.giveWay()
+	return true
+}
+
+// forget takes a session's place, once. The lock is held.
+func (s *Server) forget(c *session) {
+	if s.sessions[c.pid] != c {
+		return
+	}
+	delete(s.sessions, c.pid)
+	if s.analysts[c.who.Subject]--; s.analysts[c.who.Subject] == 0 {
+		delete(s.analysts, c.who.Subject)
+	}
 }
 
 // leave gives the place back.
 func (s *Server) leave(c *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.sessions, c.pid)
-	s.kept[c.who.Subject] -= c.kept
-	if s.analysts[c.who.Subject]--; s.analysts[c.who.Subject] == 0 {
-		delete(s.analysts, c.who.Subject)
-		delete(s.kept, c.who.Subject)
-	}
+	s.forget(c)
+	c.memory.Close()
 }
 
 // cancel stops what a session runs, if the secret is its own. Nobody learns whether it was.

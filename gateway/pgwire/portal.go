@@ -115,9 +115,7 @@ func (c *session) run(ctx context.Context, p *portal, limit int, describes bool)
 		if refused != nil {
 			return refused
 		}
-		if refused := c.keep(p, made); refused != nil {
-			return refused
-		}
+		c.keep(p, made)
 	case p.result.columns == nil:
 		return refusef(stateNotReady, "portal %s cannot be run anymore", fault.Quote(p.name))
 	}
@@ -155,26 +153,23 @@ func (c *session) perform(ctx context.Context, p *portal) (*result, *refusal) {
 	}
 }
 
-// keep remembers what a portal gave, as long as a session's answers fit its memory.
-func (c *session) keep(p *portal, r *result) *refusal {
+// keep remembers what a portal gave. It is not refused: memory was asked for before it was computed.
+func (c *session) keep(p *portal, r *result) {
 	r.size = weight(r.rows)
-	if refused := c.roomFor(r.size); refused != nil {
-		return refused
-	}
+	c.memory.Resize(int64(c.size() + r.size))
 	p.result = r
-	return nil
 }
 
-// roomFor refuses what would make statements, values and answers that a session keeps, or all of its analyst's, larger than they may be
-// together.
+// roomFor refuses what would make statements, values and answers that a session keeps larger than they may be, or than its analyst's share
+// of the memory.
 func (c *session) roomFor(more int) *refusal {
 	const hint = "close cursors and statements; asking again is a free replay"
 	more += c.size()
 	switch {
 	case more > maxKept:
 		return refusef(stateTooLarge, "what this session keeps has more than %d bytes", maxKept).hinting(hint)
-	case !c.server.keeps(c, more):
-		return refusef(stateTooLarge, "what your sessions keep has more than %d bytes", maxKeptByAnalyst).hinting(hint)
+	case !c.memory.Fit(int64(more)):
+		return refusef(stateMemory, "there is no memory for what your sessions keep").hinting(hint)
 	}
 	return nil
 }
@@ -187,18 +182,6 @@ func (c *session) size() (size int) {
 		size += p.size()
 	}
 	return size
-}
-
-// keeps notes how many bytes a session keeps. It reports false where it is more than before, and more than its analyst's may keep.
-func (s *Server) keeps(c *session, bytes int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := s.kept[c.who.Subject] - c.kept + bytes
-	if bytes > c.kept && all > maxKeptByAnalyst {
-		return false
-	}
-	c.kept, s.kept[c.who.Subject] = bytes, all
-	return true
 }
 
 // About how many bytes a value, a row, and a statement or portal have beside their texts.

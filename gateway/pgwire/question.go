@@ -36,6 +36,7 @@ func (c *session) ask(ctx context.Context, p *portal) (*result, *refusal) {
 	var made *result
 	if err == nil {
 		made, err = c.resultOf(p, answer)
+		answer.Release()
 	}
 	if err != nil {
 		refused = c.instead(ctx, p, request, err)
@@ -84,6 +85,7 @@ func (c *session) constants(ctx context.Context, p *portal) (*result, *refusal) 
 	if err != nil {
 		return nil, noCatalog()
 	}
+	defer answer.Release()
 	made, err := c.resultOf(p, answer)
 	if err != nil {
 		return nil, refusalOf(err, nil)
@@ -123,7 +125,8 @@ func (c *session) logLine(ctx context.Context, id string, refused *refusal) {
 // resultOf makes rows of an answer, and says what it cost.
 func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 	var released api.Result
-	if err := json.Unmarshal(answer.Result, &released); err != nil {
+	var err error
+	if answer.Work(func() { err = json.Unmarshal(answer.Result, &released) }); err != nil {
 		return nil, fault.Internal(err)
 	}
 	of, failed := *p.of, outerFailed(released)
@@ -158,6 +161,7 @@ func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 	if answer.ID != "" {
 		c.settings.reset[setLastRelease] = string(answer.ID)
 	}
+	released.Rows, released.Intervals = nil, nil // the client may take its time
 	c.tellPrice(answer, released)
 	return r, nil
 }

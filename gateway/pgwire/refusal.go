@@ -120,6 +120,14 @@ func stopping() *refusal {
 	return fatalf(stateStopping, "terminating connection due to administrator command")
 }
 
+// idleTooLong ends a session whose client says nothing: for too long, or while others need its place.
+func idleTooLong(place bool) *refusal {
+	if place {
+		return fatalf(stateIdle, "terminating connection: all places are taken, and this session was idle longest").hinting("connect again")
+	}
+	return fatalf(stateIdle, "terminating connection due to idle-session timeout").hinting("connect again, or raise wire.idle")
+}
+
 func expired(err error) *refusal {
 	r := fatalf(stateLogin, "the token of this session is not valid any more").hinting("connect again with a new token")
 	r.cause = err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/held"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/statement"
 )
@@ -24,10 +26,8 @@ const (
 	maxStatements = 1000    // prepared
 	maxPortals    = 1000    // portals and cursors
 	maxKept       = 64 << 20
-	// maxKeptByAnalyst is what all sessions of one analyst keep: four may be full, whatever their number.
-	maxKeptByAnalyst = 4 * maxKept
-	flushAt          = 64 << 10
-	writePatience    = time.Minute // for a client to take what it asked for
+	flushAt       = 64 << 10
+	writePatience = time.Minute // for a client to take what it asked for
 )
 
 // session is one client that is known. Only [session.wake] and [session.cancel] may be called by others.
@@ -50,7 +50,7 @@ type session struct {
 	several    bool // statements share the message that is answered: to cursors, a transaction
 	skipping   bool // what follows an error of the extended protocol, until Sync
 	pending    int  // bytes that were not sent yet
-	kept       int  // bytes, as the server counts them for the analyst
+	memory     *held.Share
 	broken     error
 	exposed    exposed
 
@@ -59,6 +59,8 @@ type session struct {
 	mu          sync.Mutex
 	application string             // as others of the analyst's sessions see it
 	woken       bool               // there is a reason to end
+	outlived    bool               // which is that the session was idle for too long
+	idle        time.Time          // since when it waits for its client; zero: it works
 	running     string             // the name of the question that runs; "" for none
 	stop        context.CancelFunc // of the query about catalogs that runs; nil for none
 }
@@ -86,6 +88,52 @@ func (c *session) wake() {
 	defer c.mu.Unlock()
 	c.woken = true
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// giveWay ends an idle session whose place somebody else needs.
+func (c *session) giveWay() {
+	c.mu.Lock()
+	c.outlived = true
+	c.mu.Unlock()
+	c.wake()
+}
+
+// waits says that the session waits for its client, and for how long it does.
+func (c *session) waits() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle = time.Now(); !c.woken {
+		_ = c.conn.SetReadDeadline(c.idle.Add(c.server.config.Idle))
+	}
+}
+
+// works says that the client has said what it wants.
+func (c *session) works() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle = (time.Time{}); !c.woken {
+		_ = c.conn.SetReadDeadline(time.Time{})
+	}
+}
+
+// idleSince is since when a session waits for its client; zero: it works, or ends.
+func (c *session) idleSince() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.woken {
+		return time.Time{}
+	}
+	return c.idle
+}
+
+// ending is why a session ends whose client did not say so.
+func (c *session) ending() *refusal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.woken && !c.outlived {
+		return stopping()
+	}
+	return idleTooLong(c.outlived)
 }
 
 func (c *session) isWoken() bool {
@@ -157,7 +205,9 @@ func (c *session) receive() (message pgproto3.FrontendMessage, refused *refusal)
 			message, refused = nil, violation("a message could not be read")
 		}
 	}()
+	c.waits()
 	message, err := c.backend.Receive()
+	c.works()
 	if err == nil {
 		if _, last := message.(*pgproto3.Terminate); last {
 			return nil, nil
@@ -167,8 +217,8 @@ func (c *session) receive() (message pgproto3.FrontendMessage, refused *refusal)
 	var long *pgproto3.ExceededMaxBodyLenErr
 	var network net.Error
 	switch {
-	case c.isWoken():
-		return nil, stopping()
+	case c.isWoken(), errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, c.ending()
 	case errors.As(err, &long):
 		return nil, fatal(messageTooLong(maxMessage))
 	case errors.As(err, &network), isGone(err):
@@ -304,7 +354,7 @@ func (c *session) ready() {
 	}
 	c.send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
 	c.flush()
-	c.server.keeps(c, c.size())
+	c.memory.Resize(int64(c.size()))
 }
 
 // fail sends an error, which fails the transaction.

@@ -39,6 +39,7 @@ const (
 	stateNoParameter       = "42P02"
 	stateCursorTaken       = "42P03"
 	stateStatementTaken    = "42P05"
+	stateMemory            = "53200"
 	stateTooMany           = "53300"
 	stateBudget            = "53400"
 	stateTooLarge          = "54000"
@@ -48,6 +49,7 @@ const (
 	stateCancelled         = "57014"
 	stateStopping          = "57P01"
 	stateUnavailable       = "57P03"
+	stateIdle              = "57P05"
 	stateInternal          = "XX000"
 )
 
@@ -74,6 +76,8 @@ func stateOf(code fault.Code) string {
 		return stateBusy
 	case fault.CodeRequestTooMany:
 		return stateTooMany
+	case fault.CodeRequestMemory:
+		return stateMemory
 	case fault.CodeRequestTooLarge:
 		return stateTooLarge
 	case fault.CodeRequestGone, fault.CodeBudgetCancelled:

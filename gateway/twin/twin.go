@@ -43,6 +43,7 @@ const (
 	maxBytes    = 64 << 20
 	valueBytes  = 24 // what a value takes besides its own bytes, and a row besides its values: the headers of slices
 	rowBytes    = 24
+	roomStep    = 64 << 10 // how much more memory is asked for at a time
 )
 
 // Catalogs are the twins of all datasets that have one. They are safe for concurrent use.
@@ -220,7 +221,7 @@ func (c *Catalogs) Ask(ctx context.Context, q pgwire.CatalogQuery) (answer *pgwi
 			reader = conn.ExecPrepared(ctx, "", q.Values, q.ValueFormats, q.Formats)
 		}
 		answer.Fields = append(answer.Fields, fieldsOf(reader.FieldDescriptions())...)
-		bytes := 0
+		bytes, room := 0, 0
 		for reader.NextRow() {
 			row := make([][]byte, len(reader.Values()))
 			for i, v := range reader.Values() {
@@ -232,6 +233,12 @@ func (c *Catalogs) Ask(ctx context.Context, q pgwire.CatalogQuery) (answer *pgwi
 			if answer.Rows = append(answer.Rows, row); len(answer.Rows) > maxRows || bytes > maxBytes {
 				_, _ = reader.Close()
 				return fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d rows or %d bytes", maxRows, maxBytes))
+			}
+			if bytes > room {
+				if room = bytes + roomStep; q.Room != nil && !q.Room(room) {
+					_, _ = reader.Close()
+					return fault.RequestMemory()
+				}
 			}
 		}
 		_, err := reader.Close()

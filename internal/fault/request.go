@@ -20,6 +20,7 @@ const (
 	CodeRequestMethod           Code = "request/method-not-allowed"
 	CodeRequestPrecondition     Code = "request/precondition-required"
 	CodeRequestTooMany          Code = "request/too-many"
+	CodeRequestMemory           Code = "request/no-memory"
 	CodeRequestOverloaded       Code = "request/overloaded"
 	CodeRequestGone             Code = "request/gone"
 	CodeRequestEpsilon          Code = "request/invalid-epsilon"
@@ -157,6 +158,12 @@ func RequestBodiesOpen(limit int64) *Error {
 func RequestOverloaded(limit int64) *Error {
 	return &Error{Code: CodeRequestOverloaded, Msg: fmt.Sprintf("the bodies of all open requests are %d bytes, and no more may be", limit),
 		Hint: "send it again after Retry-After; nothing was charged"}
+}
+
+// RequestMemory refuses a request before its charge, or a replay, while the answers that are not read yet take the memory that there is.
+func RequestMemory() *Error {
+	return &Error{Code: CodeRequestMemory, Msg: "there is no memory for this answer: others, of yours or of all analysts, are not read yet",
+		Hint: "read or close your other answers and cursors, then send it again; nothing was charged"}
 }
 
 // RequestNoPlace refuses a request that waited for a place as long as one may.

@@ -81,6 +81,17 @@ func (p *Plan) KeptLeast() int64 {
 	return total - 1 + int64(len(`{"rows":[]}`)) // no comma after the last
 }
 
+// AnswerBytes is about how many bytes the answer of one block has as JSON, each number with its interval; 0 where rows decide, as they do
+// of keys that are private or selected.
+func (p *Plan) AnswerBytes() int64 {
+	least := p.KeptLeast()
+	if least == 0 {
+		return 0
+	}
+	const number = 64 // three of up to 20 digits, with what stands between them
+	return least + number*scalar.ClampInt64(p.Query.PublicTuples())*int64(len(p.Releases))
+}
+
 var errKept = errors.New("sqlrewrite: a stored release does not fit its question")
 
 // Recall is what [Released.Kept] wrote of a plan with the same [Plan.ReleaseIdentity], as if p had released it now. It draws nothing.

@@ -21,6 +21,7 @@ const (
 	maxConnections      = 1000
 	maxConcurrent       = 10_000
 	maxSessions         = 100_000
+	minAnswers          = 32 << 20
 	maxWait             = 10 * time.Minute
 )
 
@@ -36,6 +37,9 @@ func (l *loader) check() {
 	c := l.config
 	l.checkHTTP(c.HTTP)
 	l.checkWire(c.Wire)
+	if c.Memory.Answers != 0 && c.Memory.Answers < minAnswers {
+		l.wrong("memory.answers", "must be %dMiB at least", minAnswers>>20)
+	}
 	l.checkAdmin(c.Admin)
 	l.dsn("control.dsn", c.Control.DSN, c.Control.Insecure)
 	if !c.Control.OwnerDSN.IsZero() {
@@ -78,6 +82,9 @@ func (l *loader) checkWire(c Wire) {
 		l.wrong("wire", "tls_cert_file and tls_key_file go together")
 	}
 	l.between("wire.sessions", c.Sessions, 1, maxSessions)
+	if c.Idle <= 0 {
+		l.wrong("wire.idle", "must be positive")
+	}
 	l.between("wire.sessions_per_analyst", c.SessionsPerAnalyst, 1, max(c.Sessions, 1))
 	if c.Listen == "" {
 		return

@@ -25,6 +25,7 @@ type Config struct {
 	Control  Control
 	Auth     Auth
 	Limits   Limits
+	Memory   Memory
 	Versions pgversion.Policy // which versions of PostgreSQL are accepted
 	Datasets map[string]*Dataset
 }
@@ -44,6 +45,7 @@ type Wire struct {
 	TLSKeyFile         string
 	Sessions           int // clients that are logged in at a time
 	SessionsPerAnalyst int
+	Idle               time.Duration // after which a session ends whose client says nothing
 }
 
 // Admin is where whoever runs the gateway looks at it.
@@ -120,6 +122,11 @@ type Claims struct {
 	Groups  string
 }
 
+// Memory says what the gateway takes of it.
+type Memory struct {
+	Answers int64 // bytes for answers that are computed, kept or not read yet; 0: a quarter of GOMEMLIMIT, else 128 MiB
+}
+
 // Limits says how analysts share the gateway; see gateway.Fairness.
 type Limits struct {
 	Places     int // requests that cost work, at a time, of all analysts
@@ -163,7 +170,7 @@ func Wrong(err error) error {
 func New() *Config {
 	return &Config{
 		HTTP: HTTP{Listen: "127.0.0.1:8080"},
-		Wire: Wire{Sessions: pgwire.DefaultSessions, SessionsPerAnalyst: pgwire.DefaultSessionsPerAnalyst},
+		Wire: Wire{Sessions: pgwire.DefaultSessions, SessionsPerAnalyst: pgwire.DefaultSessionsPerAnalyst, Idle: pgwire.DefaultIdle},
 		Auth: Auth{Claims: Claims{Subject: "sub", Roles: "roles", Groups: "groups"}, Console: Console{Scopes: "openid"}},
 		Limits: Limits{Places: gateway.DefaultPlaces, PerAnalyst: gateway.DefaultPerAnalyst, Queue: gateway.DefaultQueue,
 			Wait: gateway.DefaultWait},

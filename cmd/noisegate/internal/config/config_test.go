@@ -41,8 +41,8 @@ func TestWeakConfigurations(t *testing.T) {
 // describe renders what was read, connection strings included: they are not secret in a test.
 func describe(c *Config) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "http %+v\nwire %+v\nadmin %+v\ncontrol %s\nauth %+v\nlimits %+v\nversions %s\n", c.HTTP, c.Wire, c.Admin,
-		c.Control.DSN.Reveal(), c.Auth, c.Limits, c.Versions)
+	fmt.Fprintf(&b, "http %+v\nwire %+v\nadmin %+v\ncontrol %s\nauth %+v\nlimits %+v\nmemory %+v\nversions %s\n", c.HTTP, c.Wire, c.Admin,
+		c.Control.DSN.Reveal(), c.Auth, c.Limits, c.Memory, c.Versions)
 	for _, name := range slices.Sorted(maps.Keys(c.Datasets)) {
 		d := c.Datasets[name]
 		fmt.Fprintf(&b, "%s %s timeout %s quantum %s connections %d\n", name, d.DSN.Reveal(), d.StatementTimeout, d.Quantum,

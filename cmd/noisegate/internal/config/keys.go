@@ -29,6 +29,7 @@ func (c *Config) settings() []setting {
 		{"wire.tls_key_file", text(&c.Wire.TLSKeyFile)},
 		{"wire.sessions", number(&c.Wire.Sessions)},
 		{"wire.sessions_per_analyst", number(&c.Wire.SessionsPerAnalyst)},
+		{"wire.idle", duration(&c.Wire.Idle)},
 		{"admin.listen", text(&c.Admin.Listen)},
 		{"admin.insecure", boolean(&c.Admin.Insecure)},
 		{"control.dsn", secret(&c.Control.DSN)},
@@ -54,6 +55,7 @@ func (c *Config) settings() []setting {
 		{"limits.per_analyst", number(&c.Limits.PerAnalyst)},
 		{"limits.queue", number(&c.Limits.Queue)},
 		{"limits.wait", duration(&c.Limits.Wait)},
+		{"memory.answers", size(&c.Memory.Answers)},
 		{"versions", versions(&c.Versions)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Datasets)) {
@@ -91,7 +93,7 @@ const prefix = "NOISEGATE_"
 // sections are the configuration's top-level keys as they stand in variables. A variable that begins with one of them
 // must name a key: a misspelt NOISEGATE_HTTP_INSECURE must not pass in silence.
 func sections() []string {
-	return []string{"HTTP", "WIRE", "ADMIN", "CONTROL", "AUTH", "LIMITS", "VERSIONS", "DATASETS"}
+	return []string{"HTTP", "WIRE", "ADMIN", "CONTROL", "AUTH", "LIMITS", "MEMORY", "VERSIONS", "DATASETS"}
 }
 
 // variableName is the environment variable of a key.
@@ -124,6 +126,24 @@ func number(to *int) func(string) error {
 			return errors.New("must be a whole number")
 		}
 		*to = n
+		return nil
+	}
+}
+
+// size takes a number of bytes, as GOMEMLIMIT does.
+func size(to *int64) func(string) error {
+	return func(s string) error {
+		digits, shift := s, 0
+		for i, unit := range []string{"KiB", "MiB", "GiB"} {
+			if before, ok := strings.CutSuffix(s, unit); ok {
+				digits, shift = before, 10*(i+1)
+			}
+		}
+		n, err := strconv.ParseInt(digits, 10, 32)
+		if err != nil || n < 0 {
+			return errors.New("must be a size such as 200MiB")
+		}
+		*to = n << shift
 		return nil
 	}
 }

@@ -328,6 +328,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 		Ledger: g.ledger, Shares: g.ledger, Values: g.ledger, InForce: g.ledger,
 		Policies: g.policies, Datasets: datasets, Calculator: calculator, Sampler: mechanisms.NewSampler,
 		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: g.signer, Abandoned: g.config.Abandoned(), Fairness: fairness, Log: g.log,
+		Answers: g.config.Memory.Answers,
 	})
 	if err != nil {
 		return err
@@ -372,7 +373,8 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 // openWire makes the door that speaks PostgreSQL's protocol.
 func (g *Server) openWire(ctx context.Context, questions pgwire.Questions) (err error) {
 	wire := pgwire.Config{Service: g.service, Questions: questions, Verifier: g.verifier, Sessions: g.config.Wire.Sessions,
-		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Issuer: providerOf(g.config.Auth), Log: g.log, Observe: g.metrics.Question}
+		SessionsPerAnalyst: g.config.Wire.SessionsPerAnalyst, Idle: g.config.Wire.Idle,
+		Issuer: providerOf(g.config.Auth), Log: g.log, Observe: g.metrics.Question}
 	if wire.TLS, err = g.secure("wire.tls_cert_file", g.config.Wire.TLS); err != nil {
 		return err
 	}
