@@ -125,6 +125,8 @@ CAMPAIGN = $(TEST) -count=1 -v -timeout 120m
 faults: ## the fault campaign: 1000 kills, 12 points x 84, 200 stops of PostgreSQL; and histories of 100000 operations for porcupine
 	$(CAMPAIGN) -run 'KillsUnderLoad|OlderLedgers|SigtermUnderLoad|SchemaMigrated' ./integration -kills 1000
 	$(CAMPAIGN) ./integration/faults -kills-per-point 84 -restarts 200 -rounds 20 -soak 5m
+	$(CAMPAIGN) -run UnreadAnswers ./integration -greedy 8
+	$(CAMPAIGN) -run NumericTexts ./sqlrewrite/statement -numeric-texts 100
 	$(CAMPAIGN) -run Linearizable ./budget/pgledger -operations 100000
 
 faults-brief: ## the same with 10 kills, 12 points x 4 and 2 stops, for each run of CI
