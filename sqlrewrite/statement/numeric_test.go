@@ -123,8 +123,7 @@ func TestLongNumbersAreNoOperands(t *testing.T) {
 
 // isTooLong reports whether a number was too long, also for float8.
 func isTooLong(err error) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "54000" || e.Code == "22003")
+	return sqlStateOf(err) == "54000" || sqlStateOf(err) == "22003"
 }
 
 // numbers writes expressions of numeric values.
@@ -202,4 +201,46 @@ func TestNumericTextsEnd(t *testing.T) {
 		}
 		_ = ends(text)
 	}
+}
+
+// TestSchemaIsInNoList: no relation of catalogs that an analyst may read, whole, has the schema's name or a name of what is in it, and the
+// functions about names answer as if it were not there.
+func TestSchemaIsInNoList(t *testing.T) {
+	w := newTwin(t)
+	read := sortedRelations(func(_ string, t treatment) bool { return t == readRelation })
+	for _, name := range read {
+		_, rows, err := w.ask(t, w.rewritten(t, "SELECT * FROM "+name.Schema+"."+name.Name), 0, "public")
+		if state := sqlStateOf(err); state != "" && state != "42P01" && state != "42501" { // of another version, or nobody may read it
+			t.Errorf("%v: %v", name, err)
+		}
+		if text := fmt.Sprint(rows); strings.Contains(text, twinOperations) || strings.Contains(text, "final_stddev") {
+			t.Errorf("%v shows %s", name, twinOperations)
+		}
+	}
+	for _, c := range []struct{ sql, want string }{
+		{"SELECT current_schema, current_schema()", "[[public public]]"},
+		{"SELECT current_schemas(true), current_schemas(false)", "[[{pg_catalog,public} {public}]]"},
+		{"SELECT count(*) FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND NOT pg_function_is_visible(oid)", "[[0]]"},
+		{"SELECT count(*) FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace AND NOT pg_operator_is_visible(oid)", "[[0]]"},
+		{"SELECT n.xmin IS NOT NULL FROM pg_namespace n WHERE nspname = 'public' GROUP BY n.oid, n.xmin", "[[t]]"},
+		{"SELECT nspname FROM pg_namespace n WHERE nspname = 'public' GROUP BY n.oid", "[[public]]"},
+		{"SELECT pg_catalog.pg_namespace.nspname FROM pg_catalog.pg_namespace WHERE nspname = 'public'", "[[public]]"},
+		{"SELECT a FROM pg_namespace n (o, a) WHERE a IN ('public', '" + twinOperations + "')", "[[public]]"},
+	} {
+		if _, rows, err := w.ask(t, w.rewritten(t, c.sql), 0, "public"); err != nil || fmt.Sprint(rows) != c.want {
+			t.Errorf("%s gives %v, %v, want %s", c.sql, rows, err, c.want)
+		}
+	}
+	named := w.rewritten(t, "SELECT current_schemas(false)")
+	if _, rows, err := w.ask(t, named, 0, "pg_catalog"); err != nil || fmt.Sprint(rows) != "[[{pg_catalog}]]" {
+		t.Errorf("where the path names pg_catalog: %v, %v", rows, err)
+	}
+}
+
+func sqlStateOf(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
 }
