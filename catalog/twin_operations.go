@@ -61,7 +61,7 @@ func (t *twin) operations() {
 	const (
 		function = "CREATE FUNCTION " + TwinOperations + ".%s(%s) RETURNS %s LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE " +
 			"AS $f$BEGIN %s END$f$"
-		tooLong  = "RAISE EXCEPTION 'a numeric value of more than %d bytes is no operand of %s' " +
+		tooLong = "RAISE EXCEPTION 'a numeric value of more than %d bytes is no operand of %s' " +
 			"USING ERRCODE = 'program_limit_exceeded', HINT = 'ask for shorter numbers';"
 		isLong = "pg_catalog.pg_column_size($%d) OPERATOR(pg_catalog.>) %d"
 	)
