@@ -22,6 +22,8 @@ type ClusterRequest struct {
 	Weights map[string]Decimal `json:"weights,omitempty"`
 	MaxRows *int64             `json:"max_rows,omitempty"` // tightens the policy's bound
 	AtMost  *Price             `json:"at_most,omitempty"`  // the most that it may be charged
+
+	TimeZone string `json:"-"` // as of a [QueryRequest]
 }
 
 // ClusterResponse is the answer to POST /v1/cluster.

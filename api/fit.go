@@ -28,6 +28,7 @@ type FitRequest struct {
 	Confidence *float64           `json:"confidence,omitempty"` // level of the intervals; 0.95 when absent
 	MaxRows    *int64             `json:"max_rows,omitempty"`   // tightens the policy's bound
 	AtMost     *Price             `json:"at_most,omitempty"`    // the most that it may be charged
+	TimeZone   string             `json:"-"`                    // as of a [QueryRequest]
 }
 
 // FitFeature is a term of a model: a number of each row, or with Encode one column for each value of a domain. A feature without Encode may

@@ -54,6 +54,8 @@ type QueryRequest struct {
 	// Wait is for how many seconds the request waits for its answer: after that it is told where to come back for it. It waits until there
 	// is one when absent. It is no part of the question.
 	Wait *int64 `json:"wait,omitempty"`
+	// TimeZone is that of a session, where it is not UTC: what depends on it is refused. HTTP has no other than UTC.
+	TimeZone string `json:"-"`
 }
 
 // QueryJob is a question that goes on while its client does not wait: GET /v1/query/{job_id} gives its answer.

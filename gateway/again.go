@@ -30,7 +30,8 @@ func digestOf(who auth.Principal, r Request) digest {
 	text, err := json.Marshal(struct {
 		Who     auth.Principal
 		Request api.QueryRequest
-	}{who, r.QueryRequest})
+		Zone    string // which requests do not write
+	}{who, r.QueryRequest, r.TimeZone})
 	if err != nil || r.IdempotencyKey != "" || !utf8.ValidString(r.SQL) {
 		return digest{}
 	}

@@ -29,7 +29,8 @@ func (s *Service) Columns(ctx context.Context, who auth.Principal, r api.QueryRe
 	if _, err := s.AccountsOf(ctx, who, snapshot); err != nil {
 		return nil, err
 	}
-	o := sqlrewrite.Options{Now: s.clock.Now(), Mechanism: sqlrewrite.MechanismLaplace, Currency: catalog.Pure, Confidence: defaultConfidence}
+	o := sqlrewrite.Options{Now: s.clock.Now(), Zone: r.TimeZone, Mechanism: sqlrewrite.MechanismLaplace,
+		Currency: catalog.Pure, Confidence: defaultConfidence}
 	if err := readDialect(r, &o); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func planFor(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot
 		return nil, nil, err
 	}
 	options, err := optionsOf(r, p)
-	options.Proofs, options.Now = asked.Proofs, asked.Now
+	options.Proofs, options.Now, options.Zone = asked.Proofs, asked.Now, r.TimeZone
 	private, public, refusal := planWith(ctx, r, snapshot, p, options, err)
 	if fault.CodeOf(refusal) == fault.CodeMissingDelta && p.defaults.delta > 0 && r.Delta == "" {
 		options.Delta = p.defaults.delta
@@ -55,7 +55,8 @@ func planWith(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 	if err != nil && fault.CodeOf(err) != fault.CodeRequestNoPrice {
 		return nil, nil, err
 	}
-	public, unreadable := sqlrewrite.Open(ctx, r.SQL, snapshot, sqlrewrite.Options{Dialect: sqlrewrite.Dialect(r.Dialect), Now: options.Now})
+	public, unreadable := sqlrewrite.Open(ctx, r.SQL, snapshot, sqlrewrite.Options{Dialect: sqlrewrite.Dialect(r.Dialect),
+		Now: options.Now, Zone: options.Zone})
 	if public != nil || err != nil || unreadable != nil {
 		if public != nil {
 			err = nil

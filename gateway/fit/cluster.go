@@ -108,8 +108,8 @@ func (s *Service) clustering(ctx context.Context, r api.ClusterRequest, snapshot
 	if err != nil {
 		return nil, err
 	}
-	return sqlrewrite.NewClustering(ctx, sqlrewrite.ClusterQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: int(r.K)},
-		snapshot, sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: proofs})
+	return sqlrewrite.NewClustering(ctx, sqlrewrite.ClusterQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: int(r.K),
+		Zone: r.TimeZone}, snapshot, sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: proofs})
 }
 
 // weighted are features with the weights that their texts have.

@@ -108,7 +108,8 @@ func (s *Service) plan(ctx context.Context, r api.FitRequest, snapshot *catalog.
 	if len(r.Features) == 0 {
 		return nil, fault.RequestMissingField("features")
 	}
-	question := sqlrewrite.FitQuestion{From: r.From, Where: r.Where, Target: r.Target, Model: sqlrewrite.FitModel(r.Model)}
+	question := sqlrewrite.FitQuestion{From: r.From, Where: r.Where, Target: r.Target, Model: sqlrewrite.FitModel(r.Model),
+		Zone: r.TimeZone}
 	switch question.Model {
 	case sqlrewrite.FitLinear, sqlrewrite.FitRidge, sqlrewrite.FitLogistic:
 	default:

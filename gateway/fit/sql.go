@@ -72,7 +72,7 @@ func (a *asked) output() api.Column { return api.Column{Name: a.column, Type: "j
 
 // Columns is [gateway.Service.Columns]. A model is planned at a price of its own, so that what the policy refuses is refused here.
 func (q Questions) Columns(ctx context.Context, who auth.Principal, r api.QueryRequest, rows bool) ([]api.Column, error) {
-	r = api.QueryRequest{Dataset: r.Dataset, SQL: r.SQL, Params: r.Params, Dialect: r.Dialect, Rho: "1"}
+	r = api.QueryRequest{Dataset: r.Dataset, SQL: r.SQL, Params: r.Params, Dialect: r.Dialect, TimeZone: r.TimeZone, Rho: "1"}
 	a, err := q.model(ctx, who, r)
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func unused(r api.QueryRequest) string {
 
 func (s *Service) regressionOf(r api.QueryRequest, m *statement.Model) *asked {
 	body := api.FitRequest{Dataset: r.Dataset, From: m.From, Where: m.Where, Target: m.Target, Model: string(sqlrewrite.FitLinear),
-		Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows, AtMost: r.AtMost}
+		Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows, AtMost: r.AtMost, TimeZone: r.TimeZone}
 	if m.Function == statement.LogisticRegression {
 		body.Model = string(sqlrewrite.FitLogistic)
 	}
@@ -193,7 +193,7 @@ func (s *Service) regressionOf(r api.QueryRequest, m *statement.Model) *asked {
 
 func (s *Service) groupsOf(r api.QueryRequest, m *statement.Model) *asked {
 	body := api.ClusterRequest{Dataset: r.Dataset, From: m.From, Where: m.Where, Columns: m.Expressions, K: m.Centres,
-		Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows, AtMost: r.AtMost}
+		Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows, AtMost: r.AtMost, TimeZone: r.TimeZone}
 	return &asked{order: s.clusterOrder(Request[api.ClusterRequest]{Body: body}), column: m.Column,
 		model: func(kept *stored) any {
 			if kept.Clusters == nil {

@@ -81,7 +81,7 @@ func (c *session) constants(ctx context.Context, p *portal) (*result, *refusal) 
 		return nil, noCatalog()
 	}
 	answer, err := c.server.config.Service.Query(ctx, c.who, gateway.Request{QueryRequest: api.QueryRequest{Dataset: c.dataset,
-		SQL: p.sql}})
+		SQL: p.sql, TimeZone: c.settings.zone()}})
 	if err != nil {
 		return nil, noCatalog()
 	}
@@ -328,7 +328,8 @@ func (c *session) describeQuestion(ctx context.Context, s *prepared) ([]column, 
 // describeText asks the service for the columns of a text, which it keeps with the statement.
 func (c *session) describeText(ctx context.Context, s *prepared, sql string, preview bool) (*refusal, error) {
 	waiting, release := c.watched(ctx)
-	columns, err := c.server.config.Questions.Columns(waiting, c.who, api.QueryRequest{Dataset: c.dataset, SQL: sql}, preview)
+	columns, err := c.server.config.Questions.Columns(waiting, c.who, api.QueryRequest{Dataset: c.dataset, SQL: sql,
+		TimeZone: c.settings.zone()}, preview)
 	release()
 	if err != nil {
 		var at *place

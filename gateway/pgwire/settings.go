@@ -39,6 +39,7 @@ const (
 
 	ownPrefix      = "noisegate."
 	setSearchPath  = "search_path"
+	setTimeZone    = "timezone"
 	setMinMessages = "client_min_messages"
 	setApplication = "application_name"
 )
@@ -227,9 +228,20 @@ func dateStyle(text string) (string, bool) {
 	return "ISO, " + order, true
 }
 
-// timeZone is accepted and shown; times are sent in UTC, with their offset.
+// timeZone is accepted and shown. Times are sent in UTC, with their offset; what depends on another zone is refused.
 func timeZone(text string) (string, bool) {
 	return text, text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// zone is the time zone of the session; "": it is UTC, under one of its names.
+func (s *settings) zone() string {
+	zone := s.get(setTimeZone)
+	switch strings.TrimPrefix(strings.ToLower(zone), "etc/") {
+	case "utc", "uct", "gmt", "gmt0", "gmt+0", "gmt-0", "greenwich", "universal", "zulu", "z", "0", "+00", "-00", "+00:00", "00:00":
+		return ""
+	default:
+		return zone
+	}
 }
 
 func application(text string) (string, bool) {
@@ -560,7 +572,7 @@ func versionNumber(version string) string {
 func (s *settings) request(dataset, sql string) (api.QueryRequest, *refusal) {
 	r := api.QueryRequest{Dataset: dataset, SQL: sql, Epsilon: api.Decimal(s.get(setEpsilon)), Rho: api.Decimal(s.get(setRho)),
 		Delta: api.Decimal(s.get(setDelta)), Mechanism: s.get(setMechanism), Report: s.get(setReport),
-		Version: s.get(setVersion), Plan: s.get(setPlan)}
+		Version: s.get(setVersion), Plan: s.get(setPlan), TimeZone: s.zone()}
 	if text := s.get(setMaxError); text != "" {
 		var err error
 		if r.MaxError, err = readMaxErrors(text); err != nil {

@@ -58,7 +58,7 @@ func stateOf(code fault.Code) string {
 	switch code {
 	case fault.CodeSyntax:
 		return stateSyntax
-	case fault.CodeUnsupported, fault.CodeTooComplex:
+	case fault.CodeUnsupported, fault.CodeTooComplex, fault.CodeTimeZone:
 		return stateUnsupported
 	case fault.CodeUnknownTable:
 		return stateNoTable

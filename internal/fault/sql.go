@@ -18,6 +18,7 @@ const (
 	CodeAmbiguousColumn Code = "sql/ambiguous-column"
 	CodeTypeMismatch    Code = "sql/type-mismatch"
 	CodeTooComplex      Code = "sql/too-complex"
+	CodeTimeZone        Code = "sql/time-zone"
 )
 
 // Syntax says that the text is not SQL at all. The message may quote the analyst's own text: it is theirs already.
@@ -108,6 +109,12 @@ func listed(code Code) string {
 
 // maxNamed is how many names a hint lists.
 const maxNamed = 20
+
+// TimeZone refuses what would mean something else in the session's time zone than in UTC, in which statements run.
+func TimeZone(pos Position, what, zone string) *Error {
+	return &Error{Code: CodeTimeZone, Pos: pos, Msg: clean(what) + " depends on the session's time zone, " + clean(zone),
+		Hint: "times are read in UTC: write an offset ('2024-02-29 12:00:00+00'), or SET TIME ZONE 'UTC'"}
+}
 
 // AmbiguousColumn refuses a name that several relations of the query have; relations are their names in the query.
 func AmbiguousColumn(pos Position, name string, relations []string) *Error {

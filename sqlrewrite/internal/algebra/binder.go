@@ -15,6 +15,7 @@ import (
 type Binder struct {
 	Text     string
 	Snapshot *catalog.Snapshot
+	Zone     string // of the session, where that is not UTC
 	Query    *syntax.Query
 	Bound    *BoundQuery
 	CTEs     *Environment              // what FROM can name besides tables
@@ -70,6 +71,7 @@ type Opened struct {
 	Query    *syntax.Query
 	Snapshot *catalog.Snapshot
 	Steps    *steps.Count
+	Zone     string      // of the session, where that is not UTC
 	Load     Load        // of the release block's statement
 	Bound    *BoundQuery // what the whole was bound to; nil until then
 	Kinds    map[*syntax.Query]RowKind

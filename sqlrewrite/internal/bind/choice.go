@@ -81,6 +81,9 @@ func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, erro
 	if !ok || len(n.Mods) > 0 && t != catalog.Numeric {
 		return nil, b.Unsupported(n, "a cast to "+fault.Quote(n.Type), "cast to numeric, bigint, integer, double precision or text")
 	}
+	if err := domain.CastZone(b, n, x, t); err != nil {
+		return nil, err
+	}
 	if c, isConstant := x.(algebra.Constant); isConstant && len(n.Mods) == 0 {
 		switch {
 		case c.Null:

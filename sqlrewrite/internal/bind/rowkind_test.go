@@ -116,7 +116,7 @@ func TestQueriesAreBoundOnce(t *testing.T) {
 	found := 0
 	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
 		o := rewritetest.ParseOptions(t, d)
-		query, err := parse.ParseAt(d.Input, o.Dialect, o.Now)
+		query, err := parse.ParseAt(d.Input, o.Dialect, parse.Clock{Now: o.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestQueriesAreBoundOnce(t *testing.T) {
 func rowKind(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) algebra.RowKind {
 	t.Helper()
 	o := rewritetest.ParseOptions(t, d)
-	query, err := parse.ParseAt(d.Input, o.Dialect, o.Now)
+	query, err := parse.ParseAt(d.Input, o.Dialect, parse.Clock{Now: o.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ type subqueryIn struct {
 
 // child is the binder of a query inside this one.
 func child(b *algebra.Binder, q *syntax.Query, ctes *algebra.Environment) *algebra.Binder {
-	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()},
+	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Zone: b.Zone, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()},
 		CTEs: ctes.With(q.With), Sources: b.Sources}
 }
 

@@ -78,7 +78,7 @@ func TestMovedClockIsPostgres(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.TrimSuffix(fmt.Sprintf(form, "localtimestamp"), "::text")
-		query, err := parse.ParseAt("SELECT count(*) FROM people WHERE born < "+text, "", now)
+		query, err := parse.ParseAt("SELECT count(*) FROM people WHERE born < "+text, "", parse.Clock{Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -218,6 +218,9 @@ func CallOf(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.Exp
 	case len(args) < f.Args.least || len(args) > f.Args.most:
 		return nil, b.Mismatch(n, n.Name+" needs "+f.Args.text, "")
 	}
+	if err := callZone(b, n, args); err != nil {
+		return nil, err
+	}
 	return f.Type(b, f, n, args)
 }
 

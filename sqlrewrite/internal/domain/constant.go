@@ -63,6 +63,11 @@ func Typed(b *algebra.Binder, at syntax.Expr, text string, t catalog.Type) (alge
 	default:
 		return algebra.Constant{}, b.Unsupported(at, "a constant of this type", "")
 	}
+	if wanted == catalog.Timestamptz && ok && !scalar.HasOffset(text) {
+		if err := refuseZone(b, at, "a time without an offset"); err != nil {
+			return algebra.Constant{}, err
+		}
+	}
 	if !ok {
 		return algebra.Constant{}, b.Mismatch(at, fault.Quote(text)+" is not a value of type "+string(wanted), scalar.ExampleOf(wanted))
 	}
@@ -94,6 +99,9 @@ func Common(b *algebra.Binder, nodes []syntax.Expr, all []algebra.Expr) ([]algeb
 		}
 		out[i] = c
 	}
+	if err := mixedZone(b, nodes[0], out...); err != nil {
+		return nil, t, err
+	}
 	return out, t, nil
 }
 
@@ -113,6 +121,9 @@ func Unify(b *algebra.Binder, n syntax.Expr, op syntax.Operator, ln, rn syntax.E
 	}
 	if scalar.FamilyOf(l.Typ()) != scalar.FamilyOf(r.Typ()) {
 		return nil, nil, b.NoOperator(n, op, l, r)
+	}
+	if err := mixedZone(b, n, l, r); err != nil {
+		return nil, nil, err
 	}
 	if scalar.IsFloat(l.Typ()) && BeyondFloat(r) || scalar.IsFloat(r.Typ()) && BeyondFloat(l) {
 		return nil, nil, b.Unsupported(n, "comparing a floating-point value with a numeric column without fixed digits",

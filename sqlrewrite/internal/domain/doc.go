@@ -14,6 +14,7 @@
 //	rowcall.go     functions of numbers, and of several values of one type
 //	rowtext.go     functions of texts
 //	rowtime.go     functions of times
+//	zone.go        what depends on the time zone of the session
 //	template.go    templates of to_char
 //	rowinterval.go intervals part by part
 //	price.go       what operations cost, by formulas over the sizes of their operands

@@ -30,6 +30,9 @@ func Arithmetic(b *algebra.Binder, n *syntax.Binary, l, r algebra.Expr) (algebra
 	if r, err = Coerce(b, n.R, r, want); err != nil {
 		return nil, err
 	}
+	if err := arithmeticZone(b, n, l, r); err != nil {
+		return nil, err
+	}
 	if n.Op == syntax.Concat {
 		if scalar.FamilyOf(l.Typ()) != scalar.TextFamily && scalar.FamilyOf(r.Typ()) != scalar.TextFamily {
 			return nil, b.NoOperator(n, n.Op, l, r)

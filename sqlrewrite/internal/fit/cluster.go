@@ -18,6 +18,7 @@ type ClusterQuestion struct {
 	Where   string    // "": all rows
 	Columns []Feature // none of them one-hot; a weight is what half of the column's range counts in distances
 	Centres int
+	Zone    string // the time zone of the session, where that is not UTC
 }
 
 // ClusterOptions are the choices of one request, already checked for range by the caller.
@@ -90,6 +91,7 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 		return nil, fault.FitInvalid("columns", "one at least")
 	}
 	p := &Clustering{options: o, rowSums: sumsOf(q.From, q.Where, q.Columns, o.Steps)}
+	p.Zone = q.Zone
 	p.clusters = sqlprint.Clusters{Centres: q.Centres}
 	p.clusters.Coordinates = min(len(q.Columns), max(leastCoordinates, q.Centres-2), sqlprint.MaxCoordinates)
 	var err error

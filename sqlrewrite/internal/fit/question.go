@@ -42,7 +42,8 @@ type Question struct {
 	Where    string // "": all rows
 	Target   string
 	Features []Feature
-	Model    Model // "": none, as of a [ClusterQuestion]
+	Model    Model  // "": none, as of a [ClusterQuestion]
+	Zone     string // the time zone of the session, where that is not UTC
 }
 
 // MaxFeatures caps the columns of a model, each value of a one-hot feature being one.
@@ -313,6 +314,7 @@ func (b *bound) opened(text string, on *catalog.Snapshot) (*algebra.Opened, erro
 	}
 	o := algebra.NewOpened(text, q, on)
 	o.Steps = b.steps
+	o.Zone = b.Zone
 	return o, nil
 }
 

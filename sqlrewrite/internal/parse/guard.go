@@ -43,13 +43,19 @@ const (
 
 // Parse is [ParseAt] without a clock: current_date and its like are refused.
 func Parse(text string, dialect Dialect) (*syntax.Query, error) {
-	return ParseAt(text, dialect, time.Time{})
+	return ParseAt(text, dialect, Clock{})
 }
 
-// ParseAt turns text into the closed syntax tree; current_date and its like are what they are at a time. It refuses with
+// Clock is the time of a request, by which current_date and its like are read.
+type Clock struct {
+	Now  time.Time // zero: they are refused
+	Zone string    // of the session, where that is not UTC: they are refused, since a day begins elsewhere there
+}
+
+// ParseAt turns text into the closed syntax tree; current_date and its like are what they are by a clock. It refuses with
 // sql/syntax, sql/unsupported and sql/too-complex. A panic on the way is an internal error of this query alone: parsers
 // meet hostile text first.
-func ParseAt(text string, dialect Dialect, now time.Time) (query *syntax.Query, err error) {
+func ParseAt(text string, dialect Dialect, clock Clock) (query *syntax.Query, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			query, err = nil, fault.Internal(fmt.Errorf("panic while parsing: %v", r))
@@ -60,7 +66,7 @@ func ParseAt(text string, dialect Dialect, now time.Time) (query *syntax.Query, 
 	}
 	switch dialect {
 	case "", DialectPostgres:
-		return parsePostgres(text, now)
+		return parsePostgres(text, clock)
 	case DialectMySQL:
 		query, err := parseMySQL(text)
 		if err == nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/pganalyze/pg_query_go/v6/parser"
@@ -17,12 +16,12 @@ import (
 
 // parsePostgres reads text with PostgreSQL's own grammar and converts the outcome into the closed tree. The text has
 // passed checkText. What the text takes of the clock is what it says now.
-func parsePostgres(text string, now time.Time) (*syntax.Query, error) {
+func parsePostgres(text string, clock Clock) (*syntax.Query, error) {
 	tree, err := grammar(text, analystLimits())
 	if err != nil {
 		return nil, err
 	}
-	c := &converter{conversion: conversion{text: text}, now: now}
+	c := &converter{conversion: conversion{text: text}, Clock: clock}
 	query := c.statement(tree.Stmts)
 	c.refuseFine()
 	if c.refusal != nil {
@@ -83,7 +82,7 @@ func syntaxFault(text string, err error) error {
 // converter turns the parser's tree into ours.
 type converter struct {
 	conversion
-	now     time.Time              // of the request; zero: there is no clock
+	Clock
 	moments map[syntax.Expr]moment // constants that the clock gave
 }
 

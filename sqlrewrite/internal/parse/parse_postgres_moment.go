@@ -9,6 +9,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -103,14 +104,25 @@ func (c *converter) sessionValue(n *pg.SQLValueFunction) syntax.Expr {
 
 // clock is the time of the request.
 func (c *converter) clock(at syntax.Pos, kind string) syntax.Expr {
-	if c.now.IsZero() {
+	if c.Now.IsZero() {
 		return c.refuse(at, "a value of the clock", "write a literal: DATE '2024-01-31'")
 	}
-	now := c.now.UTC().Truncate(time.Microsecond)
+	if c.ofZone(at, "the time of the question") {
+		return nil
+	}
+	now := c.Now.UTC().Truncate(time.Microsecond)
 	if kind == "date" {
 		return c.known(at, moment{at: scalar.Truncated(now, "day"), kind: kind})
 	}
 	return c.known(at, moment{at: now, kind: kind, fine: true, from: at})
+}
+
+// ofZone refuses what the session's time zone decides; false where that is UTC.
+func (c *converter) ofZone(at syntax.Pos, what string) bool {
+	if c.Zone != "" && c.refusal == nil {
+		c.refusal = fault.TimeZone(scalar.Position(c.text, at), what, c.Zone)
+	}
+	return c.Zone != ""
 }
 
 // castMoment is a cast of a moment to a date or time; other casts stay.
@@ -134,7 +146,7 @@ func (c *converter) callOfMoment(e *syntax.Call) syntax.Expr {
 	}
 	switch e.Name {
 	case "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp":
-		if len(e.Args) == 0 && !c.now.IsZero() {
+		if len(e.Args) == 0 && !c.Now.IsZero() {
 			return c.clock(e.Pos, "timestamptz")
 		}
 	case "date":
@@ -149,6 +161,9 @@ func (c *converter) callOfMoment(e *syntax.Call) syntax.Expr {
 		return c.fieldOfMoment(e)
 	case "to_date", "to_timestamp":
 		if m, ok := constantTime(e); ok {
+			if m.kind == "timestamptz" && len(e.Args) == 2 && c.ofZone(e.Pos, "to_timestamp of a text") {
+				return nil
+			}
 			return c.known(e.Pos, m)
 		}
 		return c.refuse(e.Pos, strings.ToUpper(e.Name)+" of these arguments",

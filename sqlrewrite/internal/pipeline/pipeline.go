@@ -53,9 +53,10 @@ func ReadWithin(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.
 }
 
 func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (*algebra.Opened, error) {
-	query, err := parse.ParseAt(text, o.Dialect, o.Now)
+	query, err := parse.ParseAt(text, o.Dialect, parse.Clock{Now: o.Now, Zone: o.Zone})
 	opened := algebra.NewOpened(text, query, snapshot)
 	opened.Steps = n
+	opened.Zone = o.Zone
 	return opened, err
 }
 

@@ -14,6 +14,8 @@ import (
 type Options struct {
 	Dialect parse.Dialect // of the text; empty: PostgreSQL's
 	Now     time.Time     // what current_date and its like mean in the text; zero: they are refused
+	// Zone is the time zone of the client's session, as messages name it; "": UTC. In another one, what depends on it is refused.
+	Zone string
 	// Exactly one of Epsilon and Rho is positive: the price of the whole query.
 	Epsilon mechanisms.PicoEpsilon
 	Rho     mechanisms.PicoRho

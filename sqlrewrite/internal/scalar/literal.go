@@ -142,19 +142,8 @@ func BoolText(text string) (string, bool) {
 // TimeText reads an ISO 8601 date or time. A date stays a date beside times, as in PostgreSQL; a time without an offset is
 // UTC where the type has a time zone, and offsets are dropped where it has none.
 func TimeText(text string, t catalog.Type) (string, catalog.Type, bool) {
-	text = strings.TrimSpace(text)
-	formats := []struct {
-		layout string
-		zoned  bool
-	}{
-		{"2006-01-02", false}, {"2006-01-02 15:04", false}, {"2006-01-02 15:04:05", false}, {"2006-01-02T15:04:05", false},
-		{"2006-01-02 15:04:05Z07", true}, {"2006-01-02 15:04:05Z07:00", true}, {"2006-01-02T15:04:05Z07:00", true},
-	}
-	for _, f := range formats {
-		v, err := time.Parse(f.layout, text)
-		if err != nil || v.Year() < 1 {
-			continue
-		}
+	v, _, ok := readTime(text)
+	if ok {
 		switch t {
 		case catalog.Date:
 			return v.Format("2006-01-02"), t, true
@@ -165,6 +154,28 @@ func TimeText(text string, t catalog.Type) (string, catalog.Type, bool) {
 		}
 	}
 	return "", t, false
+}
+
+// HasOffset reports whether a text that is a time says its offset from UTC.
+func HasOffset(text string) bool {
+	_, zoned, ok := readTime(text)
+	return ok && zoned
+}
+
+// readTime reads an ISO 8601 date or time; zoned says that it has an offset.
+func readTime(text string) (at time.Time, zoned, ok bool) {
+	for _, f := range []struct {
+		layout string
+		zoned  bool
+	}{
+		{"2006-01-02", false}, {"2006-01-02 15:04", false}, {"2006-01-02 15:04:05", false}, {"2006-01-02T15:04:05", false},
+		{"2006-01-02 15:04:05Z07", true}, {"2006-01-02 15:04:05Z07:00", true}, {"2006-01-02T15:04:05Z07:00", true},
+	} {
+		if at, err := time.Parse(f.layout, strings.TrimSpace(text)); err == nil && at.Year() >= 1 {
+			return at, f.zoned, true
+		}
+	}
+	return at, false, false
 }
 
 func UuidText(text string) (string, bool) {
