@@ -45,7 +45,8 @@ type QueryRequest struct {
 	Report string `json:"report,omitempty"`
 	// Prepared says whether a prepared copy of a table may answer in its place, where there is one; true when absent.
 	Prepared *bool `json:"prepared,omitempty"`
-	// Version "latest" asks the newest version of a prepared copy, and pays for it, where the answer of an earlier one would be given free.
+	// Version "latest" asks the rows that there are now, and is charged each time, where an earlier answer would be given free. Of a prepared
+	// copy it asks the newest version, once.
 	Version string `json:"version,omitempty"`
 	// Plan is a registered plan whose next slots pay for the query, one for each release: it goes without a price.
 	Plan string `json:"plan,omitempty"`
@@ -113,7 +114,8 @@ type QueryResponse struct {
 	// DataVersion the steward's name for the state of the data then, if it has one; absent in replays by Idempotency-Key.
 	ReleasedAt  *time.Time `json:"released_at,omitempty"`
 	DataVersion string     `json:"data_version,omitempty"`
-	// AsOf is, of an answer from a prepared copy, of which time its rows are; DataVersion then names the copy.
+	// AsOf is, of a replay, when it was released, as its note "replayed" says: later rows are not in it. Of an answer from a prepared copy it
+	// is the time of the copy's rows, and DataVersion names the copy. Absent of what was released now.
 	AsOf *time.Time `json:"as_of,omitempty"`
 	// Newer is, of a free answer from an earlier version of a prepared copy, the version that is there now: "version": "latest" asks it.
 	Newer *Newer `json:"newer,omitempty"`

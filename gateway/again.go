@@ -49,6 +49,7 @@ type answeredBy struct {
 	own      budget.Account
 	data     string // what replays say of the data that they are of
 	asOf     time.Time
+	latest   fresh // what a fresh answer costs
 }
 
 // mostAnswered is of how many requests of one caller it is remembered, the newest: of all callers some 25 MB at most.
@@ -115,17 +116,19 @@ func (s *Service) again(ctx context.Context, who auth.Principal, r Request, name
 	own := balances[i]
 	own.Account = by.own
 	paid := replayOf(stored)
-	return &Answer{ID: paid.ID, Dataset: r.Dataset, Replayed: true, At: paid.At.UTC(), Data: by.data, AsOf: by.asOf, Result: paid.Answer,
+	answer := &Answer{ID: paid.ID, Dataset: r.Dataset, Replayed: true, At: paid.At.UTC(), Data: by.data, AsOf: by.asOf, Result: paid.Answer,
 		Spent: amounts.Of(paid.Spent), Remaining: s.headroom(own), Receipt: s.Sign(ctx, r.Dataset, paid)}
+	answer.replay(s.clock.Now(), by.latest)
+	return answer
 }
 
 // remember keeps how a request was answered, where it would be answered so again: with the stored answer of a charge of the caller's own.
 // What draws from a registered plan is left out: the ledger is asked for the plan first.
 func (s *Service) remember(who auth.Principal, r Request, name digest, q *prepared, paid Receipt) {
 	own := !paid.Replayed || paid.buyer == who.Subject
-	if q.public != nil || r.Plan != "" || paid.ID == "" || !own || name == (digest{}) {
+	if q.public != nil || q.fresh || r.Plan != "" || paid.ID == "" || !own || name == (digest{}) {
 		return
 	}
 	s.answered.Of(who.Subject).keep(name, answeredBy{charge: paid.ID, on: q.on, day: q.day, copies: q.copies, standing: q.accounts.standing,
-		own: q.accounts.Own().Account, data: q.dataVersion, asOf: q.asOf()})
+		own: q.accounts.Own().Account, data: q.dataVersion, asOf: q.asOf(), latest: q.latestCosts})
 }

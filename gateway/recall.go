@@ -56,7 +56,7 @@ func releaseOf(block *sqlrewrite.Plan, draws string) (r released) {
 // releases. Then it pays for the rest alone, and the question is the one of its analyst's that releases this until leave is called, and
 // others that would release the same wait for it.
 func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid Receipt, leave func(), err error) {
-	if s.values == nil || !q.plan.NeedsData() {
+	if s.values == nil || !q.plan.NeedsData() || q.fresh {
 		return Receipt{}, func() {}, nil
 	}
 	leave, err = s.enterAll(ctx, q, tick)

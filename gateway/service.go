@@ -167,7 +167,8 @@ type Answer struct {
 	Replayed  bool
 	At        time.Time       // of a replay: when its values were released
 	Data      string          // of a replay, and of an answer from a prepared copy: the name for the state of the data that it is of
-	AsOf      time.Time       // of an answer from a prepared copy: of which time its rows are; zero for others
+	AsOf      time.Time       // of a replay, and of an answer from a prepared copy: the time of its rows; zero for others
+	Note      *api.Note       // of a replay: its age, which stands behind the notes of the result; nil for others
 	Newer     *api.Newer      // of an answer from an earlier version of a prepared copy: the newest one
 	Result    json.RawMessage // an [api.Result]
 	Spent     api.Amounts
@@ -226,6 +227,9 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (ans
 	}
 	if of := paid.of; of != nil {
 		answer.Data, answer.AsOf, answer.Newer = of.Name, of.AsOf, q.newer(of, s.clock.Now())
+	}
+	if answer.Replayed {
+		answer.replay(s.clock.Now(), q.latestCosts)
 	}
 	return answer.holding(r.memory, paid.Replayed || q.public != nil)
 }
@@ -308,6 +312,8 @@ type prepared struct {
 	version     *catalog.Version  // of the prepared copy that it reads; nil: it reads the tables
 	every       *catalog.Snapshot // by which releases of all versions of that copy are known; nil: there are none
 	latest      bool              // no answer of an earlier version will do
+	fresh       bool              // no earlier answer will do: its rows are read now
+	latestCosts fresh             // what such an answer costs
 	series      []released        // of the releases, what they are known by in whatever version; nil: by nothing
 }
 
@@ -393,6 +399,10 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		}
 	}
 	q.complete(untimed, only)
+	q.latestCosts = q.latestPrice()
+	if r.Version == versionLatest && version == nil && plan.NeedsData() {
+		q.freshen()
+	}
 	return q, nil
 }
 
@@ -509,6 +519,8 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryR
 		return nil, q.refusal
 	}
 	e = estimate(r, q, s.clock.Now())
-	e.Replayed, err = s.bought(ctx, q)
+	if !q.fresh {
+		e.Replayed, err = s.bought(ctx, q)
+	}
 	return e, err
 }

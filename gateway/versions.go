@@ -14,7 +14,8 @@ import (
 // A refresh of a prepared copy spends nothing: a question that was answered from an earlier version gets that answer again, until it asks
 // for the latest one. Releases of all versions that are made alike, of one relation, are one series (sqlrewrite.EveryVersion).
 
-// versionLatest in a request asks, and pays, for an answer from the version that is there now.
+// versionLatest in a request asks, and pays, for an answer from the version of a prepared copy that is there now, and from the tables where
+// there is none, each time anew.
 const versionLatest = "latest"
 
 // seriesOf are what the releases of a question over a prepared copy are known by in each of its versions, by place in

@@ -111,6 +111,9 @@ func skipTo(ctx context.Context, conn *pgx.Conn, oid int) error {
 	return nil
 }
 
+// ageNote is the note of every replay on its age, which is no part of what is stored.
+var ageNote = regexp.MustCompile(`,?\{"code":"replayed","text":"of [^"]*"\}`)
+
 // TestLedgerOfAnEarlierVersion starts today's gateway on a ledger that 7c2e952 made, with the policies that it applied.
 // Every answer of that ledger is given again, byte for byte and free, to whoever asks as they did then; nothing is
 // written into the journal. What is renewed says why in asked.jsonl.
@@ -152,7 +155,7 @@ func TestLedgerOfAnEarlierVersion(t *testing.T) {
 		if q.Release != "" {
 			told = strings.TrimSuffix(strings.TrimPrefix(answers[q.Release], "{"), "}")
 		}
-		if !strings.Contains(body, told) || told == "" {
+		if !strings.Contains(ageNote.ReplaceAllString(body, ""), told) || told == "" {
 			t.Errorf("line %d: another answer than the one that was stored\n%s\nstored: %s\n   got: %s", i+1, q.Body, told, body)
 		} else if replayed++; !free(body) {
 			t.Errorf("line %d: it costs\n%s\n%.2000s", i+1, q.Body, body)

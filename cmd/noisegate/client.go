@@ -64,7 +64,7 @@ type questionFlags struct {
 	MaxRowsTotal *int64            `help:"At most that many rows per person in all groups together; less noise where people are in many groups." placeholder:"N"`
 	Report       string            `enum:",kept" default:"" help:"Bought beside the answer, at a part of its price: kept, which part of the rows is in the figures." placeholder:"kept"`
 	Prepared     bool              `negatable:"" default:"true" help:"From a prepared copy, where that is no worse; --no-prepared asks the table itself."`
-	Latest       bool              `help:"From the newest version of a prepared copy, and paid for, where the answer of an earlier one would be free."`
+	Latest       bool              `help:"From the rows that there are now, and paid for each time; of a prepared copy, its newest version."`
 	gatewayFlags
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"noisegate.example/api"
@@ -100,6 +101,10 @@ func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, a
 	}
 	sale := api.Sale{ReleaseID: string(paid.ID), Dataset: o.dataset, Replayed: paid.Replayed, Notes: kept.Notes,
 		Spent: amounts.Of(paid.Spent), Remaining: s.gateway.Remaining(ctx, q.accounts)}
+	if paid.Replayed {
+		at := paid.At.UTC()
+		sale.AsOf, sale.Notes = &at, append(slices.Clone(kept.Notes), s.gateway.ReplayNote(at))
+	}
 	body := answer(sale, &kept)
 	if body == nil {
 		return nil, fault.BudgetReplayMismatch()

@@ -47,6 +47,9 @@ func (q Questions) Query(ctx context.Context, who auth.Principal, r gateway.Requ
 	}
 	answer := &gateway.Answer{ID: sold.ID, Dataset: r.Dataset, Replayed: sold.Sale.Replayed, At: sold.At, Spent: sold.Sale.Spent,
 		Remaining: sold.Sale.Remaining, Receipt: sold.Receipt}
+	if sold.Sale.AsOf != nil {
+		answer.AsOf = *sold.Sale.AsOf
+	}
 	if answer.Result, err = json.Marshal(sold.Body); err != nil {
 		return nil, fault.Internal(err)
 	}

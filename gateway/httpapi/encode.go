@@ -53,7 +53,7 @@ func compact(value any) ([]byte, error) {
 type format struct {
 	kind   string // as Accept names it
 	full   string // as Content-Type names it
-	encode func(*gateway.Answer) ([]byte, error)
+	encode func(_ *gateway.Answer, shown json.RawMessage) ([]byte, error)
 	flat   bool // it has no place for notes
 }
 
@@ -108,7 +108,13 @@ func accepts(wanted, kind string) bool {
 
 // answer sends an answer; what was spent stands in headers too, for formats that have no place for it.
 func (x *exchange) answer(a *gateway.Answer, f format) error {
-	text, sent, err := a.Encode(f.encode)
+	var shown json.RawMessage
+	text, sent, err := a.Encode(func(a *gateway.Answer) (_ []byte, err error) {
+		if shown, err = a.Shown(); err != nil {
+			return nil, err
+		}
+		return f.encode(a, shown)
+	})
 	defer sent()
 	if err != nil {
 		return fault.Internal(err)
@@ -121,7 +127,7 @@ func (x *exchange) answer(a *gateway.Answer, f format) error {
 		x.w.Header().Set("Noisegate-As-Of", at.Format(time.RFC3339Nano))
 	}
 	if f.flat {
-		x.notes(a.Result)
+		x.notes(shown)
 	}
 	x.amounts(string(a.ID), a.Spent, a.Remaining)
 	x.receipt(a.Receipt)
@@ -193,7 +199,7 @@ func (x *exchange) amounts(release string, spent, remaining api.Amounts) {
 
 // encodeJSON sets the stored bytes between what is about this request, so that replays repeat them byte for byte. The
 // result is [api.QueryResponse].
-func encodeJSON(a *gateway.Answer) ([]byte, error) {
+func encodeJSON(a *gateway.Answer, shown json.RawMessage) ([]byte, error) {
 	head, err := json.Marshal(struct {
 		ReleaseID string `json:"release_id"`
 		Dataset   string `json:"dataset"`
@@ -217,7 +223,7 @@ func encodeJSON(a *gateway.Answer) ([]byte, error) {
 	var b bytes.Buffer
 	b.Write(head[:len(head)-1])
 	b.WriteByte(',')
-	b.Write(a.Result[1 : len(a.Result)-1])
+	b.Write(shown[1 : len(shown)-1])
 	b.WriteByte(',')
 	b.Write(tail[1:])
 	return b.Bytes(), nil
@@ -231,7 +237,7 @@ func releasedAt(a *gateway.Answer) *time.Time {
 	return &a.At
 }
 
-// asOf is of which time the rows of an answer are; nil: of the time when it was released.
+// asOf is the time of an answer's rows; nil: it was released now.
 func asOf(a *gateway.Answer) *time.Time {
 	if a.AsOf.IsZero() {
 		return nil
@@ -288,8 +294,8 @@ func distinct(names []string) []string {
 }
 
 // encodeNDJSON writes one object a line, in the order of the columns.
-func encodeNDJSON(a *gateway.Answer) ([]byte, error) {
-	t, err := flatten(a.Result)
+func encodeNDJSON(_ *gateway.Answer, shown json.RawMessage) ([]byte, error) {
+	t, err := flatten(shown)
 	if err != nil {
 		return nil, err
 	}
@@ -317,8 +323,8 @@ func encodeNDJSON(a *gateway.Answer) ([]byte, error) {
 }
 
 // encodeCSV writes a header line and one line a row (RFC 4180); NULL is an empty field.
-func encodeCSV(a *gateway.Answer) ([]byte, error) {
-	t, err := flatten(a.Result)
+func encodeCSV(_ *gateway.Answer, shown json.RawMessage) ([]byte, error) {
+	t, err := flatten(shown)
 	if err != nil {
 		return nil, err
 	}

@@ -126,7 +126,13 @@ func (c *session) logLine(ctx context.Context, id string, refused *refusal) {
 func (c *session) resultOf(p *portal, answer *gateway.Answer) (*result, error) {
 	var released api.Result
 	var err error
-	if answer.Work(func() { err = json.Unmarshal(answer.Result, &released) }); err != nil {
+	answer.Work(func() {
+		var shown json.RawMessage
+		if shown, err = answer.Shown(); err == nil {
+			err = json.Unmarshal(shown, &released)
+		}
+	})
+	if err != nil {
 		return nil, fault.Internal(err)
 	}
 	of, failed := *p.of, outerFailed(released)
@@ -252,8 +258,7 @@ const defaultConfidence = "95"
 // tellPrice is the notice of an answer: error bars, what was spent, what is left; notes as its detail.
 func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
 	how := c.settings.get(setNotices)
-	charged := !answer.Replayed && answer.ID != ""
-	if how == "off" || !charged && how != "always" && answer.Newer == nil { // whose data grew old is told so
+	if how == "off" || answer.ID == "" && how != "always" { // how old a replay is, and what was spent, is always worth a line
 		return
 	}
 	percent := defaultConfidence
