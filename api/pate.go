@@ -210,9 +210,9 @@ type SanitisedEpsilon struct {
 	// covered. It is to be published along with epsilon.
 	Covers    string  `json:"covers,omitempty"`
 	SoldSince int64   `json:"sold_since,omitempty"` // labels of the version that it does not cover
-	Epsilon   float64 `json:"epsilon"`              // at delta; includes the cost of publishing it
+	Epsilon   float64 `json:"epsilon"`              // at delta; with noise, it includes the cost of publishing it
 	// Confidence is how likely the noise in epsilon did not take it below what holds: 0.95, or 0.5 where the parameters
-	// allow no more; absent, for 0.5, of what was drawn before.
+	// allow no more, and 1 where epsilon is what holds whatever the votes, as that is the smaller; absent, for 0.5, of what was drawn before.
 	Confidence float64 `json:"confidence,omitempty"`
 	Delta      Decimal `json:"delta"`
 	Order      float64 `json:"order"`

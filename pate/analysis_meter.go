@@ -84,13 +84,26 @@ func (a *meter) addLaplace(counts []uint32) {
 	}
 }
 
+// rhoOfAnswer and rhoOfCheck are what Gaussian noise costs whatever the votes.
+func (a *meter) rhoOfAnswer() float64 { return square(a.f.perPerson / a.f.sigma) }
+func (a *meter) rhoOfCheck() float64  { return square(a.f.perPerson/a.f.check) / 2 }
+
+// linear is the smallest ε of ρ over the orders.
+func (a *meter) linear(convert conversion) (epsilon, order float64) {
+	values := make([]float64, len(a.p.Orders))
+	for i, order := range a.p.Orders {
+		values[i] = a.rho * order
+	}
+	return best(convert, values, a.p.Orders, a.p.Delta)
+}
+
 // addAnswer accounts for an answer that is given with a probability, or with the probability 0 or 1.
 func (a *meter) addAnswer(counts []uint32, probability float64) {
 	if probability == 0 {
 		return
 	}
 	a.answered += probability
-	a.rho += probability * square(a.f.perPerson/a.f.sigma)
+	a.rho += probability * a.rhoOfAnswer()
 	a.curve.add(theorem6(logqGaussian(counts, a.f.sigma, a.p.Noise), a.f.sigma/a.f.perPerson), probability)
 	if a.exact != nil {
 		groups := groupsOf(counts)
@@ -108,7 +121,7 @@ func (a *meter) addExact(groups []group, law outcomeLaw, probability float64) {
 // addCheck accounts for the check and gives the probability that it was passed.
 func (a *meter) addCheck(counts []uint32, query int) float64 {
 	v := float64(largestSum(counts, a.p.offsets(query)))
-	a.rho += square(a.f.perPerson/a.f.check) / 2
+	a.rho += a.rhoOfCheck()
 	a.curve.add(a.check.bound(v, a.f.perPerson), 1)
 	if a.exact != nil {
 		for i, order := range a.p.Orders {
@@ -148,13 +161,7 @@ func (a *meter) lines() []meterLine {
 		return func() (float64, float64) { return best(convert, c.values(), c.orders, a.p.Delta) }
 	}
 	linear := func(convert conversion) func() (float64, float64) {
-		return func() (float64, float64) {
-			values := make([]float64, len(a.p.Orders))
-			for i, order := range a.p.Orders {
-				values[i] = a.rho * order
-			}
-			return best(convert, values, a.p.Orders, a.p.Delta)
-		}
+		return func() (float64, float64) { return a.linear(convert) }
 	}
 	if a.mode.Name() == LNMax || a.mode.Name() == Gumbel {
 		add(PureComposition, func() (float64, float64) { return 2 * a.gamma() * a.queries, 0 })

@@ -33,11 +33,13 @@ type Sanitiser struct {
 	parameters         SanitiserParameters
 }
 
-// Sanitised is a published ε: all labels of the run, together with this number, are (Epsilon, Delta)-DP, unless the
-// noise in the number took it too low, which it does with probability 1 - Confidence at most.
+// Sanitised is a published ε. Where it has noise, all labels of the run, together with this number, are (Epsilon, Delta)-DP, unless the
+// noise took it too low, which it does with probability 1 - Confidence at most. It is never above what holds of the labels whatever the votes
+// ([Sanitiser.Independent]): where that is the smaller, it is published, and says that the number with noise was no smaller.
 type Sanitised struct {
-	Epsilon float64 `json:"epsilon"` // rounded up to a millionth, and never below what publishing it costs by itself
-	// Confidence is 0.95, or 0.5 for parameters under which no higher one can be had; 0, for 0.5, of numbers from before it was said.
+	Epsilon float64 `json:"epsilon"` // with noise: rounded up to a millionth, and never below what publishing it costs by itself
+	// Confidence is 0.95, or 0.5 for parameters under which no higher one can be had, and 1 of what holds whatever the votes; 0, for 0.5, of
+	// numbers from before it was said.
 	Confidence float64 `json:"confidence,omitempty"`
 	Order      float64 `json:"order"`
 	Beta       float64 `json:"beta"`
@@ -123,7 +125,35 @@ func (s *Sanitiser) Release(sampler *mechanisms.Sampler, t *Table, outcomes []St
 	if err != nil {
 		return Sanitised{}, err
 	}
-	return s.draw(sampler, exact, smooth)
+	drawn, err := s.draw(sampler, exact, smooth)
+	if free := s.Independent(t.Queries(), outcomes); err == nil && free <= drawn.Epsilon {
+		drawn.Epsilon, drawn.Confidence = free, 1
+	}
+	return drawn, err
+}
+
+// Independent is the smallest ε at δ that holds of a run's labels whatever the votes, of those that [Mode.Analyse] gives: it is computed from
+// how many queries there were, and what became of each (for gnmax, all are answered and outcomes may be nil).
+func (s *Sanitiser) Independent(queries int, outcomes []Status) float64 {
+	a := s.mode.newMeter(AnalysisParameters{Delta: s.delta, Noise: s.noise, Orders: Orders()})
+	for q := range queries {
+		a.queries++
+		if s.mode.check != nil {
+			a.rho += a.rhoOfCheck()
+		}
+		if outcomes == nil || outcomes[q] == Answered {
+			a.answered++
+			a.rho += a.rhoOfAnswer()
+		}
+	}
+	a.mark()
+	epsilon, _ := a.linear(tight)
+	return min(epsilon, a.composed(a.marks[0]))
+}
+
+// Least is the smallest number with noise that can be published, whatever the votes: what publishing it costs by itself, rounded up.
+func (s *Sanitiser) Least() float64 {
+	return math.Ceil(max(tight(s.cost, s.order, s.delta), 0)*1e6) / 1e6
 }
 
 // upperQuantile is the standard normal's at 0.95.

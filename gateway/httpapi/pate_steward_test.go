@@ -350,10 +350,18 @@ func TestSanitisedEpsilonOfRechosenParameters(t *testing.T) {
 	ask := api.AnalysisRequest{Mechanism: "confident", Sigma1: "20", Sigma2: "15", Threshold: "70"}
 	buy := func() {
 		t.Helper()
-		if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 5), Mechanism: "confident", Sigma1: "20",
+		if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 25), Mechanism: "confident", Sigma1: "20",
 			Sigma2: "15", Threshold: "70"}, ""); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := mel.Labels(t.Context(), "digits", api.LabelRequest{Queries: queries(0, 5), Mechanism: "confident", Sigma1: "20",
+		Sigma2: "15", Threshold: "70"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	before := f.Entries(t)
+	if none, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateNoGain || f.Entries(t) != before {
+		t.Errorf("of so few labels that it cannot be below the free one: %+v, %v", none, err)
 	}
 	buy()
 	first, err := sam.SanitisedEpsilon(t.Context(), "digits", ask)
@@ -362,7 +370,7 @@ func TestSanitisedEpsilonOfRechosenParameters(t *testing.T) {
 	}
 	sealedForEpsilon(t, f, "digits", 40) // the same votes again, version 2
 	buy()
-	if second, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || second.Version != 2 || second.Queries != 5 ||
+	if second, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); err != nil || second.Version != 2 || second.Queries != 25 ||
 		!strings.Contains(second.Covers, "version 2") {
 		t.Errorf("%+v, %v", second, err)
 	}

@@ -181,6 +181,9 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err := s.onlyEpsilon(ctx, run, question); err != nil {
 		return nil, err
 	}
+	if least, free := sanitiser.Least(), sanitiser.Independent(len(run.queries), run.became); least >= free {
+		return nil, fault.PateNoGain(least, free)
+	}
 	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, question)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ const (
 	CodePateParameters      Code = "pate/invalid-parameters"
 	CodePateStudent         Code = "pate/invalid-student"
 	CodePateConditions      Code = "pate/conditions"
+	CodePateNoGain          Code = "pate/no-gain"
 )
 
 // PateUnknownEnsemble answers for ensembles that nobody defined.
@@ -113,4 +114,12 @@ func PateStudent(why string) *Error {
 func PateConditions(why string) *Error {
 	return &Error{Code: CodePateConditions, Msg: "the smooth sensitivity of these votes is not bounded by the theorem: " + why,
 		Hint: "the data-independent epsilon is valid in any case"}
+}
+
+// PateNoGain refuses to sell an ε that cannot be smaller than the one that is free: both were computed without a vote.
+func PateNoGain(least, free float64) *Error {
+	return &Error{Code: CodePateNoGain, Msg: fmt.Sprintf("a sanitised epsilon of these labels is at least %.6g, and %.6g holds whatever the votes",
+		least, free), Hint: "publish that one: it is free. A larger sigma_ss, set when an ensemble is defined, makes the least one smaller",
+		Details: []Detail{{Name: "least", Value: strconv.FormatFloat(least, 'g', -1, 64)},
+			{Name: "independent", Value: strconv.FormatFloat(free, 'g', -1, 64)}}}
 }
