@@ -57,14 +57,37 @@ func planWith(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 	}
 	public, unreadable := sqlrewrite.Open(ctx, r.SQL, snapshot, sqlrewrite.Options{Dialect: sqlrewrite.Dialect(r.Dialect),
 		Now: options.Now, Zone: options.Zone})
-	if public != nil || err != nil || unreadable != nil {
-		if public != nil {
-			err = nil
+	switch {
+	case public != nil:
+		return nil, public, nil
+	case err != nil && unreadable == nil:
+		if plan := ofPolicy(ctx, r, snapshot, p, options); plan != nil {
+			return plan, nil, nil
 		}
-		return nil, public, orElse(err, unreadable)
+		return nil, nil, err
+	case err != nil || unreadable != nil:
+		return nil, nil, orElse(err, unreadable)
 	}
 	plan, err := cheapest(ctx, r, snapshot, options, p)
 	return plan, nil, err
+}
+
+// ofPolicy plans a request without a price at any one, where the answer is a function of the policy, so that it costs nothing; nil for others.
+func ofPolicy(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, known sqlrewrite.Options) *sqlrewrite.Plan {
+	if r.Plan != "" || len(r.MaxError) > 0 {
+		return nil
+	}
+	r.Epsilon, r.Mechanism, r.Selection = "1", "", ""
+	options, err := optionsOf(r, p)
+	if err != nil {
+		return nil
+	}
+	options.Proofs, options.Now, options.Zone = known.Proofs, known.Now, known.Zone
+	plan, _, err := sqlrewrite.Read(ctx, r.SQL, snapshot, options)
+	if err != nil || plan == nil || plan.NeedsData() {
+		return nil
+	}
+	return plan
 }
 
 // optionsOf reads everything of a request but its text. Without a price it takes the policy's default.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unicode"
 )
 
 const (
@@ -14,7 +15,7 @@ const (
 )
 
 // ReadSecret reads an HS256 key file: the file's bytes, of a text without the line's end. It refuses keys of fewer than 32 bytes, keys that
-// can be guessed (few different bytes, repetitions of something short), and keys at whose end others would cut off white space, or would
+// can be guessed (few different bytes, repetitions of something short, texts that are neither hexadecimal nor base64), and keys at whose end others would cut off white space, or would
 // not: they would have another key.
 func ReadSecret(path string) ([]byte, error) {
 	secret, err := os.ReadFile(path)
@@ -42,11 +43,37 @@ func checkSecret(secret []byte) error {
 	case len(bytes.TrimRight(secret, " \t\r\n")) < len(secret):
 		return errors.New("ends with white space, which some programs cut off: write it as text, such as openssl rand -base64 48 prints, " +
 			"here and at whoever signs")
-	case distinct(secret) < minDistinct || period(secret) < minRepetition:
-		return errors.New("can be guessed: take a random one, such as openssl rand -base64 48 prints")
+	case distinct(secret) < minDistinct || period(secret) < minRepetition || isText(secret) && !isEncoded(secret):
+		return errors.New("can be guessed, as it is neither hexadecimal nor base64 with upper case, lower case and digits: take a random one, " +
+			"such as openssl rand -base64 48 prints")
 	default:
 		return nil
 	}
+}
+
+// isEncoded reports whether a text can be random bytes in hexadecimal digits or in base64: words and phrases are not.
+func isEncoded(text []byte) bool {
+	if hexadecimal(text) {
+		return true
+	}
+	var upper, lower, digit bool
+	for _, c := range bytes.TrimRight(text, "=") {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			upper = true
+		case c >= 'a' && c <= 'z':
+			lower = true
+		case c >= '0' && c <= '9':
+			digit = true
+		case bytes.IndexByte([]byte("+/-_\r\n"), c) < 0: // openssl breaks lines
+			return false
+		}
+	}
+	return upper && lower && digit
+}
+
+func hexadecimal(text []byte) bool {
+	return !bytes.ContainsFunc(text, func(r rune) bool { return !unicode.Is(unicode.ASCII_Hex_Digit, r) && r != '\r' && r != '\n' })
 }
 
 // distinct is how many different bytes there are.

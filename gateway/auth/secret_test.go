@@ -66,3 +66,28 @@ func FuzzReadSecret(f *testing.F) {
 		}
 	})
 }
+
+// Texts that people think of are no keys, however long; what random bytes look like in text is one.
+func TestSecretsAreRandomTexts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	for text, taken := range map[string]bool{
+		"correct horse battery staple Tr0ub4dor":                             false,
+		"correcthorsebatterystaplecorrectly1":                                false,
+		"CORRECTHORSEBATTERYSTAPLECORRECTLY1":                                false,
+		"CorrectHorseBatteryStapleCorrectly":                                 false,
+		"Correct.Horse.Battery.Staple.2026":                                  false,
+		"0123456789abcdef0123456789abcdef":                                   true,
+		"3F2504E04F8941D39A0C0305E82C3301":                                   true,
+		"q3Jv0d1bYw8s9KcTzX5mNfRgHhLpAeUo":                                   true,
+		"q3Jv0d1bYw8s9KcTzX5mNfRgHhLpAeU-_w==":                               true,
+		"q3Jv0d1bYw8s9KcTzX5mNfRgHhLpAeUo\nq3Jv0d1bYw8s9KcTzX5mNfRgHhLpAeUp": true,
+		"q3Jv0d1bYw8s9KcTzX5mNfRgHhLpAeU":                                    false, // 31
+	} {
+		if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := auth.ReadSecret(path); (err == nil) != taken {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

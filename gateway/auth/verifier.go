@@ -45,9 +45,9 @@ type Claims struct {
 }
 
 const (
-	maxToken  = 8 << 10          // bytes; RFC 7519 gives no bound, ours fits any sane identity provider
-	minRSAKey = 2048             // bits: RFC 7518, section 3.3
-	leeway    = 10 * time.Second // for clocks that differ
+	maxToken  = 8 << 10     // bytes; RFC 7519 gives no bound, ours fits any sane identity provider
+	minRSAKey = 2048        // bits: RFC 7518, section 3.3
+	leeway    = time.Minute // for clocks that differ
 )
 
 // symmetric and asymmetric are the only algorithms; which list counts follows from the configured key, never from a token.

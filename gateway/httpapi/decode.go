@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"noisegate.example/api"
 	"noisegate.example/gateway"
@@ -67,6 +68,8 @@ func decode[T any](text []byte) (*T, error) {
 			return nil, fault.RequestDuplicateField(twice.Name)
 		case errors.Is(err, strictjson.ErrDepth):
 			return nil, fault.RequestBody("nests too deep")
+		case errors.Is(err, strictjson.ErrText):
+			return nil, notText()
 		default:
 			return nil, fault.RequestBody("is not one JSON value")
 		}
@@ -77,6 +80,11 @@ func decode[T any](text []byte) (*T, error) {
 	}
 	into := new(T)
 	return into, fill(fieldsOf(into), members)
+}
+
+// notText refuses bytes that are no text: the SQL that was read, stored and answered would be another than the one that was sent.
+func notText() error {
+	return fault.RequestBody("is not Unicode: it has invalid UTF-8, or half of a surrogate pair")
 }
 
 // fill sets fields from members of an object.
@@ -144,6 +152,9 @@ func fieldsOf(into any) (fields []field) {
 			continue
 		}
 		name, _, _ := strings.Cut(of.Tag.Get("json"), ",")
+		if name == "-" { // it is not what a client says
+			continue
+		}
 		fields = append(fields, field{name: name, to: to})
 	}
 	return fields
@@ -175,6 +186,9 @@ func queryRequest(x *exchange) (*api.QueryRequest, error) {
 			return nil, fault.RequestUnknownField(name, nil)
 		}
 		return decode[api.QueryRequest](text)
+	}
+	if !utf8.Valid(text) {
+		return nil, notText()
 	}
 	request := &api.QueryRequest{SQL: string(text)}
 	for _, f := range fieldsOf(request) {

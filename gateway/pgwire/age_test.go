@@ -58,3 +58,15 @@ func TestReplaysSayTheirAge(t *testing.T) {
 		}
 	}
 }
+
+// TestTextsAreUTF8: bytes that are no UTF-8 are refused with 22021, in each kind of message.
+func TestTextsAreUTF8(t *testing.T) {
+	conn := opened(t, gatewaytest.Options{}, nil).connect(t, priced, nil)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeDescribeExec} {
+		_, err := conn.Exec(t.Context(), "SELECT count(*) FROM people WHERE region = 'no\xffrth'", mode)
+		_ = refusedWith(t, err, stateText)
+	}
+	_, err := conn.PgConn().Exec(t.Context(), "SELECT count(*) FROM people WHERE region = '\xc3'").ReadAll()
+	_ = refusedWith(t, err, stateText)
+	table(t, conn, "SELECT count(*) FROM people WHERE region = 'Süd'")
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -407,6 +408,9 @@ func (c *session) names() statement.Names {
 func (c *session) read(message string) ([]statement.Statement, *refusal) {
 	if strings.ContainsRune(message, 0) {
 		return nil, refusef(stateText, "a statement has a zero byte")
+	}
+	if !utf8.ValidString(message) {
+		return nil, refusef(stateText, "invalid byte sequence for encoding \"UTF8\" in a statement")
 	}
 	list, err := statement.Split(message, c.names())
 	if err != nil {

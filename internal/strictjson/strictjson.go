@@ -10,13 +10,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // MaxDepth is how deep objects and arrays may nest.
 const MaxDepth = 32
 
-// Errors of [Check]; a [DuplicateError] is the third.
+// Errors of [Check]; a [DuplicateError] is the fourth.
 var (
+	ErrText   = errors.New("strictjson: the text is not Unicode: invalid UTF-8, or half of a surrogate pair")
 	ErrSyntax = errors.New("strictjson: the text is not one JSON value")
 	ErrDepth  = fmt.Errorf("strictjson: the text nests deeper than %d", MaxDepth)
 )
@@ -35,8 +40,12 @@ type container struct {
 	named bool            // in an object: a name was read, its value comes next
 }
 
-// Check accepts exactly one JSON value, in which no object gives a member twice.
+// Check accepts exactly one JSON value of Unicode text, in which no object gives a member twice. (encoding/json reads other bytes, and halves
+// of surrogate pairs, as U+FFFD: the text that is stored is then not the one that was sent.)
 func Check(text []byte) error {
+	if !utf8.Valid(text) || halvesPair(text) {
+		return ErrText
+	}
 	var open []container
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -70,6 +79,37 @@ func Check(text []byte) error {
 		return ErrSyntax
 	}
 	return nil
+}
+
+// halvesPair reports whether an escape \uD800 to \uDFFF stands without its other half.
+func halvesPair(text []byte) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		i++ // the sign that is escaped; it may be a backslash
+		r := escaped(text, i)
+		if !utf16.IsSurrogate(r) {
+			continue
+		}
+		if i+5 >= len(text) || text[i+5] != '\\' || utf16.DecodeRune(r, escaped(text, i+6)) == unicode.ReplacementChar {
+			return true
+		}
+		i += 10
+	}
+	return false
+}
+
+// escaped is the number behind the u at a place; 0 where there is none.
+func escaped(text []byte, at int) rune {
+	if at+5 > len(text) || text[at] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(text[at+1:at+5]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }
 
 func (c *container) wantsName() bool { return c.seen != nil && !c.named }

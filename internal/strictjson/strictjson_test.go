@@ -3,6 +3,7 @@ package strictjson_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,6 +30,10 @@ func TestCheck(t *testing.T) {
 		`{"a":NaN}`:                                strictjson.ErrSyntax,
 		`{a:1}`:                                    strictjson.ErrSyntax,
 		`[1,]`:                                     strictjson.ErrSyntax,
+		"\"\xff\"":                                 strictjson.ErrText, "{\"\xc3\":1}": strictjson.ErrText, "\"\xed\xa0\x80\"": strictjson.ErrText,
+		`"\ud800"`: strictjson.ErrText, `"\udc00"`: strictjson.ErrText, `"\uD83D\uD83D"`: strictjson.ErrText, `{"\ud83dx":1}`: strictjson.ErrText,
+		`"\ude00\ud83d"`: strictjson.ErrText, `"\ud83d\\ude00"`: strictjson.ErrText, `"\\\ud800"`: strictjson.ErrText,
+		`"\ud83d\ude00"`: nil, `"\\ud800"`: nil, `"\u0041\\"`: nil, "\"\ufffd\"": nil, `"\ufffd"`: nil,
 		strings.Repeat("[", 32) + strings.Repeat("]", 32): nil,
 		strings.Repeat("[", 33) + strings.Repeat("]", 33): strictjson.ErrDepth,
 		strings.Repeat("[", 60_000):                       strictjson.ErrDepth,
@@ -50,6 +55,12 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("accepted what is not JSON: %q", text)
 		} else if valid && errors.Is(err, strictjson.ErrSyntax) {
 			t.Errorf("refused JSON as not JSON: %q", text)
+		}
+		// A text that is accepted is read as it was sent: without the replacement of what is not Unicode.
+		var read any
+		if err == nil && json.Unmarshal([]byte(text), &read) == nil && !strings.Contains(strings.ToLower(text), `\ufffd`) &&
+			!strings.ContainsRune(text, '\ufffd') && strings.ContainsRune(fmt.Sprint(read), '\ufffd') {
+			t.Errorf("read as another text: %q", text)
 		}
 	})
 }
