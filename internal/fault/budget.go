@@ -42,6 +42,9 @@ func BudgetExhausted(s Shortage) *Error {
 	if s.AffordableEpsilon != "0" {
 		hint = "an epsilon of " + s.AffordableEpsilon + " still fits; " + hint
 	}
+	if s.Currency == "delta" {
+		hint = "ask with a smaller epsilon or delta; answers that you have already are free"
+	}
 	return &Error{
 		Code: CodeBudgetExhausted,
 		Msg:  fmt.Sprintf("the query needs %s %s and your budget has %s left", s.Currency, s.Needed, s.Remaining),
@@ -59,7 +62,7 @@ func BudgetExhausted(s Shortage) *Error {
 // rule: cap, tranche or rate. Which one it is would compare the price with what the others left of it, for nothing.
 func BudgetRefusedForAll() *Error {
 	return &Error{Code: CodeBudgetExhausted, Msg: "an account that you share with others does not take this charge now",
-		Hint: "a smaller epsilon may fit, or the same one later where the account has a rate or is released in parts; " +
+		Hint: "a smaller epsilon or delta may fit, or the same later where the account has a rate or is released in parts; " +
 			"ask the data steward"}
 }
 

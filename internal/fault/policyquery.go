@@ -46,6 +46,25 @@ func UnitColumn(pos Position, column string) *Error {
 	}
 }
 
+// UnitCount refuses count(id) of the privacy unit: rows without one are not used, so that count(*) is the same. It is the part that is
+// suggested.
+func UnitCount(pos Position, column string) *Error {
+	e := UnitColumn(pos, column).WithHint(fmt.Sprintf("write count(*), which counts the same rows: those without %s are never used; count(DISTINCT %s) "+
+		"counts people", column, column))
+	e.Part = "count(*)"
+	return e
+}
+
+// UnitIsNull refuses a test of the privacy unit's id; not says that it is IS NOT NULL.
+func UnitIsNull(pos Position, column string, not bool) *Error {
+	e := UnitColumn(pos, column)
+	if not {
+		return e.WithHint(fmt.Sprintf("leave the condition out: rows without %s belong to nobody, and are never used", column))
+	}
+	return e.WithHint(fmt.Sprintf("no row that is used is without %s; after an outer join, test another column of that table, which is never "+
+		"NULL there", column))
+}
+
 // UnitKinds refuses to compare what identifies units of one kind with what identifies units of another.
 func UnitKinds(pos Position, column, other string) *Error {
 	return &Error{

@@ -109,6 +109,8 @@ func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Esti
 			if !slices.Contains(b.Bound.Source.Owners, algebra.PlainField(x)) { // of a row that an outer join may not have found
 				m.Filter = both(filter, present(x))
 			}
+		case unit && slices.Contains(b.Bound.Source.Owners, algebra.PlainField(x)):
+			return algebra.Estimator{}, fault.UnitCount(b.At(n.Args[0]), algebra.PlainField(x).Name)
 		case unit:
 			return algebra.Estimator{}, fault.UnitColumn(b.At(n.Args[0]), algebra.PlainField(x).Name)
 		case n.Distinct:

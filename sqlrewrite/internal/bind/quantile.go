@@ -154,7 +154,12 @@ func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estim
 				"declare a domain or narrower bounds, or group by the value and order by count(*)")
 		}
 	default:
-		return algebra.Estimator{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))
+		refused := fault.MissingKeys(b.At(at), sqlprint.Describe(x))
+		if f != nil && f.Known().PrivateKeys {
+			refused = refused.WithHint("its keys are private: ask for " + f.Name + ", count(*) and GROUP BY " + f.Name +
+				" ORDER BY count(*) DESC LIMIT 1")
+		}
+		return algebra.Estimator{}, refused
 	}
 	if m.Candidates() == 0 {
 		return algebra.Estimator{}, fault.MissingKeys(b.At(at), sqlprint.Describe(x))

@@ -175,6 +175,9 @@ func is(b *algebra.Binder, s domain.Scope, n *syntax.Is) (algebra.Expr, error) {
 		return algebra.Is{X: x, What: n.What, Not: n.Not}, nil
 	}
 	x, err := settled(b, s, n.X)
+	if c, ok := n.X.(*syntax.Column); ok && fault.CodeOf(err) == fault.CodeUnitColumn {
+		err = fault.UnitIsNull(b.At(c), c.Name, n.Not)
+	}
 	return algebra.Is{X: x, What: n.What, Not: n.Not}, err
 }
 

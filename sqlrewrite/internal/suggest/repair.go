@@ -328,12 +328,16 @@ func repairPartition(q *parse.QueryText, i int, refusal *fault.Error) string {
 	return q.Replaced(over+2, over+2, "PARTITION BY "+unit)
 }
 
-// repairUnitCount counts people where rows with their ids were to be counted.
+// repairUnitCount counts rows where their ids were to be counted, which every row has.
 func repairUnitCount(q *parse.QueryText, i int, refusal *fault.Error) string {
-	if refusal.Code != fault.CodeUnitColumn || q.Word(i-1) != "(" || q.Word(i-2) != "COUNT" {
+	open := i - 1
+	if q.Word(open) == "." {
+		open -= 2
+	}
+	if refusal.Code != fault.CodeUnitColumn || refusal.Part == "" || q.Word(open) != "(" || q.Word(open-1) != "COUNT" {
 		return ""
 	}
-	return q.Replaced(i, i, "DISTINCT")
+	return q.Replaced(open-1, q.Closing(open), refusal.Part)
 }
 
 // repairBoolAggregate counts the rows that decide bool_or, bool_and and every.
