@@ -30,7 +30,7 @@ func wire() []any {
 		api.ScoreRequest{}, api.ScoreResponse{}, api.ScoreEstimate{},
 		api.PlanRequest{}, api.Plan{}, api.EnsembleDefinition{}, api.Ensemble{},
 		api.EnsembleList{}, api.VoteTable{}, api.LabelRequest{}, api.LabelResponse{},
-		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{},
+		api.LabelEstimateRequest{}, api.LabelEstimate{}, api.AnalysisRequest{}, api.Analysis{}, api.SanitisedEpsilon{}, api.EpsilonEstimate{},
 		api.CollectionDefinition{}, api.Collection{}, api.CollectionClient{}, api.DeviceReport{}, api.ReportsTaken{}, api.CollectionEstimate{},
 		api.Principal{}, api.LoginRequest{},
 		api.LoginOffer{}, api.ProviderLogin{}, api.Login{}}

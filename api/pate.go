@@ -161,7 +161,7 @@ type EpsilonCurve struct {
 	Lines  []AnalysisLine `json:"lines"`
 }
 
-// AnalysisRequest is the body of POST /v1/pate/{ensemble}/analysis and POST /v1/pate/{ensemble}/epsilon: which run to look at.
+// AnalysisRequest is the body of POST /v1/pate/{ensemble}/analysis, /epsilon and /epsilon/estimate: which run to look at.
 type AnalysisRequest struct {
 	Queries           []string             `json:"queries,omitempty"` // the run; when absent all that were released under these parameters
 	Mechanism         string               `json:"mechanism"`
@@ -223,6 +223,17 @@ type SanitisedEpsilon struct {
 	Spent      Amounts `json:"spent"`
 }
 
+// EpsilonEstimate is the answer to POST /v1/pate/{ensemble}/epsilon/estimate. Nothing in it depends on a vote.
+type EpsilonEstimate struct {
+	Ensemble    string  `json:"ensemble"`
+	Version     int64   `json:"version"`
+	Queries     int     `json:"queries"` // that it would cover
+	Delta       Decimal `json:"delta"`
+	Least       float64 `json:"least"`       // the least sanitised ε that can come out, whatever the votes
+	Independent float64 `json:"independent"` // what holds whatever the votes, which is free: what is sold is never above it
+	Price       Amounts `json:"price"`
+}
+
 // DefineEnsemble begins a version of an ensemble, for stewards.
 func (c *Client) DefineEnsemble(ctx context.Context, name string, d EnsembleDefinition) (*Ensemble, error) {
 	return send[Ensemble](ctx, c, call{method: http.MethodPut, path: ensemblePath(name), body: d})
@@ -277,6 +288,11 @@ func (c *Client) AnalyseVotes(ctx context.Context, ensemble string, r AnalysisRe
 // SanitisedEpsilon buys the publishable ε of a run, for stewards.
 func (c *Client) SanitisedEpsilon(ctx context.Context, ensemble string, r AnalysisRequest) (*SanitisedEpsilon, error) {
 	return send[SanitisedEpsilon](ctx, c, call{method: http.MethodPost, path: ensemblePath(ensemble) + "/epsilon", body: r})
+}
+
+// EstimateEpsilon prices the publishable ε of a run, for stewards. It is free; pate/no-gain says that buying it gains nothing.
+func (c *Client) EstimateEpsilon(ctx context.Context, ensemble string, r AnalysisRequest) (*EpsilonEstimate, error) {
+	return send[EpsilonEstimate](ctx, c, call{method: http.MethodPost, path: ensemblePath(ensemble) + "/epsilon/estimate", body: r})
 }
 
 func ensemblePath(name string) string { return "/v1/pate/" + url.PathEscape(name) }

@@ -51,8 +51,8 @@ func TestLatestIsReadAnew(t *testing.T) {
 	t.Error("latest is asked without end")
 }
 
-// TestReplaysSayTheirAge: on each way to a replay the answer has the time of its rows, and a note with it and with the price of a fresh one;
-// all else is the stored answer.
+// TestReplaysSayTheirAge: on each way to a replay the answer has the time of its rows, and a note with it and with the price of a fresh
+// one; all else is the stored answer.
 func TestReplaysSayTheirAge(t *testing.T) {
 	r, ana := newRig(t), principal(t, "ana")
 	named := count("0.5")

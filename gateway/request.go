@@ -72,7 +72,8 @@ func planWith(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 	return plan, nil, err
 }
 
-// ofPolicy plans a request without a price at any one, where the answer is a function of the policy, so that it costs nothing; nil for others.
+// ofPolicy plans a request without a price at any one, where the answer is a function of the policy, so that it costs nothing; nil for
+// others.
 func ofPolicy(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, known sqlrewrite.Options) *sqlrewrite.Plan {
 	if r.Plan != "" || len(r.MaxError) > 0 {
 		return nil

@@ -15,12 +15,12 @@ import (
 func TestSanitisedEpsilonIsNeverAboveTheFreeOne(t *testing.T) {
 	free, drawn, noGain := 0, 0, 0
 	for _, settings := range []Settings{
-		{Mode: GNMax, Sigma: "10"}, {Mode: GNMax, Sigma: "40"}, {Mode: GNMax, Sigma: "100"},
+		{Mode: GNMax, Sigma: "10"}, {Mode: GNMax, Sigma: "40"},
 		{Mode: Confident, Sigma1: "50", Sigma2: "20", Threshold: "100"},
 	} {
-		for _, delta := range []string{"1e-3", "1e-6", "1e-9"} {
+		for _, delta := range []string{"1e-3", "1e-9"} {
 			for _, p := range []SanitiserParameters{{Order: "4", SigmaSS: "6"}, {Order: "14", SigmaSS: "3"}, {Order: "2", SigmaSS: "40"}} {
-				for _, queries := range []int{1, 20, 200} {
+				for _, queries := range []int{1, 60} {
 					p.Delta = delta
 					table := tableOf(t, invented(queries, 10, 250))
 					mode := modeOf(t, table.Ensemble(), settings)
@@ -51,7 +51,7 @@ func TestSanitisedEpsilonIsNeverAboveTheFreeOne(t *testing.T) {
 					if got := s.Independent(queries, outcomes); math.Abs(got-least) > 1e-9*least {
 						t.Errorf("%s: %g is free, and %g by the analysis", name, got, least)
 					}
-					for i := range 3 {
+					for i := range 2 {
 						got, err := s.Release(mechanisms.NewSamplerFrom(randomtest.Source(t.Name(), name, fmt.Sprint(i))), table, outcomes, nil)
 						switch isFree := got.Confidence == 1; {
 						case err != nil || got.Epsilon > least*(1+1e-9) || isFree && got.Epsilon < least*(1-1e-9) || !isFree && got.Epsilon < s.Least():

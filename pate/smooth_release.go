@@ -34,8 +34,8 @@ type Sanitiser struct {
 }
 
 // Sanitised is a published ε. Where it has noise, all labels of the run, together with this number, are (Epsilon, Delta)-DP, unless the
-// noise took it too low, which it does with probability 1 - Confidence at most. It is never above what holds of the labels whatever the votes
-// ([Sanitiser.Independent]): where that is the smaller, it is published, and says that the number with noise was no smaller.
+// noise took it too low, which it does with probability 1 - Confidence at most. It is never above what holds of the labels whatever the
+// votes ([Sanitiser.Independent]): where that is the smaller, it is published, and says that the number with noise was no smaller.
 type Sanitised struct {
 	Epsilon float64 `json:"epsilon"` // with noise: rounded up to a millionth, and never below what publishing it costs by itself
 	// Confidence is 0.95, or 0.5 for parameters under which no higher one can be had, and 1 of what holds whatever the votes; 0, for 0.5, of
@@ -132,8 +132,8 @@ func (s *Sanitiser) Release(sampler *mechanisms.Sampler, t *Table, outcomes []St
 	return drawn, err
 }
 
-// Independent is the smallest ε at δ that holds of a run's labels whatever the votes, of those that [Mode.Analyse] gives: it is computed from
-// how many queries there were, and what became of each (for gnmax, all are answered and outcomes may be nil).
+// Independent is the smallest ε at δ that holds of a run's labels whatever the votes, of those that [Mode.Analyse] gives: it is computed
+// from how many queries there were, and what became of each (for gnmax, all are answered and outcomes may be nil).
 func (s *Sanitiser) Independent(queries int, outcomes []Status) float64 {
 	a := s.mode.newMeter(AnalysisParameters{Delta: s.delta, Noise: s.noise, Orders: Orders()})
 	for q := range queries {

@@ -97,7 +97,10 @@ func analysisOf(answer *api.Analysis, settings pate.Settings) (*pate.Analysis, e
 	return analysis, nil
 }
 
-type pateEpsilonCommand struct{ runFlags }
+type pateEpsilonCommand struct {
+	Estimate bool `help:"Show the price, the least epsilon that can come out, and the one that is free. Free."`
+	runFlags
+}
 
 func (c *pateEpsilonCommand) run(ctx context.Context, a *app) error {
 	client, err := c.client(a)
@@ -107,6 +110,9 @@ func (c *pateEpsilonCommand) run(ctx context.Context, a *app) error {
 	request, err := c.request(ctx, a, client)
 	if err != nil {
 		return a.refused(c.JSON, "", err)
+	}
+	if c.Estimate {
+		return c.estimate(ctx, a, client, request)
 	}
 	e, err := client.SanitisedEpsilon(ctx, c.Ensemble, request)
 	if err != nil {
@@ -124,5 +130,20 @@ func (c *pateEpsilonCommand) run(ctx context.Context, a *app) error {
 	t.write(a.Out)
 	fmt.Fprintf(a.Out, " spent %s · may be published; it is at least the bound that it hides with a probability of %s\n",
 		amountsText(e.Spent, up), number(cmp.Or(e.Confidence, 0.5)))
+	return nil
+}
+
+// estimate shows what an ε would cost, and what is known of it without a vote.
+func (c *pateEpsilonCommand) estimate(ctx context.Context, a *app, client *api.Client, request api.AnalysisRequest) error {
+	e, err := client.EstimateEpsilon(ctx, c.Ensemble, request)
+	if err != nil {
+		return a.refused(c.JSON, "", err)
+	}
+	if c.JSON {
+		return printJSON(a.Out, e)
+	}
+	number := func(f float64) string { return strconv.FormatFloat(f, 'g', 7, 64) }
+	fmt.Fprintf(a.Out, " costs %s · between %s and %s, which is free (delta %s, %d queries)\n", amountsText(e.Price, up), number(e.Least),
+		number(e.Independent), e.Delta, e.Queries)
 	return nil
 }

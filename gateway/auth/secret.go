@@ -15,8 +15,8 @@ const (
 )
 
 // ReadSecret reads an HS256 key file: the file's bytes, of a text without the line's end. It refuses keys of fewer than 32 bytes, keys that
-// can be guessed (few different bytes, repetitions of something short, texts that are neither hexadecimal nor base64), and keys at whose end others would cut off white space, or would
-// not: they would have another key.
+// can be guessed (few different bytes, repetitions of something short, texts that are neither hexadecimal nor base64), and keys at whose
+// end others would cut off white space, or would not: they would have another key.
 func ReadSecret(path string) ([]byte, error) {
 	secret, err := os.ReadFile(path)
 	if err != nil {

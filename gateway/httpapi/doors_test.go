@@ -8,7 +8,8 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// TestWhatCostsNothingNeedsNoPrice: an answer that is a function of the policy is given without a price, and so is its estimate; no other is.
+// TestWhatCostsNothingNeedsNoPrice: an answer that is a function of the policy is given without a price, and so is its estimate; no other
+// is.
 func TestWhatCostsNothingNeedsNoPrice(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	for sql, free := range map[string]bool{

@@ -40,6 +40,8 @@ func pateRoutes() []route {
 			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).analyse, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward,
 			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).sanitisedEpsilon, sendEpsilon)},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon/estimate", roles: steward,
+			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).estimateEpsilon, asJSON)},
 	}
 }
 
@@ -186,6 +188,10 @@ func (s *server) analyse(x *exchange, r pair[string, *api.AnalysisRequest]) (*ap
 
 func (s *server) sanitisedEpsilon(x *exchange, r pair[string, *api.AnalysisRequest]) (*labels.EpsilonAnswer, error) {
 	return s.labels.SanitisedEpsilon(x.r.Context(), x.who, r.first, *r.second)
+}
+
+func (s *server) estimateEpsilon(x *exchange, r pair[string, *api.AnalysisRequest]) (*api.EpsilonEstimate, error) {
+	return s.labels.EstimateEpsilon(x.r.Context(), x.who, r.first, *r.second)
 }
 
 func sendEpsilon(x *exchange, answer *labels.EpsilonAnswer) error {

@@ -235,9 +235,18 @@ func TestSanitisedEpsilon(t *testing.T) {
 			answered++
 		}
 	}
+	untouched := f.Entries(t)
+	estimate, err := sam.EstimateEpsilon(t.Context(), "digits", ask)
+	if err != nil || estimate.Queries != 30 || !(estimate.Least < estimate.Independent) || estimate.Delta != "1e-7" ||
+		f.Entries(t) != untouched {
+		t.Fatalf("%+v %v", estimate, err)
+	}
 	first, err := sam.SanitisedEpsilon(t.Context(), "digits", ask)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if first.Spent != estimate.Price || first.Epsilon < estimate.Least || first.Epsilon > estimate.Independent {
+		t.Errorf("%+v was estimated to be %+v", first, estimate)
 	}
 	if first.Queries != 30 || first.Answered != answered || first.Replayed || first.Spent.Epsilon == "0" ||
 		first.Spent.Delta != "1e-7" || !(first.Epsilon >= 0) {
@@ -360,6 +369,9 @@ func TestSanitisedEpsilonOfRechosenParameters(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := f.Entries(t)
+	if none, err := sam.EstimateEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateNoGain {
+		t.Errorf("of so few labels that it cannot be below the free one: %+v, %v", none, err)
+	}
 	if none, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateNoGain || f.Entries(t) != before {
 		t.Errorf("of so few labels that it cannot be below the free one: %+v, %v", none, err)
 	}

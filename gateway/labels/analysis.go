@@ -155,22 +155,11 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 		return nil, err
 	}
 	defer release() // after the schedule held
-	if r.All || r.Exact || r.Delta != "" {
-		return nil, fault.PateParameters("a sanitised epsilon is one of labels that were released, at the delta that the ensemble was " +
-			"defined with")
-	}
-	run, err := s.runOf(ctx, name, r)
+	run, sanitiser, err := s.soldRun(ctx, name, r)
 	if err != nil {
 		return nil, err
 	}
 	tick := s.gateway.Schedule(run.version.Dataset)
-	if run.became == nil {
-		return nil, fault.PateParameters("not all of these queries were released under these parameters")
-	}
-	sanitiser, err := s.sanitiser(run)
-	if err != nil {
-		return nil, err
-	}
 	question := run.question(sanitiser)
 	if stored, err := s.storedEpsilon(ctx, run, question); err != nil || stored != nil {
 		return s.signedEpsilon(ctx, run, stored, gateway.Receipt{}), err
@@ -181,8 +170,8 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err := s.onlyEpsilon(ctx, run, question); err != nil {
 		return nil, err
 	}
-	if least, free := sanitiser.Least(), sanitiser.Independent(len(run.queries), run.became); least >= free {
-		return nil, fault.PateNoGain(least, free)
+	if _, _, err := gain(run, sanitiser); err != nil {
+		return nil, err
 	}
 	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, question)
 	if err != nil {
@@ -218,6 +207,65 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	}
 	stored.shown.Replayed, stored.shown.Spent = paid.Spent.IsZero(), amounts.Of(paid.Spent)
 	return s.signedEpsilon(ctx, run, stored, paid), nil
+}
+
+// EstimateEpsilon prices the sanitised ε of a run. It is computed from what was released, and from no vote; it costs nothing. For stewards.
+// pate/no-gain says that the free ε is as small as what could be bought.
+func (s *Service) EstimateEpsilon(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*api.EpsilonEstimate,
+	error) {
+	release, err := s.gateway.Enter(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	run, sanitiser, err := s.soldRun(ctx, name, r)
+	if err != nil {
+		return nil, err
+	}
+	least, free, err := gain(run, sanitiser)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := s.gateway.Snapshot(run.version.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, run.question(sanitiser))
+	if err != nil {
+		return nil, err
+	}
+	delay, err := s.gateway.Timing(snapshot, due)
+	if err != nil {
+		return nil, err
+	}
+	return &api.EpsilonEstimate{Ensemble: run.version.Name, Version: run.version.Number, Queries: len(run.queries),
+		Delta: api.Decimal(sanitiser.Parameters().Delta), Least: least, Independent: free,
+		Price: amounts.Of(charge.Loss.Plus(delay.Loss()))}, nil
+}
+
+// soldRun is a run of labels that were released, and what makes its ε publishable.
+func (s *Service) soldRun(ctx context.Context, name string, r api.AnalysisRequest) (*run, *pate.Sanitiser, error) {
+	if r.All || r.Exact || r.Delta != "" {
+		return nil, nil, fault.PateParameters("a sanitised epsilon is one of labels that were released, at the delta that the ensemble was " +
+			"defined with")
+	}
+	run, err := s.runOf(ctx, name, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if run.became == nil {
+		return nil, nil, fault.PateParameters("not all of these queries were released under these parameters")
+	}
+	sanitiser, err := s.sanitiser(run)
+	return run, sanitiser, err
+}
+
+// gain gives the least sanitised ε of a run and the free one, and refuses where that is as small.
+func gain(r *run, sanitiser *pate.Sanitiser) (least, free float64, err error) {
+	if least, free = sanitiser.Least(), sanitiser.Independent(len(r.queries), r.became); least >= free {
+		err = fault.PateNoGain(least, free)
+	}
+	return least, free, err
 }
 
 // onlyEpsilon refuses an ε that would not speak for all that was sold of a version: there is one a version, over everything sold.

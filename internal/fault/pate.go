@@ -118,8 +118,9 @@ func PateConditions(why string) *Error {
 
 // PateNoGain refuses to sell an ε that cannot be smaller than the one that is free: both were computed without a vote.
 func PateNoGain(least, free float64) *Error {
-	return &Error{Code: CodePateNoGain, Msg: fmt.Sprintf("a sanitised epsilon of these labels is at least %.6g, and %.6g holds whatever the votes",
-		least, free), Hint: "publish that one: it is free. A larger sigma_ss, set when an ensemble is defined, makes the least one smaller",
+	return &Error{Code: CodePateNoGain,
+		Msg:  fmt.Sprintf("a sanitised epsilon of these labels is at least %.6g, and %.6g holds whatever the votes", least, free),
+		Hint: "publish that one: it is free. A larger sigma_ss, set when an ensemble is defined, makes the least one smaller",
 		Details: []Detail{{Name: "least", Value: strconv.FormatFloat(least, 'g', -1, 64)},
 			{Name: "independent", Value: strconv.FormatFloat(free, 'g', -1, 64)}}}
 }

@@ -40,8 +40,8 @@ type container struct {
 	named bool            // in an object: a name was read, its value comes next
 }
 
-// Check accepts exactly one JSON value of Unicode text, in which no object gives a member twice. (encoding/json reads other bytes, and halves
-// of surrogate pairs, as U+FFFD: the text that is stored is then not the one that was sent.)
+// Check accepts exactly one JSON value of Unicode text, in which no object gives a member twice. (encoding/json reads other bytes, and
+// halves of surrogate pairs, as U+FFFD: the text that is stored is then not the one that was sent.)
 func Check(text []byte) error {
 	if !utf8.Valid(text) || halvesPair(text) {
 		return ErrText
