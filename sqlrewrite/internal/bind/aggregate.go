@@ -308,7 +308,11 @@ func numbers(b *algebra.Binder, n *syntax.Call, i, want int) (algebra.Expr, *alg
 		return nil, nil, err
 	}
 	if !x.Typ().IsNumber() {
-		return nil, nil, b.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", n.Name+" needs numbers")
+		hint := n.Name + " needs numbers"
+		if x.Typ().IsTime() {
+			hint += ": extract(epoch FROM x) are the seconds since 1970 of a time x"
+		}
+		return nil, nil, b.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", hint)
 	}
 	g, err := gridOf(b, n.Args[i], x)
 	return x, g, err
