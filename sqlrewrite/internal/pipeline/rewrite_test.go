@@ -239,7 +239,8 @@ func TestLongQueriesArePlannedInTime(t *testing.T) {
 			" FROM people",
 		"means": "SELECT " + repeat(200, func(i int) string { return fmt.Sprintf("avg(age) FILTER (WHERE age = %d)", i) }, ", ") +
 			" FROM people",
-		"conditions": "SELECT count(*) FROM people WHERE " + repeat(900, func(i int) string { return fmt.Sprintf("age <> %d", i) }, " AND "),
+		"conditions":   "SELECT count(*) FROM people WHERE " + repeat(900, func(i int) string { return fmt.Sprintf("age <> %d", i) }, " AND "),
+		"alternatives": "SELECT count(*) FROM people WHERE " + repeat(900, func(i int) string { return fmt.Sprintf("age = %d", i) }, " OR "),
 		"keys": "SELECT sex FROM people WHERE " + repeat(900, func(int) string { return "sex <> 'x'" }, " AND ") + " GROUP BY " +
 			repeat(90, func(int) string { return "sex" }, ", "),
 		"outputs": "SELECT " + repeat(1500, func(int) string { return "sex" }, ", ") + " FROM people GROUP BY sex",

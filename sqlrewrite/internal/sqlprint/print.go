@@ -274,7 +274,7 @@ func (p *Printer) binary(e algebra.Binary) {
 			e.L, e.R = hidden(e.L, e.R), hidden(e.R, e.L)
 		}
 		p.collated(e.L)
-	} else if e.Op == syntax.And {
+	} else if e.Op == syntax.And || e.Op == syntax.Or {
 		p.planning.Chained(func() { p.expr(e.L) })
 	} else {
 		p.expr(e.L)

@@ -62,7 +62,7 @@ func (n *Count) Leave() {
 	}
 }
 
-// Chained runs what visits the next link of a chain: a long one, of conditions that must all hold, is one level.
+// Chained runs what visits the next link of a chain: a long one, of ANDs or ORs, is one level.
 func (n *Count) Chained(next func()) {
 	n.Leave()
 	next()
