@@ -212,4 +212,8 @@ func TestCopiesAreCounted(t *testing.T) {
 	if d.Entries(t) != before {
 		t.Error("a question that was refused for memory was charged")
 	}
+	r.send(&pgproto3.Parse{Query: "ROLLBACK"}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{})
+	if words := r.until("ReadyForQuery"); slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "ErrorResponse") }) {
+		t.Errorf("nothing can be closed: %v", words)
+	}
 }

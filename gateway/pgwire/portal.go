@@ -165,7 +165,15 @@ func (c *session) keep(p *portal, r *result) {
 func (c *session) roomFor(more int) *refusal {
 	const hint = "close cursors and statements; asking again is a free replay"
 	more += c.size()
+	answers := 0
+	for _, p := range c.portals {
+		if p.result != nil {
+			answers += p.result.size
+		}
+	}
 	switch {
+	case more-answers <= maxSmall: // or nobody could close a cursor, whose answer takes the memory
+		c.memory.Resize(int64(more))
 	case more > maxKept:
 		return refusef(stateTooLarge, "what this session keeps has more than %d bytes", maxKept).hinting(hint)
 	case !c.memory.Fit(int64(more)):

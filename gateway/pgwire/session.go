@@ -27,6 +27,7 @@ const (
 	maxStatements = 1000    // prepared
 	maxPortals    = 1000    // portals and cursors
 	maxKept       = 64 << 20
+	maxSmall      = 64 << 10 // of statements and values, which are kept whatever memory there is
 	flushAt       = 64 << 10
 	writePatience = time.Minute // for a client to take what it asked for
 )
