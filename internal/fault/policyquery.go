@@ -49,8 +49,8 @@ func UnitColumn(pos Position, column string) *Error {
 // UnitCount refuses count(id) of the privacy unit: rows without one are not used, so that count(*) is the same. It is the part that is
 // suggested.
 func UnitCount(pos Position, column string) *Error {
-	e := UnitColumn(pos, column).WithHint(fmt.Sprintf("write count(*), which counts the same rows: those without %s are never used; count(DISTINCT %s) "+
-		"counts people", column, column))
+	e := UnitColumn(pos, column).WithHint(fmt.Sprintf("write count(*), which counts the same rows: those without %s are never used; "+
+		"count(DISTINCT %s) counts people", column, column))
 	e.Part = "count(*)"
 	return e
 }
