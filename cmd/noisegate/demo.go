@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -163,9 +164,10 @@ func (d *demo) configure(scratch string) error {
 		keyFile = filepath.Join(d.options.Keep, "hs256.key")
 	}
 	secret, err := auth.ReadSecret(keyFile)
-	if errors.Is(err, os.ErrNotExist) {
-		// Two texts of 128 bits each: 256 bits of randomness in printable form.
-		if err := os.WriteFile(keyFile, []byte(rand.Text()+rand.Text()+"\n"), 0o600); err != nil {
+	if err != nil { // also where an earlier version wrote it in base32; the demo's tokens are made at each start
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // which never fails
+		if err := os.WriteFile(keyFile, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
 			return err
 		}
 		secret, err = auth.ReadSecret(keyFile)
