@@ -20,6 +20,8 @@ import (
 //  3. A row of EXISTS or IN takes what that query's tuple takes, as often as work.go says that one is met.
 //  4. One row is charged for so many tuples (Lemma 12); a unit for as many as that of each row that it has in the part that they are charged to.
 //
+// A regular expression is compiled once, when the first row meets it: that is of UnitWork.
+//
 // What a plain query in FROM computes is charged where it is computed; how often it is computed again is the planner's to bound.
 //
 // *Example.* people p CROSS JOIN shops s WHERE p.name || s.shop_id::text LIKE '%x%', with 341 shops and a person in each row: UnitWork is 341 times
@@ -65,6 +67,9 @@ func (s *scope) charge(n *pgquery.Node, v *value, operands []measure) {
 		return
 	}
 	s.bill.seen[n] = true
+	if _, op := calledBy(n); len(operands) == 2 && strings.Contains(op, "~") {
+		s.d.compiled[op+operands[1].text] = true
+	}
 	s.bill.add(takes(n, v, operands))
 }
 
@@ -254,6 +259,9 @@ func callTakes(name string, operands []measure) int64 {
 		return 200 + 2*length
 	}
 }
+
+// compilesRegex is what it takes to compile a regular expression, in ns.
+const compilesRegex = 40_000
 
 // bills adds what the rows of a SELECT take to what the statement does.
 func (s *scope) bills(grouped bool) {

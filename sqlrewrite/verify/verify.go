@@ -163,9 +163,10 @@ type derivation struct {
 	held  []*relation  // whose addresses are in ids
 	pins  *pinBook
 
-	operands          []measure // of the expression that is being read
-	rowWork, unitWork *big.Int  // cost.go
-	work              *big.Int  // what one row is charged for at most, in any SELECT; nil: nothing bounds it
+	operands          []measure       // of the expression that is being read
+	rowWork, unitWork *big.Int        // cost.go
+	compiled          map[string]bool // regular expressions
+	work              *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries           map[int]bool
 	stored            map[int]bool                   // columns that are NULL in no row of their table
 	joins             map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
@@ -182,7 +183,7 @@ func parse(sql string) *pgquery.SelectStmt {
 
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin) *derivation {
 	return &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: pins},
-		work: big.NewInt(1), rowWork: new(big.Int), unitWork: new(big.Int), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
+		work: big.NewInt(1), rowWork: new(big.Int), compiled: make(map[string]bool), unitWork: new(big.Int), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
@@ -197,7 +198,7 @@ func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot,
 	}
 	got := r.released.claim(d, c.Keys, c.Histogram)
 	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.work
-	got.RowWork, got.UnitWork = d.rowWork, d.unitWork
+	got.RowWork, got.UnitWork = d.rowWork, d.unitWork.Add(d.unitWork, big.NewInt(int64(len(d.compiled))*compilesRegex))
 	return got
 }
 
