@@ -196,7 +196,7 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
 	for length, taken := range map[int]bool{bind.MaxPattern: true, bind.MaxPattern + 1: false} {
-		_, err := reviewed(t, "SELECT count(*) FROM visits WHERE note LIKE '%"+strings.Repeat("a", length-1)+"'", snapshot)
+		_, err := reviewed(t, "SELECT count(*) FROM visits WHERE note LIKE '"+strings.Repeat("a", length-1)+"%'", snapshot)
 		if (err == nil) != taken {
 			t.Errorf("%d bytes: %v", length, err)
 		}
