@@ -51,13 +51,13 @@ func TestCountedUnitsAreSuggestedAsRows(t *testing.T) {
 		}
 		seen[text] = true
 		o := rewritetest.Sharp()
-		_, _, err := Read(text, snapshot, o)
+		_, _, err := Read(t.Context(), text, snapshot, o)
 		if fault.CodeOf(err) != fault.CodeUnitColumn {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
 		var refusal *fault.Error
-		if !errors.As(Suggest(err, text, snapshot, o), &refusal) {
+		if !errors.As(Suggest(t.Context(), err, text, snapshot, o), &refusal) {
 			t.Fatal(err)
 		}
 		i := slices.IndexFunc(refusal.Details, func(d fault.Detail) bool { return d.Name == "suggestion" })
@@ -66,7 +66,7 @@ func TestCountedUnitsAreSuggestedAsRows(t *testing.T) {
 			continue
 		}
 		suggested := refusal.Details[i].Value
-		if _, _, err := Read(suggested, snapshot, o); err != nil {
+		if _, _, err := Read(t.Context(), suggested, snapshot, o); err != nil {
 			t.Errorf("%s suggests %s: %v", text, suggested, err)
 		}
 		answer := func(sql string) (rows string) {
