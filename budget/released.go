@@ -50,8 +50,8 @@ type Found struct {
 // What is charged and what a charge releases do not depend on them: values that are lost make the next question a charge, values that were
 // forged make its answer wrong; neither makes it less private.
 type ReleasedValues interface {
-	// KeepReleased stores what a charge that was reserved released, before the charge is settled. A charge may release several things,
-	// each once.
+	// KeepReleased takes what a charge that was reserved released, before the charge is settled, and stores it until the charge has ended.
+	// A charge may release several things, each once.
 	KeepReleased(context.Context, Released) error
 	// FindReleased gives what was released by a charge that is settled or expired, so that it counts as spent for good: of the analyst's
 	// own charges before those of others, of the first identity before the next, of the oldest charge. That of an open charge is not given,

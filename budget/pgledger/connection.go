@@ -35,7 +35,7 @@ func openConnection(pool *pgxpool.Pool) (*connection, error) {
 		s.close()
 		return nil, err
 	}
-	for _, sql := range []string{sqlAdvance, sqlOpen, sqlRegister, sqlEnd, sqlBind, sqlRebind, sqlMove, sqlWrite} {
+	for _, sql := range []string{sqlAdvance, sqlOpen, sqlRegister, sqlEnd, sqlKeepReleased, sqlBind, sqlRebind, sqlMove, sqlWrite} {
 		if s.statements[sql], err = s.conn.Conn().Prepare(ctx, sql, sql); err != nil { // known already, but for a new connection
 			s.close()
 			return nil, err

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/internal/machine"
+	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 )
 
@@ -76,7 +78,31 @@ type openCharge struct {
 	accounts         []budget.AccountID
 	opened           time.Time
 	draws            *budget.Draw
+
+	mu   sync.Mutex
+	kept []budget.Released // what it released, to be written when it ends
 }
+
+// keep takes what the charge released, each thing once.
+func (o *openCharge) keep(v budget.Released) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if v.Dataset != o.dataset || v.Analyst != o.analyst ||
+		slices.ContainsFunc(o.kept, func(k budget.Released) bool { return k.Identity == v.Identity }) {
+		return fault.Internal(errKept)
+	}
+	o.kept = append(o.kept, v)
+	return nil
+}
+
+// released is what it took.
+func (o *openCharge) released() []budget.Released {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kept
+}
+
+var errKept = errors.New("budget: released values of another charge, or twice")
 
 // loadInto loads it, unless the batch asks its question or its key again and it is loaded already: what ends must be
 // what they find.

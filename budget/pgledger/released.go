@@ -21,27 +21,36 @@ var (
 	sqlFindLatest string
 )
 
-// KeepReleased implements [budget.ReleasedValues]. It does not wait until the values are on disk: the charge is settled next, and what was
-// written before a commit that is waited for is on disk with it.
+// KeepReleased implements [budget.ReleasedValues]. Of a charge that this process reserved the values are written in the transaction that
+// ends it, which costs no exchange of its own: if the process dies before, they are lost. Where they cannot be written the charge ends
+// without them.
 func (p *Ledger) KeepReleased(ctx context.Context, v budget.Released) error {
 	if err := v.Check(); err != nil {
 		return err
 	}
-	var series []byte
-	var asOf *time.Time
-	var name *string
-	if of := v.Version; of != nil {
-		series, asOf, name = of.Series[:], &of.AsOf, &of.Name
+	if known, ok := p.open.Load(v.Charge); ok {
+		return known.(*openCharge).keep(v)
 	}
-	b := &pgx.Batch{}
-	b.Queue("BEGIN")
-	b.Queue("SET LOCAL synchronous_commit = off")
-	b.Queue(sqlKeepReleased, v.Charge, v.Dataset, v.Analyst, v.Shared, v.Identity[:], string(v.Values), series, asOf, name)
-	b.Queue("COMMIT")
-	if err := p.pool.SendBatch(ctx, b).Close(); err != nil {
+	if _, err := p.pool.Exec(ctx, sqlKeepReleased, releasedColumns([]budget.Released{v})...); err != nil {
 		return fault.DataUnavailable(err)
 	}
 	return nil
+}
+
+// releasedColumns are the parameters of sql/keep_released.sql.
+func releasedColumns(all []budget.Released) []any {
+	n := len(all)
+	charges, datasets, analysts, shared := make([]string, n), make([]string, n), make([]string, n), make([]bool, n)
+	identities, values, series := make([][]byte, n), make([]string, n), make([][]byte, n)
+	asOf, names := make([]*time.Time, n), make([]*string, n)
+	for i, v := range all {
+		charges[i], datasets[i], analysts[i], shared[i] = string(v.Charge), v.Dataset, v.Analyst, v.Shared
+		identities[i], values[i] = v.Identity[:], string(v.Values)
+		if of := v.Version; of != nil {
+			series[i], asOf[i], names[i] = of.Series[:], &of.AsOf, &of.Name
+		}
+	}
+	return []any{charges, datasets, analysts, shared, identities, values, series, asOf, names}
 }
 
 // FindReleased implements [budget.ReleasedValues].

@@ -18,6 +18,9 @@ func testReleasedIsKept(t *testing.T, d *pgtest.ControlDatabase) {
 	if err := l.KeepReleased(t.Context(), budget.Released{Charge: "paid", Dataset: "d", Analyst: "ana", Values: []byte("{}")}); err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
+	if err := l.Settle(t.Context(), "paid", mechanisms.Loss{Epsilon: 1}, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
 	insert := func(charge, identity, values string) string {
 		return "INSERT INTO noisegate.released VALUES ('" + charge + "', 'd', 'ana', false, " + identity + ", " + values + ")"
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"noisegate.example/budget"
 	"noisegate.example/budget/internal/machine"
 	"noisegate.example/budget/journal"
 	"noisegate.example/mechanisms"
@@ -163,6 +164,23 @@ func (s *transaction) queueCharges(b *pgx.Batch) {
 			losses.add(c.Held)
 		}
 		b.Queue(sqlEnd, s.machine.Now, ids, states, losses.epsilon, losses.unbounded, losses.rho, losses.delta, answers, losses.tail, shared)
+		s.queueReleased(b)
+	}
+}
+
+// queueReleased keeps what the charges that end released, but for those that are taken back.
+func (s *transaction) queueReleased(b *pgx.Batch) {
+	var kept []budget.Released
+	for _, op := range s.batch {
+		if op.open == nil {
+			continue
+		}
+		if c := s.machine.Charges[op.ends]; c != nil && c.Ended && c.State != machine.Voided {
+			kept = append(kept, op.open.released()...)
+		}
+	}
+	if len(kept) > 0 {
+		b.Queue(sqlKeepReleased, releasedColumns(kept)...)
 	}
 }
 
