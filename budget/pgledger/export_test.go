@@ -1,6 +1,12 @@
 package pgledger
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // Believe makes the ledger one that is written for another schema, whose last migration is so much newer.
 func (p *Ledger) Believe(newer int) { p.schema += newer }
@@ -8,9 +14,9 @@ func (p *Ledger) Believe(newer int) { p.schema += newer }
 // Age makes the charges that the process has open older.
 func (p *Ledger) Age(by time.Duration) {
 	p.open.Range(func(id, known any) bool {
-		older := *known.(*openCharge)
-		older.opened = older.opened.Add(-by)
-		p.open.Store(id, &older)
+		o := known.(*openCharge)
+		p.open.Store(id, &openCharge{dataset: o.dataset, analyst: o.analyst, id: o.id, held: o.held, accounts: o.accounts,
+			opened: o.opened.Add(-by), draws: o.draws, kept: o.kept})
 		return true
 	})
 }
@@ -27,4 +33,27 @@ func (p *Ledger) Wait(d time.Duration) {
 	p.attending.Lock()
 	defer p.attending.Unlock()
 	p.attendance.since = p.attendance.since.Add(-d)
+}
+
+// OnTheWay are the statements that a question meets, by name.
+func OnTheWay() map[string]string {
+	return map[string]string{
+		"advance": sqlAdvance, "again": sqlAgain, "balances": sqlBalances, "best": sqlBest, "bind": sqlBind, "committed": sqlCommitted,
+		"earlier": sqlEarlier, "end": sqlEnd, "failures": sqlFailures, "find_latest": sqlFindLatest, "find_released": sqlFindReleased,
+		"in_force": sqlInForce, "keep": sqlKeep, "keep_released": sqlKeepReleased, "load_accounts": sqlLoadAccounts,
+		"load_charges": sqlLoadCharges, "load_keys": sqlLoadKeys, "load_plans": sqlLoadPlans, "load_questions": sqlLoadQuestions,
+		"lock": sqlLock, "move": sqlMove, "numbers": sqlNumbers, "open": sqlOpen, "settlement": sqlSettlement, "write": sqlWrite,
+	}
+}
+
+// Acquire takes one of the ledger's connections.
+func (p *Ledger) Acquire(ctx context.Context) (*pgxpool.Conn, error) { return p.pool.Acquire(ctx) }
+
+// Replan is what is done with a connection that is taken, while the journal has so many entries.
+func (p *Ledger) Replan(ctx context.Context, conn *pgx.Conn, entries int64) error {
+	p.heads.mu.Lock()
+	p.heads.newest = entries
+	p.heads.mu.Unlock()
+	_, err := p.replan(ctx, conn)
+	return err
 }

@@ -78,6 +78,8 @@ func Open(ctx context.Context, dsn string) (*Ledger, error) {
 	}
 	// A gateway attends each second, on the connection that was used last: that asks no second time whether it is alive.
 	config.ShouldPing = func(_ context.Context, of pgxpool.ShouldPingParams) bool { return of.IdleDuration > 2*time.Second }
+	p := &Ledger{schema: migrations.Newest(), own: time.Now}
+	config.PrepareConn = p.replan
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fault.DataUnavailable(err)
@@ -89,8 +91,7 @@ func Open(ctx context.Context, dsn string) (*Ledger, error) {
 		pool.Close()
 		return nil, fault.DataUnavailable(err)
 	}
-	p := &Ledger{pool: pool, health: health, schema: migrations.Newest(), own: time.Now}
-	p.group.open = p.newPipeline
+	p.pool, p.health, p.group.open = pool, health, p.newPipeline
 	if err := p.CheckSafety(ctx); err != nil {
 		p.Close()
 		return nil, err
@@ -106,6 +107,28 @@ func (p *Ledger) SetClock(now func() time.Time) { p.own = now }
 
 // Ahead is how far the server's clock, or the time of a dataset, was ahead of this process's clock when it looked last; 0: it was not.
 func (p *Ledger) Ahead() time.Duration { return max(time.Duration(p.ahead.Load()), 0) }
+
+// plannedKey is, in a connection's custom data, how many entries the journal had when its statements were planned.
+const plannedKey = "noisegate planned"
+
+// replan has a connection forget its plans whenever the journal has twice as many entries as when they were made: those of a ledger that
+// was small may read all of one that is large, until somebody analyses its tables.
+func (p *Ledger) replan(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	p.heads.mu.Lock()
+	entries := p.heads.newest
+	p.heads.mu.Unlock()
+	data := conn.PgConn().CustomData()
+	planned, used := data[plannedKey].(int64)
+	if used && entries < 2*max(planned, 1) {
+		return true, nil
+	}
+	data[plannedKey] = entries
+	if !used {
+		return true, nil
+	}
+	_, err := conn.Exec(ctx, "DISCARD PLANS")
+	return err == nil, err
+}
 
 // always lets a pool ask each connection whether it is alive before it is given out.
 func always(context.Context, pgxpool.ShouldPingParams) bool { return true }
@@ -343,10 +366,14 @@ func (p *Ledger) ExpireOlder(ctx context.Context, age time.Duration) (int, error
 	var waits error
 	for _, c := range stale {
 		var expired bool
-		err := p.do(ctx, &operation{dataset: c.Dataset, ends: c.ID, decide: func(s *machine.Machine) (err error) {
+		op := &operation{dataset: c.Dataset, ends: c.ID, decide: func(s *machine.Machine) (err error) {
 			expired, err = s.Close(c.ID, machine.Expiring())
 			return err
-		}})
+		}}
+		if known, ok := p.open.Load(c.ID); ok {
+			op.open = known.(*openCharge)
+		}
+		err := p.do(ctx, op)
 		var broken *journal.BrokenError
 		if errors.As(err, &broken) { // it waits, others need not
 			waits = err

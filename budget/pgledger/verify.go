@@ -20,6 +20,7 @@ import (
 type heads struct {
 	mu        sync.Mutex
 	byDataset map[string]budget.Head
+	newest    int64 // the highest number of theirs: about how many entries the journal has
 	verified  map[string]journal.Checkpoint
 	broken    map[string]*journal.BrokenError
 	held      map[string]*journal.BrokenError
@@ -41,6 +42,7 @@ func (h *heads) note(head budget.Head) {
 	if head.Seq > h.byDataset[head.Dataset].Seq {
 		h.byDataset[head.Dataset] = head
 	}
+	h.newest = max(h.newest, head.Seq)
 }
 
 // newest is the end of a chain that [Ledger.saw] was told last.
