@@ -16,7 +16,11 @@ import (
 // Constants (Lemma 5a). A parameter stands in a cast, which gives its type; the argument's text is read here as PostgreSQL will read it. An argument
 // that is an int64 changes from one run to the next (a seed, an end of a range; a time, for a cast to one): of it only the type is used, so that what is proven holds
 // for every one. A text that PostgreSQL could not read as the type fails whatever the rows hold. *Example.* $1::integer with the text "5" is 5,
-// one value for the statement; with an int64 it is any integer.
+// one value for the statement; with an int64 it is any integer. With [Any] it is any text that can be read as the type; whoever asks chooses it, so
+// that no unit's id is compared with it.
+
+// Any is an argument of which only the type is used, as of an int64: what is proven holds for every text that PostgreSQL can read as that type.
+type Any struct{}
 
 // parameter is the constant that a cast of an argument makes.
 func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
@@ -34,6 +38,13 @@ func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
 		v := d.make(k, d.intern("$"+strconv.Itoa(int(p.Number))+":"+strconv.Itoa(int(k))))
 		v.constant, v.opaque = true, true
 		return v
+	case Any:
+		if !chosen[k] {
+			refuse("any constant of type %d", k)
+		}
+		v := d.make(k, d.intern("$"+strconv.Itoa(int(p.Number))+":"+strconv.Itoa(int(k))))
+		v.constant, v.opaque, v.asked = true, true, true
+		return v
 	case []string:
 		if k != texts {
 			refuse("an array for another type")
@@ -48,6 +59,10 @@ func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
 		return nil
 	}
 }
+
+// chosen are the types that [Any] may have.
+var chosen = map[kind]bool{boolean: true, int2: true, int4: true, int8: true, numeric: true, float8: true, text: true, date: true, timestamp: true,
+	timestamptz: true, uuid: true}
 
 func (d *derivation) nullOf(k kind) *value {
 	v := d.make(k, d.intern("null:"+strconv.Itoa(int(k))))

@@ -149,7 +149,7 @@ func castTakes(a measure, to kind) int64 {
 const perComparison = 7
 
 func likeTakes(a, b measure, folded bool) int64 {
-	times := int64(len(b.text))
+	times := b.bytes // of a pattern that is not known
 	if b.read {
 		times = depthOf(b.text, folded)
 	}

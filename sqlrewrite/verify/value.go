@@ -41,7 +41,8 @@ type value struct {
 	null     bool   // the constant is NULL
 	text     string // of a constant; "" and opaque where only the type is known
 	opaque   bool
-	size     int // of a constant array: how many elements
+	asked    bool // of a constant of which only the type is known: whoever asks chose it, or what it is computed of
+	size     int  // of a constant array: how many elements
 
 	bounds
 	collation string   // a text's, where COLLATE gives one
@@ -153,7 +154,7 @@ var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "gre
 func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value {
 	var list [8]int
 	ids := list[:0]
-	constant, whole, outer, ident, collation := true, true, false, "", ""
+	constant, asked, whole, outer, ident, collation := true, false, true, false, "", ""
 	for _, a := range args {
 		if a.ident != "" {
 			ident = op + "(" + a.ident + ")"
@@ -168,7 +169,7 @@ func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value
 			collation = a.collation
 		}
 		ids = append(ids, a.id)
-		constant, whole, outer = constant && a.constant, whole && (a.whole || a.constant), outer || a.outer
+		constant, asked, whole, outer = constant && a.constant, asked || a.asked, whole && (a.whole || a.constant), outer || a.outer
 	}
 	if ordered[op] && collation != "" {
 		op += " under " + collation
@@ -177,7 +178,7 @@ func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value
 	if isText(k) {
 		v.collation = collation
 	}
-	v.constant, v.opaque, v.whole, v.outer = constant, constant, whole, outer
+	v.constant, v.opaque, v.asked, v.whole, v.outer = constant, constant, constant && asked, whole, outer
 	if k != boolean && op != "octet_length" && !strings.HasPrefix(op, "hash") {
 		v.ident = ident
 	}
@@ -194,7 +195,8 @@ func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value
 // identities refuses to compare what tells a unit with anything but what tells one of the same kind: else one person could be picked by an id that
 // somebody knows (D1). Numbers that change from one run to the next, the ends of ranges of units, are nobody's.
 func identities(l, r *value) {
-	if l.ident != r.ident && !(l.constant && (l.opaque || l.null)) && !(r.constant && (r.opaque || r.null)) {
+	nobodys := func(v *value) bool { return v.constant && (v.opaque && !v.asked || v.null) }
+	if l.ident != r.ident && !nobodys(l) && !nobodys(r) {
 		refuse("a unit's id compared with what is no id of the same kind of units")
 	}
 }

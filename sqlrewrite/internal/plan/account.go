@@ -26,7 +26,13 @@ func NewPlan(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Pla
 		if !fit {
 			continue
 		}
-		if row, unit := p.claimed(); stability.Proven(row, unit) {
+		if stability.Proven(p.claimed()) {
+			return p, nil
+		}
+		if err := p.claimExactly(); err != nil {
+			return nil, err
+		}
+		if stability.Proven(p.claimed()) {
 			return p, nil
 		}
 		if err := stability.Lower(p.Accounted()); err != nil {
@@ -52,6 +58,20 @@ func (p *Plan) claimed() (row, unit *big.Int) {
 		}
 	}
 	return row, unit
+}
+
+// claimExactly has statements claim what they take with just their constants, as what is remembered of any constants may be more: so that what
+// was asked before lowers no caps.
+func (p *Plan) claimExactly() error {
+	for _, block := range p.Different() {
+		for i := range block.Parts {
+			s := &block.Parts[i].Statement
+			if err := s.ClaimWork(block.Query.Shared().Steps, block.Options.Proofs.WorkOf); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Accounted are the statements of a question, those of blocks that will be recalled too: what was asked before changes no plan.

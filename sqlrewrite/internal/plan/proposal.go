@@ -18,7 +18,7 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 		}
 		s := &p.Parts[i].Statement
 		s.Claim, s.On, s.Proofs = p.Proposal(i), on, p.Options.Proofs
-		if err := s.ClaimWork(p.Query.Shared().Steps, p.Options.Proofs); err != nil {
+		if err := s.ClaimWork(p.Query.Shared().Steps, p.Options.Proofs.Work); err != nil {
 			return err
 		}
 	}

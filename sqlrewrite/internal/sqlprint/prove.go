@@ -3,6 +3,7 @@ package sqlprint
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 
 	"noisegate.example/catalog"
@@ -147,10 +148,13 @@ func (s Statement) ProveWithin(n *steps.Count, proofs *Proofs) error {
 	return unproven(proofs.Statement(s.SQL, s.Args, s.On, s.Claimed().Counted(n)), s.SQL)
 }
 
+// Work is [memo.Memo.Work], or [memo.Memo.WorkOf].
+type Work func(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (row, unit *big.Int, err error)
+
 // ClaimWork proves the statement as [Statement.Prove] does, and claims what it takes one row and one unit, as was derived of its text.
-func (s *Statement) ClaimWork(n *steps.Count, proofs *Proofs) error {
+func (s *Statement) ClaimWork(n *steps.Count, work Work) error {
 	seeded := s.WithSeed(0)
-	row, unit, err := proofs.Work(seeded.SQL, seeded.Args, seeded.On, seeded.Claimed().Counted(n))
+	row, unit, err := work(seeded.SQL, seeded.Args, seeded.On, seeded.Claimed().Counted(n))
 	s.Claim.RowWork, s.Claim.UnitWork = row, unit
 	return unproven(err, s.SQL)
 }

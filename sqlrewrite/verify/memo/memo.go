@@ -13,12 +13,13 @@ import (
 	"noisegate.example/sqlrewrite/verify"
 )
 
-// Memo remembers what was proven: by the text, the arguments but for those that change (verify/constant.go), the claim and the snapshot, hashed
-// together, with what it takes. Refusals are not remembered. What is remembered tells in its time what was asked: each analyst has a memo of
-// their own. Its zero value is ready for use, by several at once; a nil one remembers nothing.
+// Memo remembers what was proven: by the text, the arguments whose value the proof needs, the claim and the snapshot, hashed together, with what it
+// takes. Refusals are not remembered. What is remembered tells in its time what was asked: each analyst has a memo of their own. Its zero value is
+// ready for use, by several at once; a nil one remembers nothing.
 type Memo struct {
 	mu     sync.Mutex
 	proven map[proof]works
+	needed map[proof][]bool // by all but texts of arguments: of which arguments proofs need the text; nil: it was asked once, and is not known yet
 }
 
 type proof struct {
@@ -29,26 +30,113 @@ type proof struct {
 // works is what a statement takes, in ns; of other texts nothing.
 type works struct{ row, unit *big.Int }
 
-// mostProofs bounds a memo; it starts anew when it is full.
-const mostProofs = 1_000
+const (
+	// mostProofs bounds a memo; it starts anew when it is full.
+	mostProofs = 1_000
+	// mostGeneral is the longest text, in bytes, that is proven for any texts of its arguments, which takes several proofs.
+	mostGeneral = 16 << 10
+)
 
-// Statement is [verify.Statement], remembered.
+// Statement is [verify.Statement], remembered. What is asked a second time with other texts is proven for any texts, but for those that the
+// proof needs: then it is proven for the third.
 func (m *Memo) Statement(sql string, args []any, on *catalog.Snapshot, c verify.Claim) error {
 	row, unit, err := m.Work(sql, args, on, c)
+	if err == nil && c.Within(row, unit) != nil { // of any texts it may take longer than of these
+		row, unit, err = m.WorkOf(sql, args, on, c)
+	}
 	if err != nil {
 		return err
 	}
 	return c.Within(row, unit)
 }
 
-// Work proves a statement as [Memo.Statement] does, and says what one row of it takes where nothing bounds how many its unit has (nil: nothing
-// bounds it), and what one unit takes everywhere else, in ns.
+// Work proves a statement as [Memo.Statement] does, and says what one row of it takes at most where nothing bounds how many its unit has (nil:
+// nothing bounds it), and what one unit takes everywhere else, in ns. What was asked before decides whether that is of these arguments or of any:
+// what depends on it takes [Memo.WorkOf] where this is too much.
 func (m *Memo) Work(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (row, unit *big.Int, err error) {
-	w, err := m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() (works, error) {
-		got, err := verify.Prove(sql, args, on, c)
-		return works{got.RowWork, got.UnitWork}, err
-	})
+	if m == nil || len(sql) > mostGeneral {
+		return m.WorkOf(sql, args, on, c)
+	}
+	key := func(args []any) proof { return proof{on, sha256.Sum256(written(sql, args, c))} }
+	general := func(args []any) (works, error) { // a count of its own: what was asked before must not decide how much a text may take
+		return m.once(key(args), func() (works, error) { return prove(sql, args, on, c.Counted(nil)) })
+	}
+	form := key(without(args, nil))
+	m.mu.Lock()
+	w, known := m.proven[key(args)]
+	needed, asked := m.needed[form]
+	m.mu.Unlock()
+	if known {
+		return w.row, w.unit, nil
+	}
+	if asked && needed == nil {
+		needed = needs(args, func(args []any) bool { _, err := general(args); return err == nil })
+		m.keep(form, needed)
+	}
+	if asked {
+		if w, err := general(without(args, needed)); err == nil {
+			return w.row, w.unit, nil
+		}
+	}
+	if row, unit, err = m.WorkOf(sql, args, on, c); err == nil && !asked {
+		m.keep(form, nil)
+	}
+	return row, unit, err
+}
+
+// WorkOf is [Memo.Work] of just these arguments, whatever was asked before.
+func (m *Memo) WorkOf(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (row, unit *big.Int, err error) {
+	w, err := m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() (works, error) { return prove(sql, args, on, c) })
 	return w.row, w.unit, err
+}
+
+func prove(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (works, error) {
+	got, err := verify.Prove(sql, args, on, c)
+	return works{got.RowWork, got.UnitWork}, err
+}
+
+// mostTried is without how many texts a proof is tried.
+const mostTried = 16
+
+// needs tries without which texts of arguments a proof succeeds, one after the other.
+func needs(args []any, proven func([]any) bool) []bool {
+	needed := make([]bool, len(args))
+	if proven(without(args, needed)) {
+		return needed
+	}
+	for i := range args {
+		needed[i] = true
+	}
+	tried := 0
+	for i, a := range args {
+		if _, text := a.(string); text && tried < mostTried {
+			tried++
+			needed[i] = false
+			needed[i] = !proven(without(args, needed))
+		}
+	}
+	return needed
+}
+
+// without has any text in the place of each that is not needed.
+func without(args []any, needed []bool) []any {
+	all := slices.Clone(args)
+	for i, a := range args {
+		if _, text := a.(string); text && (needed == nil || !needed[i]) {
+			all[i] = verify.Any{}
+		}
+	}
+	return all
+}
+
+// keep remembers which texts proofs of a form need.
+func (m *Memo) keep(form proof, needed []bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.needed == nil || len(m.needed) >= mostProofs {
+		m.needed = make(map[proof][]bool)
+	}
+	m.needed[form] = needed
 }
 
 // Public is [verify.Public], remembered.
@@ -111,6 +199,8 @@ func written(sql string, args []any, c verify.Claim) []byte {
 			b = append(b, 'n')
 		case int64:
 			b = append(b, 'i') // of any value
+		case verify.Any:
+			b = append(b, '*') // of any text
 		case string:
 			b = append(b, 's')
 			texts(a)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/big"
 	"reflect"
+	"slices"
 	"testing"
 
 	"noisegate.example/catalog"
@@ -175,5 +176,52 @@ func BenchmarkRemembered(b *testing.B) {
 		if err := m.Statement(sql, args, on, claim); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Texts that a proof does not need are found one by one, and no more proofs are tried than there are texts, and one.
+func TestTextsThatProofsNeed(t *testing.T) {
+	args := []any{"a", int64(1), "b", []string{"c"}, "d", nil}
+	for name, need := range map[string][]int{"none": nil, "first": {0}, "last": {4}, "two": {0, 2}, "all": {0, 2, 4}} {
+		tried := 0
+		needed := needs(args, func(args []any) bool {
+			tried++
+			for _, i := range need {
+				if args[i] == (verify.Any{}) {
+					return false
+				}
+			}
+			return true
+		})
+		for i := range args {
+			if _, text := args[i].(string); text && needed[i] != slices.Contains(need, i) {
+				t.Errorf("%s: argument %d is needed: %v", name, i, needed[i])
+			}
+		}
+		if tried > 4 {
+			t.Errorf("%s: %d proofs were tried", name, tried)
+		}
+	}
+	many := slices.Repeat([]any{"a"}, 100)
+	tried := 0
+	needs(many, func([]any) bool { tried++; return false })
+	if tried > 1+mostTried {
+		t.Errorf("%d proofs were tried", tried)
+	}
+}
+
+// A refusal is asked for each time, and a proof for any texts is none for another claim.
+func TestFormsOfOtherClaims(t *testing.T) {
+	var m Memo
+	on := &catalog.Snapshot{}
+	for range 3 {
+		for _, k := range []string{"1", "2", "3"} {
+			if err := m.Statement("SELECT $1::text", []any{k}, on, full()); err == nil {
+				t.Fatal("what is no aggregate is proven")
+			}
+		}
+	}
+	if len(m.proven) > 0 || len(m.needed) > 0 {
+		t.Errorf("%d proofs and %d forms are remembered of refusals", len(m.proven), len(m.needed))
 	}
 }
