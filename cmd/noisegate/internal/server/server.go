@@ -450,6 +450,7 @@ func (l Listeners) Close() error {
 
 // Serve answers on the listeners until the context ends. Running requests are finished first.
 func (g *Server) Serve(ctx context.Context, on Listeners) error {
+	defer keepSpare()()
 	connections := clientDescriptors()
 	if on.Wire != nil {
 		connections = max(connections/2, connections-g.wire.Connections())
