@@ -30,7 +30,7 @@ TEST = $(GO) test -vet=off -ldflags=-w
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench neighbours versions timing totality citus proofs proofs-mutants mutants ends histories types faults-brief peers reproducible installable static sbom
+.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench paired neighbours versions timing totality citus proofs proofs-mutants mutants ends histories types faults-brief peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -236,6 +236,19 @@ bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000
 	$(TEST) -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(filter-out ./integration,$(call having,^func Benchmark))
 	$(TEST) -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./integration -rows $(BENCHROWS)
 
+# .ci/paired-base: a commit, and how many times its processor time HEAD may take (docs/decisions/0063). Base is built once.
+PAIRED_BASE = $(word 1,$(shell cat .ci/paired-base))
+PAIRED_MOST = $(word 2,$(shell cat .ci/paired-base))
+
+.cache/paired-%:
+	@rm -rf .cache/paired-tree && git worktree prune && git worktree add --quiet --detach .cache/paired-tree $* && \
+	( cd .cache/paired-tree && $(GO) build -buildvcs=false -o $(CURDIR)/$@ ./cmd/noisegate ); \
+	code=$$?; git worktree remove --force .cache/paired-tree; exit $$code
+
+paired: .cache/paired-$(PAIRED_BASE) ## processor time of a new question, of HEAD and of the commit that .ci/paired-base names, in turn: docs/performance.md
+	@echo "$$(git log -1 --format='%h of %cs'), beside $(PAIRED_BASE):"
+	$(TEST) -run '^$$' -bench 'Paired$$' -benchtime 1x -timeout 10m ./integration -before $(CURDIR)/$< -paired 120 -paired-most $(PAIRED_MOST)
+
 # What CI runs after make test: two lanes side by side, each step a target of this file with a budget in .ci/budgets.tsv. What takes long and
 # seldom finds anything is a shard: the number of commits says which of seven a landing runs. SHARD=all: every one, and the eighth.
 LANE1   = lint-changed mutants proofs-turn versions-ends fuzz-changed alone installable
@@ -243,7 +256,7 @@ LANE2   = race faults-brief clients console-same console-test
 SHARD0  = reproducible
 SHARD1  = citus types
 SHARD2  = faults-short
-SHARD3  = bench-small
+SHARD3  = bench-small paired
 SHARD4  = audit
 SHARD5  = proofs-mutants
 SHARD6  = histories lint static sbom

@@ -23,7 +23,8 @@ import (
 var (
 	replaysLeast = flag.Float64("replays", 4, "how often BenchmarkReplays must replay while one new question is answered, at least; "+
 		"a run of less than 1,000 questions is content with 1")
-	benchBefore = flag.String("before", "", "another binary of the gateway: BenchmarkReplays asks it in turn with the one under test")
+	benchBefore = flag.String("before", "", "another binary of the gateway, which BenchmarkReplays and BenchmarkPaired ask in turn "+
+		"with the one under test")
 )
 
 const (
@@ -52,6 +53,7 @@ func BenchmarkReplays(b *testing.B) {
 		gateways[name] = s
 	}
 	n := max(b.N, 2*replayQuestions)
+	clients := slices.Repeat([]string{"ana"}, replayClients)
 	fresh, replayed := map[string][]float64{}, map[string][]float64{}
 	asked := map[string]int{}
 	work := map[string]time.Duration{} // processor time of gateway and PostgreSQL
@@ -63,9 +65,10 @@ func BenchmarkReplays(b *testing.B) {
 				return processorTime(b, s.gateway.Process.Pid) + processorTime(b, s.postmaster(b))
 			}
 			began := used()
-			fresh[name] = append(fresh[name], s.throughput(b, n, func(i int) int { return from + i }))
+			fresh[name] = append(fresh[name], s.throughput(b, clients, n, func(i int) api.QueryRequest { return clubs(from + i) }))
 			between := used()
-			replayed[name] = append(replayed[name], s.throughput(b, 2*n, func(i int) int { return i % replayQuestions }))
+			replayed[name] = append(replayed[name],
+				s.throughput(b, clients, 2*n, func(i int) api.QueryRequest { return clubs(i % replayQuestions) }))
 			work[name+"-new"] += between - began
 			work[name+"-replay"] += used() - between
 		}
@@ -92,18 +95,27 @@ func BenchmarkReplays(b *testing.B) {
 	}
 }
 
-// throughput asks questions by their number, with several clients that each keep a connection, and gives how many are answered a second.
-func (s *stack) throughput(b *testing.B, n int, question func(i int) int) float64 {
+// clubs is a question that another number makes another one.
+func clubs(i int) api.QueryRequest {
+	return api.QueryRequest{Dataset: "people", SQL: "SELECT club, count(*) FROM people GROUP BY club", Epsilon: price(i)}
+}
+
+// throughput asks questions by their number, with a client for each of several analysts that each keep a connection, and gives how many are
+// answered a second.
+func (s *stack) throughput(b *testing.B, analysts []string, n int, question func(i int) api.QueryRequest) float64 {
 	b.Helper()
 	address, err := url.Parse(s.url)
 	if err != nil {
 		b.Fatal(err)
 	}
-	token := s.tokenOnce(b, "ana", "analyst")
 	var next, failed atomic.Int64
 	var group sync.WaitGroup
+	tokens := make([]string, len(analysts))
+	for i, analyst := range analysts {
+		tokens[i] = s.tokenOnce(b, analyst, "analyst")
+	}
 	start := time.Now()
-	for range replayClients {
+	for _, token := range tokens {
 		group.Go(func() {
 			conn, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", address.Host)
 			if err != nil {
@@ -129,9 +141,8 @@ func (s *stack) throughput(b *testing.B, n int, question func(i int) int) float6
 }
 
 // askPlainly asks a question on a connection, and reports whether it was answered.
-func askPlainly(conn net.Conn, answers *bufio.Reader, token string, question int) bool {
-	const sql = "SELECT club, count(*) FROM people GROUP BY club"
-	body, err := json.Marshal(api.QueryRequest{Dataset: "people", SQL: sql, Epsilon: price(question)})
+func askPlainly(conn net.Conn, answers *bufio.Reader, token string, question api.QueryRequest) bool {
+	body, err := json.Marshal(question)
 	if err != nil {
 		return false
 	}

@@ -134,7 +134,12 @@ func prepareStack(t testing.TB, sets ...dataset) *stack {
 	if _, test := t.(*testing.T); !test {
 		return prepareStackOn(t, ownServer(t, nil), sets...)
 	}
-	server := common.running(t)
+	return prepareStackBeside(t, common.running(t), sets...)
+}
+
+// prepareStackBeside is [prepareStack] on a server that is running and that others use too.
+func prepareStackBeside(t testing.TB, server *pgserver.Server, sets ...dataset) *stack {
+	t.Helper()
 	s := emptyStack(t, server)
 	s.names = map[string]string{control: pgtest.UnmigratedOn(t, server).Name}
 	for _, d := range sets {

@@ -19,37 +19,40 @@ const grown = 100_000
 func arguments() map[string]string {
 	const id, finger, identity, series = "c0000000010", "sha256('f10')", "sha256('i10')", "sha256('s10')"
 	return map[string]string{
-		"advance":        "'d', 7, sha256('h'), clock_timestamp(), 6, sha256('g'), clock_timestamp(), 4, 1, true",
-		"again":          "ARRAY['" + id + "']",
-		"balances":       "ARRAY['d'], ARRAY['analyst'], ARRAY['ana1']",
-		"best":           "'d', ARRAY[" + identity + "]",
-		"bind":           "ARRAY['ana1'], ARRAY['new'], ARRAY[sha256('x')], ARRAY['" + id + "']",
-		"committed":      "20, sha256('20')",
-		"earlier":        "'d', 'ana1', " + finger + ", 'k10', true",
-		"end":            "clock_timestamp(), ARRAY['open'], ARRAY['expired'], ARRAY[1], ARRAY[false], ARRAY[0], ARRAY[0], ARRAY[NULL]::bytea[], ARRAY[0], ARRAY[NULL]::text[]",
-		"failures":       "'d', 'ana1', '1 day'",
-		"find_latest":    "'d', ARRAY[" + series + "], 'ana1', true, NULL",
-		"find_released":  "'d', ARRAY[" + identity + "], 'ana1', true",
-		"in_force":       "'d'",
-		"keep":           "'open', 'd', sha256('new'), 1, '[]'",
-		"keep_released":  "ARRAY['open'], ARRAY['d'], ARRAY['ana1'], ARRAY[true], ARRAY[sha256('new')], ARRAY['{}'], ARRAY[NULL]::bytea[], ARRAY[NULL]::timestamptz[], ARRAY[NULL]::text[]",
+		"advance":   "'d', 7, sha256('h'), clock_timestamp(), 6, sha256('g'), clock_timestamp(), 4, 1, true",
+		"again":     "ARRAY['" + id + "']",
+		"balances":  "ARRAY['d'], ARRAY['analyst'], ARRAY['ana1']",
+		"best":      "'d', ARRAY[" + identity + "]",
+		"bind":      "ARRAY['ana1'], ARRAY['new'], ARRAY[sha256('x')], ARRAY['" + id + "']",
+		"committed": "20, sha256('20')",
+		"earlier":   "'d', 'ana1', " + finger + ", 'k10', true",
+		"end": "clock_timestamp(), ARRAY['open'], ARRAY['expired'], ARRAY[1], ARRAY[false], ARRAY[0], ARRAY[0], ARRAY[NULL]::bytea[], " +
+			"ARRAY[0], ARRAY[NULL]::text[]",
+		"failures":      "'d', 'ana1', '1 day'",
+		"find_latest":   "'d', ARRAY[" + series + "], 'ana1', true, NULL",
+		"find_released": "'d', ARRAY[" + identity + "], 'ana1', true",
+		"in_force":      "'d'",
+		"keep":          "'open', 'd', sha256('new'), 1, '[]'",
+		"keep_released": "ARRAY['open'], ARRAY['d'], ARRAY['ana1'], ARRAY[true], ARRAY[sha256('new')], ARRAY['{}'], " +
+			"ARRAY[NULL]::bytea[], ARRAY[NULL]::timestamptz[], ARRAY[NULL]::text[]",
 		"load_accounts":  "'d', ARRAY['analyst'], ARRAY['ana1'], ARRAY['open']",
 		"load_charges":   "ARRAY['" + id + "']",
 		"load_keys":      "ARRAY['ana1'], ARRAY['k10']",
 		"load_plans":     "ARRAY['" + id + "']",
 		"load_questions": "'d', ARRAY['ana1'], ARRAY[" + finger + "]",
 		"lock":           "'d', 20",
-		"move":           "ARRAY[1], ARRAY[1], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[clock_timestamp()], ARRAY[0], ARRAY[0]",
-		"numbers":        "1",
-		"open": "'d', clock_timestamp(), ARRAY['new'], ARRAY['ana1'], ARRAY['{1}'], ARRAY[1], ARRAY[false], ARRAY[0], ARRAY[0], ARRAY[sha256('new')], " +
-			"ARRAY[1], ARRAY['{}'], ARRAY[0]",
+		"move": "ARRAY[1], ARRAY[1], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0], " +
+			"ARRAY[0], ARRAY[0], ARRAY[clock_timestamp()], ARRAY[0], ARRAY[0]",
+		"numbers": "1",
+		"open": "'d', clock_timestamp(), ARRAY['new'], ARRAY['ana1'], ARRAY['{1}'], ARRAY[1], ARRAY[false], ARRAY[0], ARRAY[0], " +
+			"ARRAY[sha256('new')], ARRAY[1], ARRAY['{}'], ARRAY[0]",
 		"settlement": "'" + id + "'",
-		"write": "'d', clock_timestamp(), ARRAY[999999999], ARRAY['settle'], ARRAY['ana1'], ARRAY['{1}'], ARRAY['open'], ARRAY[1], ARRAY[false], ARRAY[0], " +
-			"ARRAY[0], ARRAY[sha256('x')], ARRAY[NULL]::text[], ARRAY[NULL]::text[], ARRAY[sha256('y')], ARRAY[0], ARRAY[NULL]::text[]",
+		"write": "'d', clock_timestamp(), ARRAY[999999999], ARRAY['settle'], ARRAY['ana1'], ARRAY['{1}'], ARRAY['open'], ARRAY[1], ARRAY[false], " +
+			"ARRAY[0], ARRAY[0], ARRAY[sha256('x')], ARRAY[NULL]::text[], ARRAY[NULL]::text[], ARRAY[sha256('y')], ARRAY[0], ARRAY[NULL]::text[]",
 	}
 }
 
-// charges puts charges up to a number into the ledger, with all that each leaves there: of seven analysts, and of each a question, a key,
+// charges puts charges up to a number into the ledger, with all that each leaves there: of nine analysts, and of each a question, a key,
 // a plan, releases. The triggers are off: it is as if a gateway had written it.
 func charges(t *testing.T, d *pgtest.ControlDatabase, from, to int) {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 )
 
 // spareHeap is how much may be allocated at least between two collections of garbage. By itself the collector runs whenever the heap has
-// doubled: the gateway's is small, and a tenth of its processor time went there.
+// doubled: the gateway's is small, and a sixth of its processor time went there.
 const spareHeap = 64 << 20
 
 // collected is let go of at once, and so cleaned up after each collection.
