@@ -118,6 +118,8 @@ var ruleMutants = []struct{ file, old, mutant string }{
 		`v.anchors, v.strict = append(v.anchors, anchor{name: columnName(t, column), of: owner}), true`},
 	{"value.go", `refuse("a unit's id compared with what is no id of the same kind of units")`, ``},
 	{"value.go", `v.ident = ident`, `_ = ident`},
+	{"value.go", `v.opaque && !v.asked`, `v.opaque`},
+	{"value.go", `asked || a.asked`, `asked`},
 	{"expression.go", `!b.constant || len(b.nulls) > 0`, `!b.constant || b.null`},
 	{"relation.go", `return c.name == ""`, `return false`},
 	{"release.go", `refuse("a total of pieces as a piece")`, ``},
