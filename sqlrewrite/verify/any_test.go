@@ -69,7 +69,7 @@ func unsafeForAny(sql string, args []any, on *catalog.Snapshot, c Claim, refused
 func TestAnyIsNobodysID(t *testing.T) {
 	on, pins := town()
 	on.Tables[0].Columns[0].Identifies = "person"
-	for condition, any := range map[string]bool{
+	for condition, proven := range map[string]bool{
 		`"person_id" = $1::integer`:                                      false,
 		`$1::integer < "person_id"`:                                      false,
 		`"person_id" = @int4larger($1::integer, $1::integer)`:            false,
@@ -79,7 +79,7 @@ func TestAnyIsNobodysID(t *testing.T) {
 	} {
 		sql, _ := expand(`SELECT @count(*)::@text FROM ONLY "public"."people" WHERE (` + condition + `)`)
 		c := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins}
-		if err := Statement(sql, []any{Any{}}, on, c); (err == nil) != any {
+		if err := Statement(sql, []any{Any{}}, on, c); (err == nil) != proven {
 			t.Errorf("%s of any text: %v", condition, err)
 		}
 		if err := Statement(sql, []any{int64(0)}, on, c); err != nil && !strings.Contains(condition, "NULLIF") {
