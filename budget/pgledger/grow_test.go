@@ -48,7 +48,8 @@ func arguments() map[string]string {
 			"ARRAY[sha256('new')], ARRAY[1], ARRAY['{}'], ARRAY[0]",
 		"settlement": "'" + id + "'",
 		"write": "'d', clock_timestamp(), ARRAY[999999999], ARRAY['settle'], ARRAY['ana1'], ARRAY['{1}'], ARRAY['open'], ARRAY[1], " +
-			"ARRAY[false], ARRAY[0], ARRAY[0], ARRAY[sha256('x')], ARRAY[NULL]::text[], ARRAY[NULL]::text[], ARRAY[sha256('y')], ARRAY[0], ARRAY[NULL]::text[]",
+			"ARRAY[false], ARRAY[0], ARRAY[0], ARRAY[sha256('x')], ARRAY[NULL]::text[], " +
+			"ARRAY[NULL]::text[], ARRAY[sha256('y')], ARRAY[0], ARRAY[NULL]::text[]",
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 // While little is alive the collector spares spareHeap, while much is it doubles the heap, and in the end it is as it was.
 func TestSpareHeap(t *testing.T) {
-	t.Setenv("GOGC", "")
 	gogc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	until := func(what string, right func(percent uint64) bool) {
 		t.Helper()
