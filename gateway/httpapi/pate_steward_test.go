@@ -372,8 +372,8 @@ func TestSanitisedEpsilonOfRechosenParameters(t *testing.T) {
 	if none, err := sam.EstimateEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateNoGain {
 		t.Errorf("of so few labels that it cannot be below the free one: %+v, %v", none, err)
 	}
-	if none, err := sam.SanitisedEpsilon(t.Context(), "digits", ask); codeOfError(err) != fault.CodePateNoGain || f.Entries(t) != before {
-		t.Errorf("of so few labels that it cannot be below the free one: %+v, %v", none, err)
+	if f.Entries(t) != before {
+		t.Error("an estimate changed the ledger")
 	}
 	buy()
 	first, err := sam.SanitisedEpsilon(t.Context(), "digits", ask)

@@ -170,9 +170,6 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err := s.onlyEpsilon(ctx, run, question); err != nil {
 		return nil, err
 	}
-	if _, _, err := gain(run, sanitiser); err != nil {
-		return nil, err
-	}
 	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, question)
 	if err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func PateConditions(why string) *Error {
 		Hint: "the data-independent epsilon is valid in any case"}
 }
 
-// PateNoGain refuses to sell an ε that cannot be smaller than the one that is free: both were computed without a vote.
+// PateNoGain refuses to estimate an ε that cannot be smaller than the one that is free: both were computed without a vote.
 func PateNoGain(least, free float64) *Error {
 	return &Error{Code: CodePateNoGain,
 		Msg:  fmt.Sprintf("a sanitised epsilon of these labels is at least %.6g, and %.6g holds whatever the votes", least, free),
