@@ -252,6 +252,9 @@ const (
 	Concat   Operator = "||"
 )
 
+// Operators are all of them.
+var Operators = []Operator{Or, And, Not, Eq, Ne, Lt, Le, Gt, Ge, Add, Subtract, Multiply, Divide, Modulo, Concat}
+
 // Unary is NOT x, -x or +x.
 type Unary struct {
 	Pos Pos

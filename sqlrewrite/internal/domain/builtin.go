@@ -64,6 +64,9 @@ type arity struct {
 	text        string
 }
 
+// Takes reports whether there may be n arguments.
+func (a arity) Takes(n int) bool { return a.least <= n && n <= a.most }
+
 // anyNumber of arguments.
 const anyNumber = 1 << 20
 
@@ -102,7 +105,7 @@ const (
 	FirstUnlessNull                      // wherever the first argument is not NULL
 )
 
-// Costs are the prices by the kind of the operands, as TestCostsAreMeasured measured them, rounded up to 1, 2 or 5 in their first digit.
+// Costs are the prices by the kind of the operands, as TestCosts measured them, rounded up to 1, 2 or 5 in their first digit.
 type Costs struct{ Integer, Float, Numeric, Text, Time, Other Price }
 
 // Of is the price for a kind of operands; ok is false where it was not measured.
@@ -215,7 +218,7 @@ func CallOf(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) (algebra.Exp
 	switch {
 	case f.Type == nil:
 		return nil, b.Unsupported(n, "function "+n.Name+" over the columns of a row", "")
-	case len(args) < f.Args.least || len(args) > f.Args.most:
+	case !f.Args.Takes(len(args)):
 		return nil, b.Mismatch(n, n.Name+" needs "+f.Args.text, "")
 	}
 	if err := callZone(b, n, args); err != nil {

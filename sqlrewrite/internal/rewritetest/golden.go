@@ -212,8 +212,9 @@ func addColumn(t testing.TB, table *catalog.TableInfo, fields []string) {
 	c := &catalog.ColumnInfo{Name: fields[0], AttNum: int16(len(table.Columns) + 1), TypMod: -1, TypeName: fields[1], Scale: -1}
 	name, labels, _ := strings.Cut(strings.TrimSuffix(fields[1], ")"), "(")
 	types := map[string]catalog.Type{"smallint": catalog.Int2, "integer": catalog.Int4, "bigint": catalog.Int8, "numeric": catalog.Numeric,
-		"real": catalog.Float4, "double": catalog.Float8, "text": catalog.Text, "char": catalog.Char, "boolean": catalog.Bool,
-		"date": catalog.Date, "timestamp": catalog.Timestamp, "timestamptz": catalog.Timestamptz, "uuid": catalog.UUID, "enum": catalog.Enum}
+		"real": catalog.Float4, "double": catalog.Float8, "text": catalog.Text, "varchar": catalog.Text, "char": catalog.Char,
+		"boolean": catalog.Bool, "date": catalog.Date, "timestamp": catalog.Timestamp, "timestamptz": catalog.Timestamptz,
+		"uuid": catalog.UUID, "enum": catalog.Enum}
 	var known bool
 	if c.Type, known = types[name]; !known {
 		t.Fatalf("unknown type %s", name)
@@ -227,6 +228,9 @@ func addColumn(t testing.TB, table *catalog.TableInfo, fields []string) {
 		p, _ := strconv.Atoi(precision)
 		c.Scale, _ = strconv.Atoi(scale)
 		c.TypMod = int32(p<<16|c.Scale&0x7ff) + 4
+	case name == "varchar":
+		characters, _ := strconv.Atoi(labels)
+		c.TypMod = int32(characters) + 4
 	}
 	rest := strings.Join(fields[2:], " ")
 	c.NotNull = strings.Contains(rest, "not null")

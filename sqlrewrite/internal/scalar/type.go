@@ -1,6 +1,8 @@
 package scalar
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"noisegate.example/catalog"
@@ -91,37 +93,23 @@ func Wider(a, b catalog.Type) catalog.Type {
 // what they hold says where and when a row was written.
 var SystemColumns = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
 
-// CastType names the types that casts may name.
-func CastType(name string) (catalog.Type, bool) {
-	switch name {
-	case "int2", "smallint":
-		return catalog.Int2, true
-	case "int4", "int", "integer":
-		return catalog.Int4, true
-	case "int8", "bigint":
-		return catalog.Int8, true
-	case "numeric", "decimal":
-		return catalog.Numeric, true
-	case "float4", "real":
-		return catalog.Float4, true
-	case "float8", "double precision":
-		return catalog.Float8, true
-	case "text", "varchar":
-		return catalog.Text, true
-	case "bool", "boolean":
-		return catalog.Bool, true
-	case "date":
-		return catalog.Date, true
-	case "timestamp":
-		return catalog.Timestamp, true
-	case "timestamptz":
-		return catalog.Timestamptz, true
-	case "uuid":
-		return catalog.UUID, true
-	default:
-		return UnknownType, false
-	}
+// castTypes are the types that casts may name.
+var castTypes = map[string]catalog.Type{
+	"int2": catalog.Int2, "smallint": catalog.Int2, "int4": catalog.Int4, "int": catalog.Int4, "integer": catalog.Int4,
+	"int8": catalog.Int8, "bigint": catalog.Int8, "numeric": catalog.Numeric, "decimal": catalog.Numeric,
+	"float4": catalog.Float4, "real": catalog.Float4, "float8": catalog.Float8, "double precision": catalog.Float8,
+	"text": catalog.Text, "varchar": catalog.Text, "bool": catalog.Bool, "boolean": catalog.Bool, "date": catalog.Date,
+	"timestamp": catalog.Timestamp, "timestamptz": catalog.Timestamptz, "uuid": catalog.UUID,
 }
+
+// CastType is the type that a cast names.
+func CastType(name string) (t catalog.Type, ok bool) {
+	t, ok = castTypes[name]
+	return t, ok
+}
+
+// CastTypes are the types that casts may name, in order.
+func CastTypes() []string { return slices.Sorted(maps.Keys(castTypes)) }
 
 // ElementOf is the type of an array's elements.
 func ElementOf(t catalog.Type) catalog.Type {
