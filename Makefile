@@ -30,7 +30,7 @@ TEST = $(GO) test -vet=off -ldflags=-w
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench paired neighbours versions timing totality citus proofs proofs-mutants mutants ends histories types faults-brief peers reproducible installable static sbom
+.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench paired neighbours versions costs timing totality citus proofs proofs-mutants mutants ends histories types faults-brief peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -178,8 +178,20 @@ types: ## each type of a column in each shape of table and use; 300 pairs of que
 	$(TEST) -count=1 -v -run 'TypesMatrix' -timeout 1h ./integration -types
 	$(TEST) -count=1 -v -run 'OthersPastInTime' -timeout 1h ./integration -others-past 300
 
-timing: ## what builtins and rows cost against the planner's table, then neighbouring datasets over HTTP at a quantum of 5 ms, TIMING (5000) questions to each
-	$(TEST) -count=1 -v -run 'CostsAreMeasured' -timeout 1h ./sqlrewrite/proofs/cost -measure-costs
+# CHANGES of the operands of each operation; a tenth of it is a shard, where an operation may take four times its price.
+CHANGES ?= 200
+COSTS    = $(TEST) -count=1 -v -run 'TestCosts' -timeout 6h ./sqlrewrite/proofs/costs -costs
+
+costs: ## what operations over their worst operands cost each of VERSIONS of PostgreSQL, against their prices: CHANGES (200) of each (an hour)
+	@for version in $(VERSIONS); do \
+		echo "== PostgreSQL $$version"; NOISEGATE_POSTGRES_VERSION=$$version $(COSTS) -cost-mutations $(CHANGES) || exit 1; \
+	done
+
+costs-tenth:
+	$(COSTS) -cost-mutations 20 -cost-one-in 10 -cost-each 500us -cost-factor 4 -cost-slack 0.3
+
+timing: ## what rows cost against the planner's prices, then neighbouring datasets over HTTP at a quantum of 5 ms, TIMING (5000) questions to each
+	$(TEST) -count=1 -v -run 'RowCostsAreMeasured' -timeout 1h ./sqlrewrite/proofs/cost -measure-costs
 	$(TEST) -count=1 -v -run 'TestTiming|OneRowDecidesNoBoundary' -timeout 3h ./integration -timing $(TIMING) -row-questions 200
 
 # The tests that are marked with "// needs: postgres": what they show may differ between versions. The packages of servers and of the reader's
@@ -255,7 +267,7 @@ LANE1   = lint-changed mutants proofs-turn versions-ends fuzz-changed alone inst
 LANE2   = race faults-brief clients console-same console-test
 SHARD0  = reproducible
 SHARD1  = citus types
-SHARD2  = faults-short
+SHARD2  = faults-short costs-tenth
 SHARD3  = bench-small paired
 SHARD4  = audit
 SHARD5  = proofs-mutants

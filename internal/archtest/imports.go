@@ -178,6 +178,7 @@ func foundations() []layer {
 			"gateway/pgexec"}},
 		{dir: "sqlrewrite/proofs/totality"},
 		{dir: "sqlrewrite/proofs/cost"},
+		{dir: "sqlrewrite/proofs/costs"},
 		{dir: "sqlrewrite/proofs/verified", tests: []string{"api", "gateway", "gateway/httpapi"}},
 	}
 }
