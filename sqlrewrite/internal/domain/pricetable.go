@@ -4,7 +4,7 @@ package domain
 var priceKinds = []string{"integer", "float", "numeric", "text", "time", "other"}
 
 // operatorPrices are those of operators, and of functions that no analyst calls; those of functions are in their table. All are as
-// TestCostsAreMeasured measured them, rounded up to 1, 2 or 5 in their first digit.
+// TestCosts measured them, rounded up to 1, 2 or 5 in their first digit.
 var operatorPrices = func() map[string]Price {
 	all := map[string]Price{
 		"LIKE":                    {Ns: 200, PerUnit: 7000, Grows: Matched},

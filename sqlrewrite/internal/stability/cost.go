@@ -16,7 +16,7 @@ import (
 )
 
 // What rows cost beside what is computed of them, in ns: to be read; to be met by a row of the other side of a join; to be chosen by a cap;
-// to be counted where each is a unit; to be sorted, grouped by unit and counted. TestCostsAreMeasured measures them, as those of costs.
+// to be counted where each is a unit; to be sorted, grouped by unit and counted. TestRowCostsAreMeasured measures them.
 const (
 	ScanRow    = 400
 	PairRow    = 200

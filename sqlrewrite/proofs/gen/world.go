@@ -36,7 +36,7 @@ var (
 	ProofSeed        = flag.Uint64("proof-seed", 1, "which random queries and databases the neighbour tests draw")
 	CostQueries      = flag.Int("cost-queries", 80,
 		"random queries whose work is counted with and without one unit; make proofs asks 2000, make neighbours 100000")
-	MeasureCosts = flag.Bool("measure-costs", false, "measure what builtins cost, and hold the table of costs against it; make timing does")
+	MeasureCosts = flag.Bool("measure-costs", false, "measure what rows cost, and hold it against the planner's prices; make timing does")
 	ProofTime    = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")
 )
 
