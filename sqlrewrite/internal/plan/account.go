@@ -60,8 +60,8 @@ func (p *Plan) claimed() (row, unit *big.Int) {
 	return row, unit
 }
 
-// claimExactly has statements claim what they take with just their constants, as what is remembered of any constants may be more: so that what
-// was asked before lowers no caps.
+// claimExactly has statements claim what they take with just their constants, as what is remembered of any constants may be more: so that
+// what was asked before lowers no caps.
 func (p *Plan) claimExactly() error {
 	for _, block := range p.Different() {
 		for i := range block.Parts {
