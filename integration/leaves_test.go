@@ -157,7 +157,8 @@ func TestLongTextsAreNotRead(t *testing.T) {
 }
 
 // A server that lacks what a question needs refuses it before the charge, and goes on answering others: here one that
-// has lost a function, as older versions lack newer ones. What was answered before is given again.
+// has lost a function, as older versions lack newer ones, and then one whose function fails. The first is noticed when the
+// statement is parsed, the second in the dry run. What was answered before is given again.
 //
 // needs: postgres
 // covers: A89 E.3
@@ -172,20 +173,30 @@ func TestDryRunRefusesFree(t *testing.T) {
 	if _, err := ask(answered); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(t, "people", "ALTER FUNCTION pg_catalog.initcap(text) RENAME TO initcap_of_another_version")
 	before := s.entries(t)
-	for _, sql := range []string{
-		"SELECT count(*) FROM people WHERE initcap(club) = 'Red'",
-		"SELECT sum(length(initcap(club))) FROM people",
-		"SELECT club, count(*) FROM people WHERE age > 3 AND initcap(city) IS NOT NULL GROUP BY club",
+	for _, lacks := range []struct {
+		sql, code string
+		status    int
+	}{
+		// A type that is printed wrongly has the same SQLSTATE (42883): both are for the operator to look at.
+		{"ALTER FUNCTION pg_catalog.initcap(text) RENAME TO initcap_of_another_version", "internal/unprintable", 500},
+		{"CREATE FUNCTION pg_catalog.initcap(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS " +
+			"'BEGIN RAISE EXCEPTION division_by_zero; END'", "plan/dry-run", 422},
 	} {
-		for range 2 { // the second time from memory
-			_, err := ask(sql)
-			if err == nil {
-				t.Fatalf("%s: answered", sql)
-			}
-			if p := problemOf(t, err); p.Code != "plan/dry-run" || p.Status != 422 {
-				t.Errorf("%s: %v, want plan/dry-run", sql, p)
+		s.exec(t, "people", lacks.sql)
+		for _, sql := range []string{
+			"SELECT count(*) FROM people WHERE initcap(club) = 'Red'",
+			"SELECT sum(length(initcap(club))) FROM people",
+			"SELECT club, count(*) FROM people WHERE age > 3 AND initcap(city) IS NOT NULL GROUP BY club",
+		} {
+			for range 2 { // a dry run the second time from memory
+				_, err := ask(sql)
+				if err == nil {
+					t.Fatalf("%s: answered", sql)
+				}
+				if p := problemOf(t, err); p.Code != lacks.code || p.Status != lacks.status {
+					t.Errorf("%s: %v, want %s", sql, p, lacks.code)
+				}
 			}
 		}
 	}

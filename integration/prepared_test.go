@@ -80,8 +80,9 @@ func TestPreparedTables(t *testing.T) {
 		return answer
 	}
 	const byRegion = "SELECT region, count(*) AS n FROM visits GROUP BY region ORDER BY region"
-	if a := ask(byRegion, nil); a.AsOf != nil {
-		t.Errorf("as of %s before anything was prepared", a.AsOf)
+	unprepared := ask(byRegion, nil)
+	if unprepared.AsOf != nil {
+		t.Errorf("as of %s before anything was prepared", unprepared.AsOf)
 	}
 	begun := time.Now().Add(-time.Minute)
 	s.exec(t, "clinic", "REVOKE SELECT ON calls FROM noisegate_prepare")
@@ -141,7 +142,8 @@ func TestPreparedTables(t *testing.T) {
 		all.Columns[0].Bias != "" {
 		t.Errorf("people: %+v, want %s", all, people)
 	}
-	if live := ask(byRegion, new(bool)); live.AsOf != nil || live.DataVersion != "" && !live.Replayed {
+	if live := ask(byRegion, new(bool)); !live.Replayed || live.ReleaseID != unprepared.ReleaseID || live.DataVersion != "" ||
+		live.AsOf == nil || live.ReleasedAt == nil || !live.AsOf.Equal(*live.ReleasedAt) { // a replay of the table says when it was read
 		t.Errorf("prepared: false: %+v", live)
 	}
 	if other := ask("SELECT count(DISTINCT minutes) AS n, median(minutes) AS m FROM visits", nil); other.AsOf == nil {

@@ -254,7 +254,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNotices: a charge tells error bars, what was spent and what is left; a replay does where it is asked to.
+// TestNotices: a charge and a replay tell error bars, what was spent and what is left; a free answer does where it is asked to.
 func TestNotices(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
 	var notices []*pgconn.Notice
@@ -282,11 +282,15 @@ func TestNotices(t *testing.T) {
 	}
 	for _, c := range []struct{ set, sql, want string }{
 		{"", counted, "NOTICE: n ± 30 (95 %); spent ε 0.1; ε 9.9 left"},
-		{"", counted, ""},
+		{"", counted, "NOTICE: n ± 30 (95 %); a replay of TIME, spent nothing; ε 9.9 left"},
+		{"", "SELECT 1", ""},
 		{"SET noisegate.notices = always", counted, "NOTICE: n ± 30 (95 %); a replay of TIME, spent nothing; ε 9.9 left"},
 		{"SET client_min_messages = warning", counted, ""},
 		{"RESET client_min_messages", "SELECT 1", "NOTICE: exact and free; ε 9.9 left"},
 		{"SET noisegate.notices = off", "SELECT count(*) FROM people WHERE age > 25", ""},
+		{"", counted, ""},
+		{"RESET noisegate.notices", counted, "NOTICE: n ± 30 (95 %); a replay of TIME, spent nothing; ε 9.8 left"},
+		{"SET client_min_messages = warning", counted, ""},
 	} {
 		if got := told(c.set, c.sql); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.set, c.sql, got, c.want)
