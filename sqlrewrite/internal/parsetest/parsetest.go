@@ -149,6 +149,9 @@ func ShowFault(err error) string {
 	if f.Hint != "" {
 		text += "hint: " + f.Hint + "\n"
 	}
+	if cause := errors.Unwrap(f); cause != nil {
+		text += "cause: " + cause.Error() + "\n"
+	}
 	return text
 }
 

@@ -243,15 +243,15 @@ func openForms() map[string][]string {
 		},
 		"small public tables alone": noneLeft(),
 		"what takes long over a small public table": {
-			"SELECT count(*) FROM people p JOIN (SELECT line, " + costly("line", 40) + " AS x FROM lines) l ON l.x = p.age WHERE p.age = 111",
-			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age AND " + costly("l.kind", 40) + " > 1 WHERE p.age = 111",
-			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age WHERE p.age = 111 AND " + costly("l.kind", 40) + " > 1",
-			"SELECT count(l.kind) FROM people p LEFT JOIN lines l ON l.line = p.age AND " + costly("l.kind", 40) + " > 1 WHERE p.age = 111",
-			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND " + costly("l.kind", 40) +
+			"SELECT count(*) FROM people p JOIN (SELECT line, " + costly("line", 30) + " AS x FROM lines) l ON l.x = p.age WHERE p.age = 111",
+			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age AND " + costly("l.kind", 30) + " > 1 WHERE p.age = 111",
+			"SELECT count(*) FROM people p JOIN lines l ON l.line = p.age WHERE p.age = 111 AND " + costly("l.kind", 30) + " > 1",
+			"SELECT count(l.kind) FROM people p LEFT JOIN lines l ON l.line = p.age AND " + costly("l.kind", 30) + " > 1 WHERE p.age = 111",
+			"SELECT count(*) FROM people p WHERE p.age = 111 AND EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age AND " + costly("l.kind", 30) +
 				" > 1)",
 			"SELECT count(*) FROM people p WHERE p.age = 111 AND (p.age < 0 OR p.age IN (SELECT l.line FROM lines l WHERE " +
-				costly("l.kind", 40) + " > 1))",
-			"SELECT count(*) FROM " + few + " p JOIN lines l ON l.line = p.age WHERE " + costly("l.kind", 40) + " > 1",
+				costly("l.kind", 30) + " > 1))",
+			"SELECT count(*) FROM " + few + " p JOIN lines l ON l.line = p.age WHERE " + costly("l.kind", 30) + " > 1",
 		},
 		"by what is chosen": {
 			"SELECT mode() WITHIN GROUP (ORDER BY p.place) FILTER (WHERE p.age = 111) FROM visits p JOIN people q ON q.person_id = p.person_id",

@@ -30,6 +30,7 @@ import (
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
+	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
 // side is a gateway over a database or over one of its neighbours: handler, service, ledger and the reader of the protected database are
@@ -345,7 +346,7 @@ func TestCoupling(t *testing.T) {
 			})
 		}
 	})
-	if !testing.Short() && counted.Load() == 0 {
+	if gen.Proofs() >= 300 && counted.Load() == 0 { // fewer questions may hold none
 		t.Error("no neighbours of which counts show the groups differ")
 	}
 }

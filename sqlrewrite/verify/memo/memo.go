@@ -19,12 +19,18 @@ import (
 type Memo struct {
 	mu     sync.Mutex
 	proven map[proof]works
-	needed map[proof][]bool // by all but texts of arguments: of which arguments proofs need the text; nil: it was asked once, and is not known yet
+	forms  map[proof]form // by all but texts of arguments
 }
 
 type proof struct {
 	on  *catalog.Snapshot
 	sum [sha256.Size]byte
+}
+
+// form is what is known of statements that differ in texts of arguments alone.
+type form struct {
+	asked  int
+	needed []bool // of which arguments proofs need the text; nil: that is not known yet
 }
 
 // works is what a statement takes, in ns; of other texts nothing.
@@ -35,10 +41,12 @@ const (
 	mostProofs = 1_000
 	// mostGeneral is the longest text, in bytes, that is proven for any texts of its arguments, which takes several proofs.
 	mostGeneral = 16 << 10
+	// generalAfter is after how many questions of a form: planning one question asks for several, while it lowers caps.
+	generalAfter = 8
 )
 
-// Statement is [verify.Statement], remembered. What is asked a second time with other texts is proven for any texts, but for those that the
-// proof needs: then it is proven for the third.
+// Statement is [verify.Statement], remembered. What is asked often with other texts is proven for any texts, but for those that the
+// proof needs.
 func (m *Memo) Statement(sql string, args []any, on *catalog.Snapshot, c verify.Claim) error {
 	row, unit, err := m.Work(sql, args, on, c)
 	if err == nil && c.Within(row, unit) != nil { // of any texts it may take longer than of these
@@ -61,27 +69,39 @@ func (m *Memo) Work(sql string, args []any, on *catalog.Snapshot, c verify.Claim
 	general := func(args []any) (works, error) { // a count of its own: what was asked before must not decide how much a text may take
 		return m.once(key(args), func() (works, error) { return prove(sql, args, on, c.Counted(nil)) })
 	}
-	form := key(without(args, nil))
+	ofForm := key(without(args, nil))
 	m.mu.Lock()
 	w, known := m.proven[key(args)]
-	needed, asked := m.needed[form]
+	f := m.forms[ofForm]
 	m.mu.Unlock()
 	if known {
 		return w.row, w.unit, nil
 	}
-	if asked && needed == nil {
-		needed = needs(args, func(args []any) bool { _, err := general(args); return err == nil })
-		m.keep(form, needed)
-	}
-	if asked {
-		if w, err := general(without(args, needed)); err == nil {
+	if f.needed != nil {
+		if w, err := general(without(args, f.needed)); err == nil {
 			return w.row, w.unit, nil
 		}
 	}
-	if row, unit, err = m.WorkOf(sql, args, on, c); err == nil && !asked {
-		m.keep(form, nil)
+	row, unit, err = m.WorkOf(sql, args, on, c)
+	if err != nil || f.needed != nil {
+		return row, unit, err
 	}
-	return row, unit, err
+	if f.asked++; f.asked > generalAfter { // without a cap, what all rows of a unit take is what each of them takes: a cap is needed
+		f.needed = needs(args, func(args []any) bool {
+			w, err := general(args)
+			return err == nil && same(w.row, row) && same(w.unit, unit)
+		})
+	}
+	m.keep(ofForm, f)
+	return row, unit, nil
+}
+
+// same are two figures, of which nil is none.
+func same(a, b *big.Int) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Cmp(b) == 0
 }
 
 // WorkOf is [Memo.Work] of just these arguments, whatever was asked before.
@@ -129,14 +149,14 @@ func without(args []any, needed []bool) []any {
 	return all
 }
 
-// keep remembers which texts proofs of a form need.
-func (m *Memo) keep(form proof, needed []bool) {
+// keep remembers what is known of a form.
+func (m *Memo) keep(p proof, f form) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.needed == nil || len(m.needed) >= mostProofs {
-		m.needed = make(map[proof][]bool)
+	if m.forms == nil || len(m.forms) >= mostProofs {
+		m.forms = make(map[proof]form)
 	}
-	m.needed[form] = needed
+	m.forms[p] = f
 }
 
 // Public is [verify.Public], remembered.

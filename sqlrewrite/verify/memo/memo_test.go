@@ -214,14 +214,14 @@ func TestTextsThatProofsNeed(t *testing.T) {
 func TestFormsOfOtherClaims(t *testing.T) {
 	var m Memo
 	on := &catalog.Snapshot{}
-	for range 3 {
+	for range generalAfter + 2 {
 		for _, k := range []string{"1", "2", "3"} {
 			if err := m.Statement("SELECT $1::text", []any{k}, on, full()); err == nil {
 				t.Fatal("what is no aggregate is proven")
 			}
 		}
 	}
-	if len(m.proven) > 0 || len(m.needed) > 0 {
-		t.Errorf("%d proofs and %d forms are remembered of refusals", len(m.proven), len(m.needed))
+	if len(m.proven) > 0 || len(m.forms) > 0 {
+		t.Errorf("%d proofs and %d forms are remembered of refusals", len(m.proven), len(m.forms))
 	}
 }
