@@ -164,7 +164,7 @@ proofs-mutants: ## every planted mistake that the proofs of the rewriter find
 mutants: ## every mutant of the rules of verify
 	$(TEST) -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
 
-ends: ## ENDS (1000000) generated texts, of which planning must end within 200,000 visits (hours)
+ends: ## ENDS (1000000) generated texts, of which planning must end within 500,000 visits (hours)
 	$(TEST) -count=1 -v -run 'TestPlansEnd$$' -timeout 12h ./sqlrewrite/internal/pipeline -ending-texts $(ENDS)
 
 histories: ## 1000 random histories of labels, 2000 pairs of histories of charges

@@ -183,7 +183,8 @@ lines
 }
 
 // mostVisits is what planning a text of 2 KiB takes at most.
-const mostVisits = 200_000
+// Each lowering of caps plans the question again.
+const mostVisits = 500_000
 
 var endingTexts = flag.Int("ending-texts", 1000, "generated texts of which planning must end")
 
