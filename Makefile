@@ -145,7 +145,7 @@ soak: ## 64 clients at two gateways for SOAK (1h), with a fault every SOAK/60, a
 	$(TEST) -count=1 -v -timeout 24h -run Soak ./integration/faults -soak $(SOAK)
 
 # Statistical verdicts: of fewer draws in make test.
-DRAWN = Audit|Law|Uniform|Cover|AccuracyOf
+DRAWN = Audit|Law|Uniform|Cover
 
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	NOISEGATE_FRESH=1 $(TEST) -count=1 -v -run '$(DRAWN)' -timeout 30m $(call having,^func Test\w*($(DRAWN)))
