@@ -33,6 +33,14 @@ func (q *prepared) freshen() {
 	q.charge.Fingerprint = sha256.Sum256(append([]byte("latest "+name+" "), question[:]...))
 }
 
+// priceLatest says what a fresh answer costs, and makes the question one, where a table is asked for it.
+func (q *prepared) priceLatest(latest bool) {
+	q.latestCosts = q.latestPrice()
+	if latest && q.version == nil && q.plan.NeedsData() {
+		q.freshen()
+	}
+}
+
 // latestPrice is what a fresh answer to the question costs.
 func (q *prepared) latestPrice() fresh {
 	f := fresh{copied: q.version != nil}

@@ -399,10 +399,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		}
 	}
 	q.complete(untimed, only)
-	q.latestCosts = q.latestPrice()
-	if r.Version == versionLatest && version == nil && plan.NeedsData() {
-		q.freshen()
-	}
+	q.priceLatest(r.Version == versionLatest)
 	return q, nil
 }
 

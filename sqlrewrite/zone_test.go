@@ -153,7 +153,7 @@ func ask(snapshot *catalog.Snapshot, e, zone string) error {
 	_, _, private := pipeline.Read("SELECT count(*) FILTER (WHERE ("+e+") IS NOT NULL) FROM people", snapshot, o)
 	_, _, public := pipeline.Read("SELECT "+e+" AS v FROM moments", snapshot, o)
 	if (fault.CodeOf(private) == fault.CodeTimeZone) != (fault.CodeOf(public) == fault.CodeTimeZone) {
-		return fmt.Errorf("over private rows: %v; over public ones: %v", private, public)
+		return fmt.Errorf("over private rows: %w; over public ones: %w", private, public)
 	}
 	if private != nil {
 		return private

@@ -67,7 +67,9 @@ func TestZoneOfSession(t *testing.T) {
 	}
 	refuse(york, exec(york, "SELECT count(*) FROM purchases WHERE bought_at < $1", pgx.QueryExecModeExec, "2018-11-04"))
 	refuse(york, exec(york, "BEGIN; SET LOCAL noisegate.epsilon = 1; "+day, simple))
-	exec(york, "ROLLBACK")(t.Context())
+	if err := exec(york, "ROLLBACK")(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 
 	want := table(t, york, moments)[0][0]
 	if !strings.HasPrefix(want, "25") { // its hours, and noise of a thousandth

@@ -49,7 +49,7 @@ func (a *Answered) Asked() {
 // Told notes an answer to a request with an Idempotency-Key ("" for none). Two different answers under one key, or one release with two
 // results, are violations of I6, which the next [Judge.Check] reports.
 func (a *Answered) Told(key string, r *api.QueryResponse) {
-	result, err := json.Marshal(r.Result)
+	result, err := released(r.Result)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.results == nil {
@@ -69,6 +69,18 @@ func (a *Answered) Told(key string, r *api.QueryResponse) {
 		a.twice = append(a.twice, &Violation{"I6", "key " + key + " was answered by " + before + " and by " + r.ReleaseID})
 	}
 	a.keys[key] = r.ReleaseID
+}
+
+// released is what a release is, without the note of a replay, which says how old it is.
+func released(r api.Result) ([]byte, error) {
+	notes := make([]api.Note, 0, len(r.Notes))
+	for _, n := range r.Notes {
+		if n.Code != "replayed" {
+			notes = append(notes, n)
+		}
+	}
+	r.Notes = notes
+	return json.Marshal(r)
 }
 
 // Contradictions are the violations of I6 that clients can see by themselves.
@@ -178,7 +190,7 @@ func (j *Judge) checkAnswers(ctx context.Context, tx pgx.Tx, told map[string]str
 			found = append(found, &Violation{"I3", "answer " + id + " was told, and its charge is " + state})
 		} else if err := json.Unmarshal(answer, &stored); err != nil {
 			found = append(found, &Violation{"I6", "answer " + id + " is stored as what is no answer"})
-		} else if again, err := json.Marshal(stored); err != nil || string(again) != want {
+		} else if again, err := released(stored); err != nil || string(again) != want {
 			found = append(found, &Violation{"I6", "answer " + id + " was told otherwise than it is stored"})
 		}
 		return nil
