@@ -53,7 +53,9 @@ async function main () {
   })
   await check('a replay is free', async () => {
     const before = await budget()
-    assert(JSON.stringify(await ask(BY_REGION)) === JSON.stringify(rows) && before === await budget() && notices.length === 1)
+    assert(JSON.stringify(await ask(BY_REGION)) === JSON.stringify(rows) && before === await budget() && notices.length === 2, notices)
+    assert(notices[1].message.includes('a replay of ') && notices[1].message.includes('spent nothing; ε 29.9 left'), notices)
+    assert(notices[1].severity === 'NOTICE' && notices[1].detail.endsWith('later rows are not in it; latest costs ε 0.1'), notices)
   })
   await check('parameters', async () => {
     near((await ask('SELECT count(*) AS n FROM visits WHERE region = $1 AND day >= $2 AND amount < $3', ['East', '2025-01-01', 499.5]))[0].n, PEOPLE / 4)

@@ -28,6 +28,9 @@ async def main():
     with check("a replay is free"):
         before = await budget()
         assert await conn.fetch(BY_REGION) == rows and await budget() == before
+        await asyncio.sleep(0)
+        assert len(notices) == 2 and "a replay of " in notices[1].message, notices
+        assert "spent nothing; ε 29.9 left" in notices[1].message, notices
     with check("a price of the policy"):
         other = await asyncpg.connect(ssl=tls)
         assert await other.fetch(BY_REGION) == rows

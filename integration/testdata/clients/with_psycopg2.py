@@ -34,7 +34,9 @@ with check("the notice of a charge"):
 with check("a replay is free"):
     before = budget()
     cur.execute(BY_REGION)
-    assert cur.fetchall() == rows and budget() == before and len(conn.notices) == 1
+    assert cur.fetchall() == rows and budget() == before and len(conn.notices) == 2
+    assert "a replay of " in conn.notices[1] and "spent nothing; ε 29.9 left" in conn.notices[1], conn.notices
+    assert "later rows are not in it; latest costs ε 0.1" in conn.notices[1], conn.notices
 with check("parameters"):
     cur.execute("SELECT count(*) AS n FROM visits WHERE region = %s AND day >= %s AND amount < %s",
                 ("East", datetime.date(2025, 1, 1), decimal.Decimal("499.5")))

@@ -6,7 +6,7 @@ from common import BY_REGION, PEOPLE, REGIONS, check, end, left, near
 
 notices = []
 conn = psycopg.connect("", autocommit=True)
-conn.add_notice_handler(lambda d: notices.append((d.severity, d.message_primary)))
+conn.add_notice_handler(lambda d: notices.append((d.severity, d.message_primary, d.message_detail)))
 
 
 def budget():
@@ -24,7 +24,10 @@ with check("the notice of a charge"):
     assert len(notices) == 1 and notices[0][0] == "NOTICE" and "spent ε 0.1; ε 29.9 left" in notices[0][1], notices
 with check("a replay is free, and binary"):
     before = budget()
-    assert conn.execute(BY_REGION, binary=True).fetchall() == rows and budget() == before and len(notices) == 1
+    assert conn.execute(BY_REGION, binary=True).fetchall() == rows and budget() == before and len(notices) == 2
+    severity, told, detail = notices[1]
+    assert severity == "NOTICE" and "a replay of " in told and "spent nothing; ε 29.9 left" in told, notices
+    assert detail.endswith("later rows are not in it; latest costs ε 0.1"), notices
 with check("the values of a parameter are its constants"):
     one = conn.execute("SELECT count(*) AS n FROM people WHERE age >= 40").fetchone()
     before = budget()
