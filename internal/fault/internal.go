@@ -21,7 +21,8 @@ const CodeUnprintable Code = "internal/unprintable"
 // Unprintable refuses a question whose statement the server does not take, before it is charged; state is PostgreSQL's code of the error,
 // for the log: no row was read, so that it tells of none.
 func Unprintable(state string) *Error {
-	return &Error{Code: CodeUnprintable, Msg: "the server does not take the statement of this query: a mistake of the gateway's, or the server lacks something",
+	return &Error{Code: CodeUnprintable,
+		Msg:  "the server does not take the statement of this query: a mistake of the gateway's, or the server lacks something",
 		Hint: "nothing was charged; asking again does not help; give the request id to the operator, and write the query in another way",
 		Err:  errors.New("the server does not take a statement: SQLSTATE " + state)}
 }

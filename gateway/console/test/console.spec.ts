@@ -901,11 +901,11 @@ test('names of queries come from a column of a file', async ({ page, demo }) => 
 })
 
 test('a token that expires amid the work leads to the login, and what was typed stays', async ({ page, demo }) => {
-  await logIn(page, demo, demo.token('short', ['analyst'], 5)) // and 10 s more, for clocks that differ
+  await logIn(page, demo, demo.token('short', ['analyst'], -35)) // and 60 s more, for clocks that differ
   await type(page, bySex)
   const button = page.getByRole('button', run)
   await expect(button).toHaveText('Run for ε 0.1')
-  await page.waitForTimeout(16_000)
+  await page.waitForTimeout(26_000)
   await button.click()
   await expect(page.getByLabel('Your token')).toBeVisible()
   await expect(page.getByRole('alert')).toContainText('the token expired')
