@@ -301,7 +301,7 @@ fuzz-changed:
 TURNS = copies cost coupling neighbours oracle totality verified
 
 proofs-turn:
-	@for n in $(filter-out 7,$(SHARDS)); do $(MAKE) --no-print-directory proofs COSTED=1000 PROVED=./sqlrewrite/proofs/$$(echo $(TURNS) | cut -d' ' -f$$((n + 1))) || exit 1; done
+	@for n in $(filter-out 7,$(SHARDS)); do $(MAKE) --no-print-directory proofs QUERIES=2500 COSTED=500 PROVED=./sqlrewrite/proofs/$$(echo $(TURNS) | cut -d' ' -f$$((n + 1))) || exit 1; done
 
 versions-ends:
 	@$(MAKE) --no-print-directory versions VERSIONS="14 18" VERSIONED=50
