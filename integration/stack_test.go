@@ -231,11 +231,14 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 		if d.quantum != "" {
 			quantum = d.quantum
 		}
-		prepare := ""
-		if d.prepares {
-			prepare = fmt.Sprintf("prepare_dsn: %q, ", s.dsn("noisegate_prepare", d.name))
+		prepare := "trial_time: 1m, "
+		if s.program != "" { // an older one, which may not know it
+			prepare = ""
 		}
-		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: 30s, trial_time: 1m, quantum: %s}\n", d.name,
+		if d.prepares {
+			prepare += fmt.Sprintf("prepare_dsn: %q, ", s.dsn("noisegate_prepare", d.name))
+		}
+		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: 30s, quantum: %s}\n", d.name,
 			s.dsn("noisegate_reader", d.name), prepare, quantum)
 	}
 	write(t, s.config, yaml.String())
