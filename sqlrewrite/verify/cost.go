@@ -11,8 +11,9 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Time. RowWork bounds what one row of people takes in any SELECT in which nothing bounds how many rows its unit has, and UnitWork what the rows of
-// one unit take in all other SELECTs of the statement together, in ns:
+// Time. RowWork bounds what one row of people takes in any SELECT that is charged to rows, and UnitWork what the rows of one unit take in all other
+// SELECTs of the statement together, in ns. A SELECT is charged to rows where nothing bounds how many rows its unit has, and where a unit has several
+// of which each takes little: there a cap on rows is no reason to allow each of them less than without one.
 //
 //  1. A tuple takes what its expressions take, wherever the SELECT has them: in FROM's conditions, WHERE, outputs and the arguments of aggregates and
 //     windows, and what it takes to read a row, to meet one, to group and to sort it.
@@ -260,6 +261,9 @@ func callTakes(name string, operands []measure) int64 {
 	}
 }
 
+// littleOfRow is what a row may take, in ns, without being charged to its unit: what it may take where nothing bounds how many its unit has.
+const littleOfRow = 40_000
+
 // compilesRegex is what it takes to compile a regular expression, in ns.
 const compilesRegex = 40_000
 
@@ -274,13 +278,18 @@ func (s *scope) bills(grouped bool) {
 		per = capped(per, groupRow)
 	}
 	row, unit := s.rel.tuplesOfUnit(d)
-	switch each := big.NewInt(per); {
-	case unit != nil:
-		d.unitWork = new(big.Int).Add(d.unitWork, each.Mul(each, unit))
-	case row == nil || d.rowWork == nil:
+	var ofRow *big.Int
+	if row != nil {
+		ofRow = new(big.Int).Mul(row, big.NewInt(per))
+	}
+	several := unit != nil && row != nil && unit.Cmp(row) > 0 && ofRow.Cmp(big.NewInt(littleOfRow)) <= 0
+	switch {
+	case unit != nil && !several:
+		d.unitWork = new(big.Int).Add(d.unitWork, new(big.Int).Mul(unit, big.NewInt(per)))
+	case ofRow == nil || d.rowWork == nil:
 		d.rowWork = nil
 	default:
-		d.rowWork = bigger(d.rowWork, each.Mul(each, row))
+		d.rowWork = bigger(d.rowWork, ofRow)
 	}
 }
 

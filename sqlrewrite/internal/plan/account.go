@@ -32,10 +32,11 @@ func NewPlan(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Pla
 		if err := p.claimExactly(); err != nil {
 			return nil, err
 		}
-		if stability.Proven(p.claimed()) {
+		row, unit := p.claimed()
+		if stability.Proven(row, unit) {
 			return p, nil
 		}
-		if err := stability.Lower(p.Accounted()); err != nil {
+		if err := stability.Lower(p.Accounted(), row, unit); err != nil {
 			return nil, err
 		}
 	}

@@ -35,7 +35,7 @@ func Together(statements []Statement) (fit bool, err error) {
 			break
 		}
 		if !narrowAll(statements) {
-			return false, refused(statements, total)
+			return false, refused(statements, rowsOfUnit, total, MaxUnitWork)
 		}
 	}
 	return false, settle(statements)
@@ -64,16 +64,15 @@ func Proven(row, unit *big.Int) bool {
 	return row != nil && row.Cmp(big.NewInt(provenMargin*MaxRowWork)) <= 0 && unit.Cmp(big.NewInt(provenMargin*MaxUnitWork)) <= 0
 }
 
-// Lower lowers the largest caps of a question whose statements are not [Proven]; the error says that none can be.
-func Lower(statements []Statement) error {
-	total, err := UnitWork(statements)
-	if err != nil {
-		return err
+// Lower lowers the largest caps of a question whose statements are not [Proven]; the error says that none can be, and what was proven.
+func Lower(statements []Statement, row, unit *big.Int) error {
+	if narrowAll(statements) {
+		return settle(statements)
 	}
-	if !narrowAll(statements) {
-		return refused(statements, total)
+	if unit == nil || unit.Cmp(big.NewInt(provenMargin*MaxUnitWork)) <= 0 {
+		return refused(statements, "each row of a unit, of which nothing bounds the number", row, provenMargin*MaxRowWork)
 	}
-	return settle(statements)
+	return refused(statements, rowsOfUnit, unit, provenMargin*MaxUnitWork)
 }
 
 // PostgreSQL compiles a regular expression, in so many ns, when it meets the first row, and remembers so many of them (regexp.c,
@@ -128,14 +127,18 @@ func narrowAll(statements []Statement) bool {
 	return most > 0
 }
 
-func refused(statements []Statement, total *big.Int) error {
+const rowsOfUnit = "the rows of one unit"
+
+func refused(statements []Statement, rows string, total *big.Int, limit int64) error {
 	var dear dearest
 	for _, s := range statements {
 		if w, err := workOf(nil, s.Query, s.Statistics); err == nil && w.dear.ns > dear.ns {
 			dear = w.dear
 		}
 	}
-	micros := new(big.Int).Div(new(big.Int).Add(total, big.NewInt(999)), big.NewInt(1000))
-	factors := []string{fmt.Sprintf("%d statements", len(statements))}
-	return fault.FanOut(statements[0].Query.At, "the rows of one unit", factors, micros.String(), MaxUnitWork/1000, dear.remedy)
+	micros := "any number of"
+	if total != nil {
+		micros = new(big.Int).Div(new(big.Int).Add(total, big.NewInt(999)), big.NewInt(1000)).String()
+	}
+	return fault.FanOut(statements[0].Query.At, rows, []string{fmt.Sprintf("%d statements", len(statements))}, micros, limit/1000, dear.remedy)
 }
