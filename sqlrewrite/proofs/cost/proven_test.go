@@ -43,8 +43,8 @@ func (r *ratios) add(t *testing.T, p *plan.Plan) {
 }
 
 // What verify derives of the texts of golden statements, with formulas of its own, is at least half of what their plans say: a mistake in
-// one of the two tables shows here. It is at most twice the limit, or there would be no plan. Statements of which verify charges a part to rows
-// are left out.
+// one of the two tables shows here. It is at most twice the limit, or there would be no plan. Statements of which verify charges a part to
+// rows are left out.
 func TestProvenWorkIsPlannedWork(t *testing.T) {
 	var r ratios
 	rewritetest.EachGoldenPlan(t, func(_ *datadriven.TestData, p *plan.Plan) { r.add(t, p) })
