@@ -18,8 +18,8 @@ var rowQuestions = flag.Int("row-questions", 24, "random questions of TestOneRow
 // rowQuantum is the default one: one unit's work moves the boundary at which an answer leaves by a tenth of it.
 const rowQuantum = 50 * time.Millisecond
 
-// boundaryOf is which boundary an answer left at. The k-th is at 0.9 to 1 times quantum·2ᵏ: what the way to the client takes, up to 0.8 times
-// the quantum, changes nothing.
+// boundaryOf is which boundary an answer left at. The k-th is at 0.9 to 1 times quantum·2ᵏ: what the way to the client takes, up to 0.8
+// times the quantum, changes nothing.
 func boundaryOf(took time.Duration) int64 {
 	k := int64(0)
 	for at := 2 * rowQuantum; took >= at-at/10; at *= 2 {
