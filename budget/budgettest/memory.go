@@ -21,7 +21,7 @@ import (
 // no durability, so nothing that protects data may use it.
 type Memory struct {
 	clock func() time.Time // of a server
-	own   func() time.Time // of whoever writes; nil: the same
+	own   func() time.Time // the writing process's clock; nil: the ledger's
 
 	mu      sync.Mutex
 	machine *machine.Machine

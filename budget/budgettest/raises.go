@@ -11,7 +11,7 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// raiseStep is what somebody does in a sequence of [testOwnRaises].
+// raiseStep is one action in a sequence of [testOwnRaises].
 type raiseStep struct {
 	who  string // by their token
 	does string
@@ -28,8 +28,8 @@ func raiseSteps() []raiseStep {
 	return all
 }
 
-// OwnRaises runs all sequences of so many steps, each on a dataset of its own, against a model: who raised the account last, alone, is
-// refused, and nobody else for that.
+// OwnRaises runs all sequences of the given length, each on a separate dataset, against a model: the steward who alone made the last raise
+// is refused, and no other.
 func OwnRaises(t *testing.T, length int, ledger func() budget.Ledger) {
 	steps, sequence := raiseSteps(), make([]int, length)
 	for n := 0; ; n++ {

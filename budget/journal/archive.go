@@ -73,7 +73,7 @@ type archivedEntry struct {
 	Mechanisms  *string              `json:"mechanisms,omitempty"`
 	Account     *string              `json:"account,omitempty"`
 	Hash        Digest               `json:"hash"`
-	// Receipt is what receipts show of a settlement ([Signer.Opaque]), and Opening what opens their commitment ([Signer.Opening]).
+	// Receipt is a settlement's head as receipts show it ([Signer.Opaque]), and Opening opens its commitment ([Signer.Opening]).
 	Receipt *Digest `json:"receipt_head,omitempty"`
 	Opening *Digest `json:"receipt_opening,omitempty"` // missing in old files
 }
@@ -92,7 +92,7 @@ func bytesOf(text *string) []byte {
 	return []byte(*text)
 }
 
-// shown is what receipts show of a settlement; what is missing is zero.
+// shown gives a settlement as receipts show it; missing members are zero.
 func (l archivedEntry) shown() (s Shown) {
 	if l.Receipt != nil {
 		s.Head = *l.Receipt

@@ -8,9 +8,9 @@ import (
 	"noisegate.example/budget/internal/machine"
 )
 
-// Opening is what opens the commitment of a charge: HMAC-SHA256 of its id, with a key that is derived from the signing key. Whoever audits
-// is shown it beside each settlement. Without it a receipt's commitment says nothing: neither the price for shared accounts nor the place
-// in the chain can be guessed from it.
+// Opening opens the commitment of a charge: HMAC-SHA256 of its id under a key derived from the signing key. Auditors see it with each
+// settlement. Without it a receipt's commitment reveals nothing: neither the price for shared accounts nor the place in the chain can be
+// guessed.
 func (s *Signer) Opening(id budget.ReservationID) (r Digest) {
 	mac := hmac.New(sha256.New, s.derived("noisegate charge openings/1"))
 	mac.Write([]byte(id))
@@ -50,7 +50,7 @@ func (s *Signer) commitment(of budget.Settlement, id budget.ReservationID) Diges
 	return Commitment(s.Opening(id), e, of.Charged.Accounts)
 }
 
-// Shown is what receipts show of a settlement, and what opens it. Only who has the signing key can compute it.
+// Shown is a settlement as receipts show it, with its opening. Computing it needs the signing key.
 type Shown struct {
 	Head    Digest // [Signer.Opaque]
 	Opening Digest // [Signer.Opening]; zero: what wrote it knew of no commitments

@@ -148,5 +148,5 @@ func ReadExport(r io.Reader, each func(line []byte) error) (*ExportSignature, er
 	return &ExportSignature{*last}, nil
 }
 
-// ReadLine reads a line of an export: one JSON value, of which every member is known.
+// ReadLine reads a line of an export: one JSON value without unknown members.
 func ReadLine(line []byte, into any) error { return strictly(line, into) }

@@ -49,7 +49,7 @@ func OnTheWay() map[string]string {
 // Acquire takes one of the ledger's connections.
 func (p *Ledger) Acquire(ctx context.Context) (*pgxpool.Conn, error) { return p.pool.Acquire(ctx) }
 
-// Replan is what is done with a connection that is taken, while the journal has so many entries.
+// Replan prepares an acquired connection as the pool does when the journal has the given number of entries.
 func (p *Ledger) Replan(ctx context.Context, conn *pgx.Conn, entries int64) error {
 	p.heads.mu.Lock()
 	p.heads.newest = entries

@@ -12,7 +12,7 @@ import (
 	"noisegate.example/internal/pgtest"
 )
 
-// grown is how many charges the ledger of TestLedgerStatementsDoNotGrow has in the end.
+// grown is the number of charges at the end of TestLedgerStatementsDoNotGrow.
 const grown = 100_000
 
 // arguments of the statements that a question meets, which all find what they look for. Each is SQL; the charge is the tenth.

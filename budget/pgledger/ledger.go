@@ -99,7 +99,7 @@ func Open(ctx context.Context, dsn string) (*Ledger, error) {
 	return p, nil
 }
 
-// MaxAhead is how far the server's clock is believed ahead of both the newest entry of a dataset and this process's clock.
+// MaxAhead bounds how far the server's clock may be ahead of both a dataset's newest entry and this process's clock.
 const MaxAhead = machine.MaxAhead
 
 // SetClock gives the ledger another clock than the machine's to hold the server's against, before it is used.

@@ -2,7 +2,7 @@ package machine
 
 import "time"
 
-// MaxAhead is how far a server's clock is believed ahead of both the newest entry and the clock of the process that writes.
+// MaxAhead bounds how far a server's clock may be ahead of both the newest entry and the writing process's clock.
 const MaxAhead = time.Minute
 
 // TimeBy is a dataset's time by a server's clock and the writer's own: never before its newest entry (zero: there is none), and, so that

@@ -128,7 +128,7 @@ func (m *Machine) RecordPolicy(p budget.NewPolicy) (time.Time, error) {
 	}
 	p.AppliedAt, p.RaisedBy = m.Now, m.Raised
 	switch {
-	case p.Approval != nil: // it is over the whole text
+	case p.Approval != nil: // an approval covers the whole text
 		p.RaisedBy = ""
 	case p.Raises && newest > 0:
 		p.RaisedBy = p.AppliedBy
