@@ -302,28 +302,26 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 }
 
 // begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
-// the pins; the settings hold in it. The locks come before the transaction's snapshot is taken, so what is compared is
-// what the statement will read.
+// the pins; the settings hold in it from then on. The locks come before the transaction's snapshot is taken, so what is compared is
+// what the statement will read. All of it is one exchange.
 func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, settings ...string) error {
 	if slices.ContainsFunc(pins, func(p sqlrewrite.Precondition) bool { return len(p.Columns) == 0 }) {
 		return fault.Internal(errPins) // what pins nothing holds always
 	}
-	opens := []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+	var x exchange
+	x.unnamed("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	if len(pins) > 0 {
-		opens = append(opens, lockText(pins))
+		x.unnamed(lockText(pins))
 	}
-	if err := unnamed(ctx, conn, append(opens, settings...)...); err != nil {
-		return fault.DataUnavailable(quiet(err))
-	}
-	batch := new(pgx.Batch)
 	wanted := flatten(pins)
 	var found holding
-	batch.Queue(pinText, wanted.args()...).QueryRow(func(row pgx.Row) error { return found.scan(row) })
+	x.row(pinText, wanted.args(), found.results()...)
 	gone := false
 	if versions, numbers := versionPins(pins); len(versions) > 0 {
-		batch.Queue(versionPinText, versions, numbers).QueryRow(func(row pgx.Row) error { return row.Scan(&gone) })
+		x.row(versionPinText, []any{versions, numbers}, &gone)
 	}
-	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+	x.unnamed(settings...) // after our own texts, whose plans are kept: planCustom would have them planned again
+	if err := x.run(ctx, conn); err != nil {
 		return fault.DataUnavailable(quiet(err))
 	}
 	switch {
@@ -335,19 +333,66 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 	return nil
 }
 
-// unnamed runs texts without a name: where they depend on a question, a connection must not remember what somebody asked before it was
+// exchange is a list of texts that go to the server together, in order. Its zero value is empty.
+type exchange struct{ texts []sent }
+
+// sent is one of them: without a name and without results, or one of our own fixed texts, which the connection knows by name, with a row.
+type sent struct {
+	text    string
+	args    []any
+	results []any // what the row is read into; nil: there is none
+}
+
+// unnamed adds texts without a name: where they depend on a question, a connection must not remember what somebody asked before it was
 // charged.
-func unnamed(ctx context.Context, conn *pgx.Conn, texts ...string) error {
-	batch := new(pgconn.Batch)
+func (x *exchange) unnamed(texts ...string) {
 	for _, text := range texts {
-		batch.ExecParams(text, nil, nil, nil, nil)
+		x.texts = append(x.texts, sent{text: text})
 	}
-	return conn.PgConn().ExecBatch(ctx, batch).Close()
+}
+
+// row adds a fixed text that gives one row.
+func (x *exchange) row(text string, args []any, results ...any) {
+	x.texts = append(x.texts, sent{text, args, results})
+}
+
+// run sends the texts and reads their rows.
+func (x *exchange) run(ctx context.Context, conn *pgx.Conn) error {
+	types, batch := conn.TypeMap(), new(pgconn.Batch)
+	for _, s := range x.texts {
+		if s.results == nil {
+			batch.ExecParams(s.text, nil, nil, nil, nil)
+			continue
+		}
+		known, err := conn.Prepare(ctx, s.text, s.text) // which the connection is asked for once
+		if err != nil {
+			return err
+		}
+		values := make([][]byte, len(s.args))
+		for i, arg := range s.args {
+			if values[i], err = types.Encode(known.ParamOIDs[i], pgx.BinaryFormatCode, arg, nil); err != nil {
+				return err
+			}
+		}
+		batch.ExecStatement(known, values, []int16{pgx.BinaryFormatCode}, []int16{pgx.BinaryFormatCode})
+	}
+	results := conn.PgConn().ExecBatch(ctx, batch)
+	for i := 0; results.NextResult(); i++ {
+		reader := results.ResultReader()
+		for fields := reader.FieldDescriptions(); reader.NextRow(); {
+			for j, value := range reader.Values() {
+				if err := types.Scan(fields[j].DataTypeOID, pgx.BinaryFormatCode, value, x.texts[i].results[j]); err != nil {
+					return firstError(results.Close(), err)
+				}
+			}
+		}
+	}
+	return results.Close()
 }
 
 // warm has a connection know the text of [begin], whoever uses it first.
 func warm(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, pinText, flatten(nil).args()...)
+	_, err := conn.Prepare(ctx, pinText, pinText)
 	return err
 }
 
@@ -369,9 +414,7 @@ const versionPinText = `SELECT EXISTS (SELECT FROM unnest($1::text[], $2::int8[]
 // holding is how many of the pinned relations, columns, keys and checks are as they were pinned.
 type holding struct{ relations, columns, keys, checks int }
 
-func (h *holding) scan(row pgx.Row) error {
-	return row.Scan(&h.relations, &h.columns, &h.keys, &h.checks)
-}
+func (h *holding) results() []any { return []any{&h.relations, &h.columns, &h.keys, &h.checks} }
 
 func (h holding) all(wanted pinned) bool {
 	return h == holding{len(wanted.relations), len(wanted.columns), len(wanted.keys), len(wanted.checks)}

@@ -175,7 +175,9 @@ func parsed(ctx context.Context, conn *pgx.Conn, s sqlrewrite.Statement) (result
 		_, err := conn.PgConn().Prepare(ctx, "", s.SQL, nil)
 		return err
 	}
-	err := unnamed(ctx, conn, "BEGIN READ ONLY", shortLock)
+	var x exchange
+	x.unnamed("BEGIN READ ONLY", shortLock)
+	err := x.run(ctx, conn)
 	if err == nil {
 		err = parse()
 	}

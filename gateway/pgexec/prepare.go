@@ -626,7 +626,7 @@ func (r *run) write(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, bef
 func stillHolds(ctx context.Context, tx pgx.Tx, citus bool, pins []sqlrewrite.Precondition) error {
 	wanted := flatten(pins)
 	var found holding
-	if err := found.scan(tx.QueryRow(ctx, pinText, wanted.args()...)); err != nil {
+	if err := tx.QueryRow(ctx, pinText, wanted.args()...).Scan(found.results()...); err != nil {
 		return err
 	}
 	if !found.all(wanted) {
