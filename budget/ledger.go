@@ -325,6 +325,8 @@ type Ledger interface {
 
 	// Balances gives the accounts that exist among ids, in their order.
 	Balances(context.Context, []AccountID) ([]Balance, error)
+	// Caller gives what [Ledger.Balances] gives of ids, and what [Ledger.Failures] gives of an analyst on a dataset, in one exchange.
+	Caller(ctx context.Context, ids []AccountID, dataset, analyst string, within time.Duration) ([]Balance, int64, error)
 	// DatasetBalances gives all accounts of a dataset, in lock order and then by name.
 	DatasetBalances(ctx context.Context, dataset string) ([]Balance, error)
 	// SetLimit opens an account or changes its limit, and writes an entry. A limit below what is spent is allowed: it blocks.

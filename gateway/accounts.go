@@ -17,6 +17,7 @@ type Accounts struct {
 	balances []budget.Balance // in lock order; of accounts that are not open yet, with nothing spent
 	due      []budget.Account // those of balances whose limit the ledger does not have yet
 	failures int64            // that the policy tolerates
+	failed   int64            // that the caller had of late
 	own      int              // index of the account that is the caller's own, or the group's when the caller has none
 	floor    floor            // what a release costs at least
 	defaults defaults         // what a request costs that names no price
@@ -89,7 +90,7 @@ func (p Accounts) CheckFloor(what string, l mechanisms.Loss) error { return p.fl
 // bill is a charge to the accounts.
 func (p Accounts) bill(charge budget.Charge) bill {
 	charge.Policy = p.policy
-	return bill{charge, p.failures, p.due, p.balances}
+	return bill{charge, p.failures, p.failed, p.due, p.balances}
 }
 
 // policyOf names the policy of a snapshot for the ledger.
@@ -119,7 +120,7 @@ func (p Accounts) limit() budget.Limit { return p.Own().Limit }
 // opened are due, and written by [meter.enforce] before anything is charged.
 func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (Accounts, error) {
 	ids := accountIDs(who, snapshot.Dataset)
-	known, err := s.ledger.Balances(ctx, ids)
+	known, failed, err := s.ledger.Caller(ctx, ids, snapshot.Dataset, who.Subject, budget.FailurePeriod)
 	if err != nil {
 		return Accounts{}, err
 	}
@@ -127,7 +128,7 @@ func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *
 	for _, b := range known {
 		open[b.ID] = b
 	}
-	p := Accounts{standing: standingsOf(known), policy: policyOf(snapshot)}
+	p := Accounts{standing: standingsOf(known), policy: policyOf(snapshot), failures: tolerated(snapshot), failed: failed}
 	var lines []*catalog.Budget
 	for _, id := range ids {
 		line := lineFor(snapshot, who, id)
@@ -151,7 +152,6 @@ func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *
 	if len(p.balances) < 2 {
 		return Accounts{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
-	p.failures = tolerated(snapshot)
 	// The analyst's account comes last if there is one; else the last one is a group's.
 	p.own = len(p.balances) - 1
 	if p.defaults, err = defaultsOf(lines); err != nil {
@@ -171,9 +171,9 @@ func accountIDs(who auth.Principal, dataset string) []budget.AccountID {
 }
 
 // DatasetAccounts is the dataset's cap alone: for what stewards buy, who have no account.
-func (s *Service) DatasetAccounts(ctx context.Context, snapshot *catalog.Snapshot) (Accounts, error) {
+func (s *Service) DatasetAccounts(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (Accounts, error) {
 	id := budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}
-	known, err := s.ledger.Balances(ctx, []budget.AccountID{id})
+	known, failed, err := s.ledger.Caller(ctx, []budget.AccountID{id}, snapshot.Dataset, who.Subject, budget.FailurePeriod)
 	if err != nil {
 		return Accounts{}, err
 	}
@@ -190,8 +190,8 @@ func (s *Service) DatasetAccounts(ctx context.Context, snapshot *catalog.Snapsho
 		return Accounts{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	now.ID = id
-	p := Accounts{balances: []budget.Balance{now}, failures: tolerated(snapshot), refuses: restrictions(id.Scope, line),
-		policy: policyOf(snapshot)}
+	p := Accounts{balances: []budget.Balance{now}, failures: tolerated(snapshot), failed: failed,
+		refuses: restrictions(id.Scope, line), policy: policyOf(snapshot)}
 	if len(known) == 1 && now.Account != balance.Account {
 		p.due = []budget.Account{now.Account}
 	}

@@ -139,6 +139,7 @@ func (f Finish[T]) run(ctx context.Context) (ended[T], error) {
 type bill struct {
 	budget.Charge
 	maxFailures int64
+	failures    int64
 	due         []budget.Account
 	balances    []budget.Balance
 }
@@ -180,13 +181,9 @@ func (m meter) enforce(ctx context.Context, b bill) error {
 // these as an analyst has places.
 func (m meter) halted(ctx context.Context, b bill) (Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	failures, err := m.failures(ctx, b.Dataset, b.Analyst)
-	if err != nil {
-		return Receipt{}, err
-	}
 	refusal := b.alone()
-	if failures >= b.maxFailures {
-		refusal = fault.BudgetFailures(failures)
+	if b.failures >= b.maxFailures {
+		refusal = fault.BudgetFailures(b.failures)
 	}
 	if refusal == nil {
 		return Receipt{}, nil
@@ -206,13 +203,6 @@ func (m meter) halted(ctx context.Context, b bill) (Receipt, error) {
 // replayOf is the receipt of a stored answer.
 func replayOf(stored *budget.Stored) Receipt {
 	return Receipt{ID: stored.ID, buyer: stored.Analyst, Answer: stored.Answer, Replayed: true, At: stored.SettledAt}
-}
-
-// failures counts an analyst's questions that failed of late.
-func (m meter) failures(ctx context.Context, dataset, analyst string) (int64, error) {
-	return within(ctx, func(ctx context.Context) (int64, error) {
-		return m.ledger.Failures(ctx, dataset, analyst, budget.FailurePeriod)
-	})
 }
 
 // charged marks the error of work that was charged, whatever became of the charge: it may tell of rows.

@@ -453,6 +453,16 @@ func (l leaky) Balances(ctx context.Context, ids []budget.AccountID) ([]budget.B
 	return l.Ledger.Balances(ctx, ids)
 }
 
+func (l leaky) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string, within time.Duration) ([]budget.Balance, int64,
+	error) {
+	balances, err := l.Balances(ctx, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	failed, err := l.Failures(ctx, dataset, analyst, within)
+	return balances, failed, err
+}
+
 // TestPlantedLeaksAreSeen: the property above is no empty one: a service that has one of these leaks fails it within
 // the pairs of a short run.
 //

@@ -363,10 +363,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if of != nil {
 		dataVersion, version, every = of.snapshot.DataVersion, &of.version, of.every
 	}
-	shares, err := s.GivenFree(ctx, who, snapshot, accounts)
-	if err != nil {
-		return nil, err
-	}
+	shares := GivenFree(snapshot, accounts)
 	request, err := storedRequest(r.QueryRequest)
 	if err != nil {
 		return nil, err

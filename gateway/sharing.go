@@ -6,7 +6,6 @@ import (
 
 	"noisegate.example/budget"
 	"noisegate.example/catalog"
-	"noisegate.example/gateway/auth"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
@@ -22,12 +21,9 @@ type sharing struct {
 // GivenFree reports whether a caller is given, free, what others paid for: where the policy says so, and not when an
 // account of theirs is frozen or when so many of their questions failed that nothing is run for them. Both end what a
 // caller learns; what they bought themselves they may read again.
-func (s *Service) GivenFree(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot, p Accounts) (bool, error) {
-	if !snapshot.ShareReleases || slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen }) {
-		return false, nil
-	}
-	failures, err := s.meter.failures(ctx, snapshot.Dataset, who.Subject)
-	return failures < p.failures, err
+func GivenFree(snapshot *catalog.Snapshot, p Accounts) bool {
+	frozen := slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen })
+	return snapshot.ShareReleases && !frozen && p.failed < p.failures
 }
 
 // reuse looks whether something that was released before helps to answer a question at another price, and makes the charge that of what is

@@ -228,6 +228,17 @@ func (m *Memory) Balances(_ context.Context, ids []budget.AccountID) ([]budget.B
 	return all, nil
 }
 
+// Caller implements [budget.Ledger].
+func (m *Memory) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string, within time.Duration) ([]budget.Balance, int64,
+	error) {
+	balances, err := m.Balances(ctx, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	failed, err := m.Failures(ctx, dataset, analyst, within)
+	return balances, failed, err
+}
+
 // DatasetBalances implements [budget.Ledger].
 func (m *Memory) DatasetBalances(_ context.Context, dataset string) ([]budget.Balance, error) {
 	m.mu.Lock()

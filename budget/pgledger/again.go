@@ -3,90 +3,37 @@ package pgledger
 import (
 	"context"
 	_ "embed"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/budget"
-	"noisegate.example/internal/fault"
 )
 
 //go:embed sql/again.sql
 var sqlAgain string
 
-// repeats brings together what is asked of answers that are to be given again: whoever comes while an exchange is under way is
-// answered by the next one, which asks for each charge and each account once. All that an exchange gives was read after whoever
-// it is for had asked.
-type repeats struct {
-	mu      sync.Mutex
-	waiting []*repeat
-	running int
-}
-
-// repeat is one look-up.
+// repeat is one look-up of an answer that is to be given again.
 type repeat struct {
 	budget.Again
 	balances []budget.Balance
 	stored   *budget.Stored
 	err      error
-	done     chan struct{}
 }
-
-const (
-	// exchanges is how many may be under way at a time: one is read while the next one is asked.
-	exchanges = 2
-	// mostRepeats bounds one, and so how long the first that it is for waits for the last.
-	mostRepeats = 64
-)
 
 // Again implements [budget.Ledger].
 func (p *Ledger) Again(ctx context.Context, a budget.Again) ([]budget.Balance, *budget.Stored, error) {
 	if err := p.whole(a.Dataset); err != nil {
 		return nil, nil, err
 	}
-	r := &repeat{Again: a, done: make(chan struct{})}
-	p.repeats.mu.Lock()
-	p.repeats.waiting = append(p.repeats.waiting, r)
-	if p.repeats.running < exchanges {
-		p.repeats.running++
-		go p.repeat() //nolint:contextcheck,gosec // it is for many requests: none of them may end it
+	r := &repeat{Again: a}
+	if err := p.repeats.do(ctx, r, p.exchange); err != nil {
+		return nil, nil, err
 	}
-	p.repeats.mu.Unlock()
-	select {
-	case <-r.done:
-		return r.balances, r.stored, r.err
-	case <-ctx.Done():
-		return nil, nil, fault.DataUnavailable(ctx.Err())
-	}
-}
-
-// repeat answers until nobody waits.
-func (p *Ledger) repeat() {
-	for {
-		p.repeats.mu.Lock()
-		batch := p.repeats.waiting
-		if len(batch) == 0 {
-			p.repeats.running--
-			p.repeats.mu.Unlock()
-			return
-		}
-		p.repeats.waiting = batch[min(len(batch), mostRepeats):]
-		p.repeats.mu.Unlock()
-		batch = batch[:min(len(batch), mostRepeats)]
-		ctx, cancel := context.WithTimeout(context.Background(), transactionPatience)
-		err := p.exchange(ctx, batch)
-		cancel()
-		for _, r := range batch {
-			if err != nil {
-				r.err = fault.DataUnavailable(err)
-			}
-			close(r.done)
-		}
-	}
+	return r.balances, r.stored, r.err
 }
 
 // exchange asks for what a batch wants: accounts first, then answers, and where the journals end last, as a replay does that
-// looks for its charge.
+// looks for its charge. It asks for each charge and each account once.
 func (p *Ledger) exchange(ctx context.Context, batch []*repeat) error {
 	balances, stored := map[budget.AccountID]*budget.Balance{}, map[budget.ReservationID]*budget.Stored{}
 	lost := map[string]error{}

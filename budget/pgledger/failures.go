@@ -5,9 +5,10 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"noisegate.example/budget"
 	"noisegate.example/budget/internal/machine"
-	"noisegate.example/internal/fault"
 )
 
 //go:embed sql/failures.sql
@@ -23,10 +24,15 @@ func (p *Ledger) Failures(ctx context.Context, dataset, analyst string, within t
 	if err := p.intact(dataset); err != nil {
 		return 0, err
 	}
-	if err := p.pool.QueryRow(ctx, sqlFailures, dataset, analyst, within).Scan(&count); err != nil {
-		return 0, fault.DataUnavailable(err)
+	into := new(int64)
+	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueFailures(b, dataset, analyst, within, into) }); err != nil {
+		return 0, err
 	}
-	return count, nil
+	return *into, nil
+}
+
+func queueFailures(b *pgx.Batch, dataset, analyst string, within time.Duration, into *int64) {
+	b.Queue(sqlFailures, dataset, analyst, within).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
 
 // ResetFailures implements [budget.Ledger].

@@ -29,7 +29,8 @@ type Ledger struct {
 	group       groupCommit
 	open        sync.Map // ReservationID to *openCharge
 	settlements settlements
-	repeats     repeats
+	repeats     joined[*repeat]
+	lookups     joined[lookup]
 	heads       heads
 	known       known
 
@@ -400,12 +401,39 @@ type staleCharge struct {
 }
 
 // Balances implements [budget.Ledger].
-func (p *Ledger) Balances(ctx context.Context, ids []budget.AccountID) ([]budget.Balance, error) {
+func (p *Ledger) Balances(ctx context.Context, ids []budget.AccountID) (found []budget.Balance, err error) {
+	into := new([]budget.Balance)
+	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueAccounts(b, ids, into) }); err != nil {
+		return nil, err
+	}
+	return *into, nil
+}
+
+// Caller implements [budget.Ledger].
+func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string, within time.Duration) ([]budget.Balance, int64,
+	error) {
+	if err := p.intact(dataset); err != nil {
+		return nil, 0, err
+	}
+	balances, failed := new([]budget.Balance), new(int64)
+	if err := p.lookUp(ctx, func(b *pgx.Batch) {
+		queueAccounts(b, ids, balances)
+		queueFailures(b, dataset, analyst, within, failed)
+	}); err != nil {
+		return nil, 0, err
+	}
+	return *balances, *failed, nil
+}
+
+func queueAccounts(b *pgx.Batch, ids []budget.AccountID, into *[]budget.Balance) {
 	datasets, scopes, names := make([]string, len(ids)), make([]string, len(ids)), make([]string, len(ids))
 	for i, id := range ids {
 		datasets[i], scopes[i], names[i] = id.Dataset, string(id.Scope), id.Name
 	}
-	return collect(ctx, p.pool, scanBalance, sqlBalances, datasets, scopes, names)
+	b.Queue(sqlBalances, datasets, scopes, names).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, scanBalance)
+		return err
+	})
 }
 
 // DatasetBalances implements [budget.Ledger].

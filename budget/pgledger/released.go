@@ -82,13 +82,17 @@ func (p *Ledger) findReleased(ctx context.Context, sql string, columns []any, e 
 	v := &budget.Found{Released: budget.Released{Dataset: e.Dataset}}
 	var identity []byte
 	var text string
-	err := p.pool.QueryRow(ctx, sql, append([]any{e.Dataset, hashes(e.Identities), e.Analyst, e.Shared}, args...)...).
-		Scan(append([]any{&v.Charge, &identity, &v.Analyst, &v.Shared, &text, &v.At}, columns...)...)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil, nil
-	case err != nil:
-		return nil, fault.DataUnavailable(err)
+	missing := false
+	if err := p.lookUp(ctx, func(b *pgx.Batch) {
+		b.Queue(sql, append([]any{e.Dataset, hashes(e.Identities), e.Analyst, e.Shared}, args...)...).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(append([]any{&v.Charge, &identity, &v.Analyst, &v.Shared, &text, &v.At}, columns...)...)
+			if missing = errors.Is(err, pgx.ErrNoRows); missing {
+				return nil
+			}
+			return err
+		})
+	}); err != nil || missing {
+		return nil, err
 	}
 	copy(v.Identity[:], identity)
 	v.Values = []byte(text)

@@ -390,7 +390,7 @@ func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run,
 	if err != nil {
 		return budget.Charge{}, gateway.Accounts{}, err
 	}
-	shared, err := s.gateway.DatasetAccounts(ctx, snapshot)
+	shared, err := s.gateway.DatasetAccounts(ctx, who, snapshot)
 	if err != nil {
 		return budget.Charge{}, gateway.Accounts{}, err
 	}

@@ -164,10 +164,7 @@ func (s *Service) labelAccounts(ctx context.Context, who auth.Principal, version
 		return gateway.Accounts{}, false, err
 	}
 	p, err = s.ensembleAccounts(ctx, who, version)
-	if err == nil {
-		shares, err = s.gateway.GivenFree(ctx, who, snapshot, p)
-	}
-	return p, shares, err
+	return p, err == nil && gateway.GivenFree(snapshot, p), err
 }
 
 // unpaid are the keys that the caller is to pay for. Where releases are not shared, it is not known of these what

@@ -27,7 +27,7 @@ func memories() map[string]memory {
 		"budget/pgledger.known":                   {ofThePolicy, "what is known of each dataset's accounts by its entries"},
 		"budget/pgledger.openCharge":              {behindBoundary, "what one charge released, until it ends"},
 		"budget/pgledger.pgxpool":                 {ofThePolicy, "its texts are the ledger's own: which they are depends on no question"},
-		"budget/pgledger.repeats":                 {byAnalyst, "look-ups that wait, and are asked together"},
+		"budget/pgledger.joined":                  {byAnalyst, "look-ups that wait, and are sent together"},
 		"budget/pgledger.settlements":             {byAnalyst, "the newest settlements of each analyst"},
 		"catalog.Cache":                           {ofThePolicy, "the policies in force"},
 		"cmd/noisegate.pgxpool":                   {ofThePolicy, "of one command"},

@@ -1,0 +1,92 @@
+package pgledger
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate.example/internal/fault"
+)
+
+// joined sends look-ups together: one that arrives during a round trip joins the next. So each is answered by reads that began after it
+// arrived. Its zero value is ready.
+type joined[T any] struct {
+	mu      sync.Mutex
+	waiting []*joining[T]
+	running int
+}
+
+type joining[T any] struct {
+	of   T
+	err  error
+	done chan struct{}
+}
+
+const (
+	// exchanges bounds the round trips under way: one is read while the next is sent.
+	exchanges = 2
+	// mostJoined bounds the look-ups of one round trip, and so how long the first waits for the last.
+	mostJoined = 64
+)
+
+// do gives a look-up to an exchange. Its error is data/unavailable.
+func (j *joined[T]) do(ctx context.Context, of T, exchange func(context.Context, []T) error) error {
+	own := &joining[T]{of: of, done: make(chan struct{})}
+	j.mu.Lock()
+	j.waiting = append(j.waiting, own)
+	if j.running < exchanges {
+		j.running++
+		go j.run(exchange) //nolint:contextcheck,gosec // it is for many requests: none of them may end it
+	}
+	j.mu.Unlock()
+	select {
+	case <-own.done:
+		return own.err
+	case <-ctx.Done():
+		return fault.DataUnavailable(ctx.Err())
+	}
+}
+
+// run exchanges until nobody waits.
+func (j *joined[T]) run(exchange func(context.Context, []T) error) {
+	for {
+		j.mu.Lock()
+		n := min(len(j.waiting), mostJoined)
+		batch := j.waiting[:n:n]
+		if n == 0 {
+			j.running--
+			j.mu.Unlock()
+			return
+		}
+		j.waiting = j.waiting[n:]
+		j.mu.Unlock()
+		all := make([]T, n)
+		for i, one := range batch {
+			all[i] = one.of
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), transactionPatience)
+		err := exchange(ctx, all)
+		cancel()
+		for _, one := range batch {
+			if err != nil {
+				one.err = fault.DataUnavailable(err)
+			}
+			close(one.done)
+		}
+	}
+}
+
+// lookup queues its statements. No other look-up may use what their rows are read into: its caller may have given up by then.
+type lookup func(*pgx.Batch)
+
+// lookUp runs a look-up in a round trip with others.
+func (p *Ledger) lookUp(ctx context.Context, l lookup) error {
+	return p.lookups.do(ctx, l, func(ctx context.Context, all []lookup) error {
+		b := &pgx.Batch{}
+		for _, one := range all {
+			one(b)
+		}
+		return p.pool.SendBatch(ctx, b).Close()
+	})
+}
