@@ -453,8 +453,8 @@ func (l leaky) Balances(ctx context.Context, ids []budget.AccountID) ([]budget.B
 	return l.Ledger.Balances(ctx, ids)
 }
 
-func (l leaky) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string, within time.Duration) ([]budget.Balance, int64,
-	error) {
+func (l leaky) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string,
+	within time.Duration) ([]budget.Balance, int64, error) {
 	balances, err := l.Balances(ctx, ids)
 	if err != nil {
 		return nil, 0, err

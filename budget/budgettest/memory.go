@@ -229,8 +229,8 @@ func (m *Memory) Balances(_ context.Context, ids []budget.AccountID) ([]budget.B
 }
 
 // Caller implements [budget.Ledger].
-func (m *Memory) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string, within time.Duration) ([]budget.Balance, int64,
-	error) {
+func (m *Memory) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string,
+	within time.Duration) ([]budget.Balance, int64, error) {
 	balances, err := m.Balances(ctx, ids)
 	if err != nil {
 		return nil, 0, err

@@ -410,8 +410,8 @@ func (p *Ledger) Balances(ctx context.Context, ids []budget.AccountID) (found []
 }
 
 // Caller implements [budget.Ledger].
-func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string, within time.Duration) ([]budget.Balance, int64,
-	error) {
+func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string,
+	within time.Duration) ([]budget.Balance, int64, error) {
 	if err := p.intact(dataset); err != nil {
 		return nil, 0, err
 	}

@@ -32,14 +32,18 @@ func TestPartitionAttachedBehindThePins(t *testing.T) {
 			d := open(t, p, nil)
 			pin := provenPin(t, provenSnapshot(t, d, provenPolicy), "calls")
 			admin := p.Conn(t, p.DSN)
+			statement := sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.shops", Values: 1,
+				Preconditions: []sqlrewrite.Precondition{pin}}
+			if _, err := collect(t, d, statement); err != nil { // else it would be parsed before its transaction, and wait there
+				t.Fatal(err)
+			}
 			// The statement waits, after its transaction looked at the pins, for a lock that another session holds while it attaches.
 			if _, err := admin.Exec(t.Context(), "BEGIN; LOCK TABLE shops IN ACCESS EXCLUSIVE MODE"); err != nil {
 				t.Fatal(err)
 			}
 			outcome := make(chan error, 1)
 			go func() {
-				_, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT count(*)::text FROM public.shops", Values: 1,
-					Preconditions: []sqlrewrite.Precondition{pin}})
+				_, err := collect(t, d, statement)
 				outcome <- err
 			}()
 			second := p.Conn(t, p.DSN)

@@ -77,12 +77,6 @@ func notTaken(err error) bool {
 	return errors.As(err, &server) && (strings.HasPrefix(server.Code, "42") || strings.HasPrefix(server.Code, "0A"))
 }
 
-// unparsed reports whether the server refused one of the statements that were sent together before it had parsed all of them, so that none
-// had begun.
-func unparsed(err error) bool {
-	return errors.As(err, new(pgx.ErrPreprocessingBatch)) && errors.As(err, new(*pgconn.PgError))
-}
-
 func (d *Database) downForAll(ctx context.Context, conn *pgx.Conn, err error) bool {
 	code := ""
 	var server *pgconn.PgError

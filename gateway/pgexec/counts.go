@@ -36,13 +36,8 @@ FROM pg_catalog.pg_class c WHERE c.oid = $1::oid OR c.oid IN (SELECT p.relid FRO
 // statement, only tables that were written to since they were counted last.
 func (k *counts) hold(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition) error {
 	for _, pin := range pins {
-		limits := map[string]int64{}
-		for _, c := range pin.Columns {
-			if c.MostEqual > 0 {
-				limits[c.Name] = c.MostEqual
-			}
-		}
-		if pin.MostRows == 0 && len(limits) == 0 {
+		limits, counted := limitsOf(pin)
+		if !counted {
 			continue
 		}
 		now, err := k.of(ctx, conn, pin, slices.Sorted(maps.Keys(limits)))
@@ -59,6 +54,17 @@ func (k *counts) hold(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Pre
 		}
 	}
 	return nil
+}
+
+// limitsOf are the limits of a pin for rows with one value, by column, and whether there is any limit to what is counted.
+func limitsOf(pin sqlrewrite.Precondition) (limits map[string]int64, counted bool) {
+	limits = map[string]int64{}
+	for _, c := range pin.Columns {
+		if c.MostEqual > 0 {
+			limits[c.Name] = c.MostEqual
+		}
+	}
+	return limits, pin.MostRows > 0 || len(limits) > 0
 }
 
 // of gives the counts of a table as it is, which hold at least the columns that are asked for.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"noisegate.example/catalog"
@@ -165,90 +166,117 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+time.Duration(len(statements))*d.patience)
 	defer cancel()
-	conn, pins, err := d.opened(ctx, statements...)
+	conn, pins, err := d.acquired(ctx, statements...)
 	if err != nil {
 		return fault.Untouched(err)
 	}
 	defer conn.Release()
-	batch := new(pgx.Batch)
-	for _, statement := range statements {
-		if err := divide(ctx, conn.Conn(), &statement); err != nil {
-			return d.failed(ctx, conn.Conn(), err)
+	var x exchange
+	if d.looksAhead(pins) || slices.ContainsFunc(statements, func(s sqlrewrite.Statement) bool { return s.Ranges != nil }) {
+		if err := d.open(ctx, conn.Conn(), pins, settingsOf(statements)); err != nil {
+			return fault.Untouched(err)
 		}
-		if err := d.prove(statement); err != nil { // the very bytes that are sent; dividing them may have read rows
-			return fault.Excused(err)
-		}
-		batch.Queue(statement.SQL, statement.Args...)
+	} else {
+		x.open(pins, settingsOf(statements)...)
 	}
-	trees := treesOf(pins)
-	if trees != nil {
-		batch.Queue(treeText, trees)
-	}
-	// COMMIT goes along: after a statement that failed the server skips it, and of a transaction that wrote nothing it decides nothing.
-	batch.Queue("COMMIT")
-	results := conn.SendBatch(ctx, batch)
-	defer func() { _ = results.Close() }()
 	wanted := true
 	for part, statement := range statements {
-		if !wanted {
-			if _, err := results.Exec(); err != nil {
+		if statement.Ranges != nil {
+			if err := divide(ctx, conn.Conn(), &statement); err != nil {
 				return d.failed(ctx, conn.Conn(), err)
 			}
-			continue
+			if err := d.prove(statement); err != nil { // the very bytes that are sent; dividing them may have read rows
+				return fault.Excused(err)
+			}
 		}
-		wanted, err = read(results, statement, func(row sqlrewrite.ExactRow) bool {
-			row.Part = part
-			return yield(row, nil)
+		x.statement(statement.SQL, statement.Args, func(_ *pgtype.Map, r *pgconn.ResultReader) error {
+			return read(r, statement, func(row sqlrewrite.ExactRow) bool {
+				row.Part = part
+				wanted = wanted && yield(row, nil)
+				return wanted
+			})
 		})
-		if part == 0 && unparsed(err) {
-			return fault.Untouched(fault.DataUnavailable(quiet(err)))
-		}
-		if err != nil {
-			return d.failed(ctx, conn.Conn(), err)
-		}
 	}
-	if trees == nil {
-		return nil
-	}
-	return d.sameTrees(ctx, conn.Conn(), results)
+	return d.close(ctx, conn.Conn(), pins, &x)
 }
 
-// opened is a connection in a transaction in which the preconditions of statements hold, and these preconditions. The caller
-// releases it: one that goes back with its transaction open or broken is closed by the pool. Nothing was read of a
-// protected row where there is an error.
-func (d *Database) opened(ctx context.Context, statements ...sqlrewrite.Statement) (*pgxpool.Conn, []sqlrewrite.Precondition, error) {
+// acquired is a connection, and the preconditions of statements. The caller releases it: one that goes back with its transaction open or
+// broken is closed by the pool.
+func (d *Database) acquired(ctx context.Context, statements ...sqlrewrite.Statement) (*pgxpool.Conn, []sqlrewrite.Precondition, error) {
 	waiting, stop := context.WithTimeout(ctx, d.acquire)
+	defer stop()
 	conn, err := d.pool.Acquire(waiting)
-	stop()
 	if err != nil {
 		return nil, nil, fault.DataUnavailable(quiet(err))
 	}
 	var pins []sqlrewrite.Precondition
-	settings := []string{planCustom}
 	for _, statement := range statements {
 		pins = append(pins, statement.Preconditions...)
-		settings = append(settings, statement.Planning()...)
 	}
-	if err = begin(ctx, conn.Conn(), pins, settings...); err == nil {
-		err = d.counts.hold(ctx, conn.Conn(), pins)
-	}
-	if err == nil && d.Distributed() {
-		err = d.shards.hold(ctx, conn.Conn(), pins)
-	}
-	if err != nil {
+	if err := pinSomething(pins); err != nil {
 		conn.Release()
 		return nil, nil, err
 	}
 	return conn, pins, nil
 }
 
-// sameTrees reads what [treeText] found.
-func (d *Database) sameTrees(ctx context.Context, conn *pgx.Conn, results pgx.BatchResults) error {
-	var foreign bool
-	if err := results.QueryRow().Scan(&foreign); err != nil {
-		return d.failed(ctx, conn, err)
+// pinSomething refuses preconditions that hold always.
+func pinSomething(pins []sqlrewrite.Precondition) error {
+	if slices.ContainsFunc(pins, func(p sqlrewrite.Precondition) bool { return len(p.Columns) == 0 }) {
+		return fault.Internal(errPins)
 	}
-	if foreign {
+	return nil
+}
+
+func settingsOf(statements []sqlrewrite.Statement) []string {
+	settings := []string{planCustom}
+	for _, statement := range statements {
+		settings = append(settings, statement.Planning()...)
+	}
+	return settings
+}
+
+// looksAhead reports whether preconditions are held against more than one text can look at: counts of public tables, shards.
+func (d *Database) looksAhead(pins []sqlrewrite.Precondition) bool {
+	return d.Distributed() || slices.ContainsFunc(pins, func(p sqlrewrite.Precondition) bool { _, counted := limitsOf(p); return counted })
+}
+
+// open opens a transaction in which the preconditions of statements hold. Nothing was read of a protected row where there is an error.
+func (d *Database) open(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, settings []string) error {
+	err := begin(ctx, conn, pins, settings...)
+	if err == nil {
+		err = d.counts.hold(ctx, conn, pins)
+	}
+	if err == nil && d.Distributed() {
+		err = d.shards.hold(ctx, conn, pins)
+	}
+	return err
+}
+
+// close sends what there is, looks once more at the tables of preconditions, and ends the transaction: of one that wrote nothing COMMIT
+// decides nothing, and the server skips it after a text that failed.
+func (d *Database) close(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, x *exchange) error {
+	foreign := false
+	if trees := treesOf(pins); trees != nil {
+		x.texts = append(x.texts, text{sql: treeText, args: []any{trees}, fixed: true, read: oneRow(&foreign)})
+	}
+	x.unnamed("COMMIT")
+	known, err := x.prepare(ctx, conn)
+	if err != nil && x.opening > 0 { // is a table not what it was?
+		if err := begin(ctx, conn, pins); err != nil {
+			return fault.Untouched(err)
+		}
+	}
+	if err != nil {
+		return fault.Untouched(fault.DataUnavailable(quiet(err)))
+	}
+	err = x.run(ctx, conn, known)
+	switch {
+	case fault.IsUntouched(err):
+		return fault.Untouched(faultOf(err))
+	case err != nil:
+		return d.failed(ctx, conn, err)
+	case foreign:
 		return fault.Excused(fault.PolicyStale())
 	}
 	return nil
@@ -301,96 +329,37 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 	return rows, types, nil
 }
 
-// begin opens the transaction, locks the tables against changes of their definition, and compares the definitions with
+// open begins the transaction, locks the tables against changes of their definition, and compares the definitions with
 // the pins; the settings hold in it from then on. The locks come before the transaction's snapshot is taken, so what is compared is
-// what the statement will read. All of it is one exchange.
-func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, settings ...string) error {
-	if slices.ContainsFunc(pins, func(p sqlrewrite.Precondition) bool { return len(p.Columns) == 0 }) {
-		return fault.Internal(errPins) // what pins nothing holds always
-	}
-	var x exchange
+// what the statement will read.
+func (x *exchange) open(pins []sqlrewrite.Precondition, settings ...string) {
 	x.unnamed("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	if len(pins) > 0 {
 		x.unnamed(lockText(pins))
 	}
-	wanted := flatten(pins)
-	var found holding
-	x.row(pinText, wanted.args(), found.results()...)
-	gone := false
+	x.holds(pinText, flatten(pins).args(), fault.PolicyStale())
 	if versions, numbers := versionPins(pins); len(versions) > 0 {
-		x.row(versionPinText, []any{versions, numbers}, &gone)
+		x.holds(versionPinText, []any{versions, numbers}, errVersionGone)
 	}
 	x.unnamed(settings...) // after our own texts, whose plans are kept: planCustom would have them planned again
-	if err := x.run(ctx, conn); err != nil {
-		return fault.DataUnavailable(quiet(err))
-	}
-	switch {
-	case gone:
-		return fault.DataUnavailable(errVersionGone)
-	case !found.all(wanted):
-		return fault.PolicyStale()
-	}
-	return nil
+	x.opening = len(x.texts)
 }
 
-// exchange is a list of texts that go to the server together, in order. Its zero value is empty.
-type exchange struct{ texts []sent }
-
-// sent is one of them: without a name and without results, or one of our own fixed texts, which the connection knows by name, with a row.
-type sent struct {
-	text    string
-	args    []any
-	results []any // what the row is read into; nil: there is none
-}
-
-// unnamed adds texts without a name: where they depend on a question, a connection must not remember what somebody asked before it was
-// charged.
-func (x *exchange) unnamed(texts ...string) {
-	for _, text := range texts {
-		x.texts = append(x.texts, sent{text: text})
+// begin opens a transaction in which preconditions hold.
+func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, settings ...string) error {
+	if err := pinSomething(pins); err != nil {
+		return err
 	}
-}
-
-// row adds a fixed text that gives one row.
-func (x *exchange) row(text string, args []any, results ...any) {
-	x.texts = append(x.texts, sent{text, args, results})
-}
-
-// run sends the texts and reads their rows.
-func (x *exchange) run(ctx context.Context, conn *pgx.Conn) error {
-	types, batch := conn.TypeMap(), new(pgconn.Batch)
-	for _, s := range x.texts {
-		if s.results == nil {
-			batch.ExecParams(s.text, nil, nil, nil, nil)
-			continue
-		}
-		known, err := conn.Prepare(ctx, s.text, s.text) // which the connection is asked for once
-		if err != nil {
-			return err
-		}
-		values := make([][]byte, len(s.args))
-		for i, arg := range s.args {
-			if values[i], err = types.Encode(known.ParamOIDs[i], pgx.BinaryFormatCode, arg, nil); err != nil {
-				return err
-			}
-		}
-		batch.ExecStatement(known, values, []int16{pgx.BinaryFormatCode}, []int16{pgx.BinaryFormatCode})
+	var x exchange
+	x.open(pins, settings...)
+	known, err := x.prepare(ctx, conn)
+	if err == nil {
+		err = x.run(ctx, conn, known)
 	}
-	results := conn.PgConn().ExecBatch(ctx, batch)
-	for i := 0; results.NextResult(); i++ {
-		reader := results.ResultReader()
-		for fields := reader.FieldDescriptions(); reader.NextRow(); {
-			for j, value := range reader.Values() {
-				if err := types.Scan(fields[j].DataTypeOID, pgx.BinaryFormatCode, value, x.texts[i].results[j]); err != nil {
-					return firstError(results.Close(), err)
-				}
-			}
-		}
-	}
-	return results.Close()
+	return faultOf(err)
 }
 
-// warm has a connection know the text of [begin], whoever uses it first.
+// warm has a connection know the text of [exchange.open], whoever uses it first.
 func warm(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Prepare(ctx, pinText, pinText)
 	return err
@@ -406,19 +375,9 @@ func versionPins(pins []sqlrewrite.Precondition) (relations []string, numbers []
 	return relations, numbers
 }
 
-// versionPinText reports whether a version is not in the list any more, in the snapshot of the statement: other rows are in its copy by
-// now.
-const versionPinText = `SELECT EXISTS (SELECT FROM unnest($1::text[], $2::int8[]) AS pin(relation, number) WHERE NOT EXISTS (
-	SELECT FROM noisegate_prepared.versions v WHERE v.relation = pin.relation AND v.number = pin.number))`
-
-// holding is how many of the pinned relations, columns, keys and checks are as they were pinned.
-type holding struct{ relations, columns, keys, checks int }
-
-func (h *holding) results() []any { return []any{&h.relations, &h.columns, &h.keys, &h.checks} }
-
-func (h holding) all(wanted pinned) bool {
-	return h == holding{len(wanted.relations), len(wanted.columns), len(wanted.keys), len(wanted.checks)}
-}
+// versionPinText holds where all versions are in the list, in the snapshot of the statement: else other rows are in a copy.
+const versionPinText = `SELECT 1 / (NOT EXISTS (SELECT FROM unnest($1::text[], $2::int8[]) AS pin(relation, number) WHERE NOT EXISTS (
+	SELECT FROM noisegate_prepared.versions v WHERE v.relation = pin.relation AND v.number = pin.number)))::int`
 
 // planCustom has the statement planned for its arguments each time: one way of planning, however often its text was seen (A37).
 const planCustom = "SET LOCAL plan_cache_mode = force_custom_plan"
@@ -456,7 +415,7 @@ func lockText(pins []sqlrewrite.Precondition) string {
 	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
-// pinText counts what still is as it was pinned: relations, columns, and keys.
+// pinText holds where everything still is as it was pinned: relations, columns, keys and checks.
 //
 // A relation is the same under the same name; a view is another relation kind, which policies never pin. All that shows
 // in it are its own rows: nothing inherits from it, because of such rows nobody was asked whose they are, and its keys
@@ -473,7 +432,7 @@ func lockText(pins []sqlrewrite.Precondition) string {
 // A check ($17: as PostgreSQL writes it) is a constraint of one column alone that all rows were looked at for, and that is enforced.
 //
 // OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
-const pinText = `SELECT (SELECT count(*)
+const pinText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
 	FROM unnest($1::oid[], $2::text[], $3::text[], $4::bool[], $5::text[]) AS pin(relation, schema, name, secured, apart)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -482,19 +441,19 @@ const pinText = `SELECT (SELECT count(*)
 				OR c.relkind = 'p' AND NOT ` + foreignPart + `)
 			AND (pin.secured OR NOT c.relrowsecurity)
 			AND (pin.apart = '{}' OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
-				WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.confrelid = ANY (pin.apart::oid[]))) OFFSET 0)),
-(SELECT count(*)
+				WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.confrelid = ANY (pin.apart::oid[]))) OFFSET 0))
+AND coalesce(cardinality($6::oid[]), 0) = (SELECT count(*)
 	FROM unnest($6::oid[], $7::text[], $8::int2[], $9::oid[], $10::int4[], $11::bool[], $12::oid[])
 		AS pin(relation, attribute, number, type, modifier, required, collation_)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_attribute a
 		WHERE a.attrelid = pin.relation AND a.attnum = pin.number AND a.attname = pin.attribute AND a.atttypid = pin.type
-			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + solidColumn + ` OFFSET 0)),
-(SELECT count(*)
+			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + solidColumn + ` OFFSET 0))
+AND coalesce(cardinality($13::oid[]), 0) = (SELECT count(*)
 	FROM unnest($13::oid[], $14::text[]) AS pin(relation, columns)
-	WHERE ` + pinnedKey + `),
-(SELECT count(*)
+	WHERE ` + pinnedKey + `)
+AND coalesce(cardinality($15::oid[]), 0) = (SELECT count(*)
 	FROM unnest($15::oid[], $16::text[], $17::text[]) AS pin(relation, attribute, definition)
-	WHERE ` + pinnedCheck + `)`
+	WHERE ` + pinnedCheck + `))::int`
 
 // The parts of [pinText] that say what a column, a key and a check of a table or of a shard are.
 const (
@@ -587,29 +546,24 @@ func (p pinned) args() []any {
 		p.checked, p.ranged, p.checks}
 }
 
-// read takes the next result, which is the statement's: seals the aggregates and yields the rows. It reports whether
-// all of them were wanted.
-func read(results pgx.BatchResults, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow) bool) (bool, error) {
-	result, err := results.Query()
-	if err != nil {
-		return false, err
-	}
-	defer result.Close()
+// read takes a statement's result: it seals the aggregates and yields the rows, as long as they are wanted.
+func read(result *pgconn.ResultReader, statement sqlrewrite.Statement, yield func(sqlrewrite.ExactRow) bool) error {
 	binary := func(f pgconn.FieldDescription) bool { return f.Format != pgx.TextFormatCode }
 	if fields := result.FieldDescriptions(); len(fields) != statement.Keys+statement.Values || slices.ContainsFunc(fields, binary) {
-		result.Close() // a statement that failed has no columns, and its error is known only now
-		return false, firstError(result.Err(), errShape)
+		_, err := result.Close()
+		return firstError(err, errShape)
 	}
-	for result.Next() {
-		row, err := seal(result.RawValues(), statement.Keys)
+	for result.NextRow() {
+		row, err := seal(result.Values(), statement.Keys)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if !yield(row) {
-			return false, nil
+			break
 		}
 	}
-	return true, result.Err()
+	_, err := result.Close()
+	return err
 }
 
 // seal takes one row from the wire: the first columns are keys, the others aggregates. NULL is an aggregate over no rows.

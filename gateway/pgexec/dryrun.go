@@ -177,7 +177,7 @@ func parsed(ctx context.Context, conn *pgx.Conn, s sqlrewrite.Statement) (result
 	}
 	var x exchange
 	x.unnamed("BEGIN READ ONLY", shortLock)
-	err := x.run(ctx, conn)
+	err := x.run(ctx, conn, nil)
 	if err == nil {
 		err = parse()
 	}

@@ -5,11 +5,13 @@
 // are sealed as they leave the wire buffer; nothing here looks at them, counts them, times them or logs them.
 //
 //	BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY ┐
-//	LOCK TABLE ... IN ACCESS SHARE MODE             │ one round trip; a failure up to here has read no protected row
-//	do the pins still hold?                         ┘
-//	the statement                                   ┐ one round trip; a failure from here on is one opaque error, and the charge stays
+//	LOCK TABLE ... IN ACCESS SHARE MODE             │ what the server refuses up to here has read no protected row
+//	do the pins still hold?                         │
+//	the statement                                   │ a failure from here on is one opaque error, and the charge stays
 //	is any partition a foreign table by now?        │
-//	COMMIT                                          ┘
+//	COMMIT                                          ┘ one round trip
+//
+// Where preconditions of public tables, shards or ranges are looked at first, the first three are a round trip of their own.
 package pgexec
 
 import (

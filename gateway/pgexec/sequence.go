@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite"
@@ -23,33 +24,25 @@ func (d *Database) Sequence(ctx context.Context, s sqlrewrite.Series) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.acquire+time.Duration(s.Len())*d.patience)
 	defer cancel()
-	conn, pins, err := d.opened(ctx, statement)
+	conn, pins, err := d.acquired(ctx, statement)
 	if err != nil {
 		return fault.Untouched(err)
 	}
 	defer conn.Release()
+	if err := d.open(ctx, conn.Conn(), pins, settingsOf([]sqlrewrite.Statement{statement})); err != nil {
+		return fault.Untouched(err)
+	}
 	for first := true; more; statement, more = s.Next() {
-		if err := d.one(ctx, conn, pins, statement, first, s.Release); err != nil {
+		if err := d.one(ctx, conn.Conn(), pins, statement, first, s.Release); err != nil {
 			return err
 		}
 		first = false
 	}
-	batch := new(pgx.Batch)
-	trees := treesOf(pins)
-	if trees != nil {
-		batch.Queue(treeText, trees)
-	}
-	batch.Queue("COMMIT")
-	results := conn.SendBatch(ctx, batch)
-	defer func() { _ = results.Close() }()
-	if trees == nil {
-		return nil
-	}
-	return d.sameTrees(ctx, conn.Conn(), results)
+	return d.close(ctx, conn.Conn(), pins, new(exchange))
 }
 
 // one runs a statement of a series, which has one row; before the first one no row was read.
-func (d *Database) one(ctx context.Context, conn *pgxpool.Conn, pins []sqlrewrite.Precondition, statement sqlrewrite.Statement, first bool,
+func (d *Database) one(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, statement sqlrewrite.Statement, first bool,
 	take func(sqlrewrite.ExactRow) error) error {
 	if !reflect.DeepEqual(statement.Preconditions, pins) || statement.Ranges != nil {
 		return fault.Excused(fault.Internal(errPins)) // of another table than those that are locked
@@ -57,20 +50,23 @@ func (d *Database) one(ctx context.Context, conn *pgxpool.Conn, pins []sqlrewrit
 	if err := d.prove(statement); err != nil { // the very bytes that are sent
 		return fault.Excused(err)
 	}
-	batch := new(pgx.Batch)
-	batch.Queue(statement.SQL, statement.Args...)
-	results := conn.SendBatch(ctx, batch)
+	var x exchange
 	var rows []sqlrewrite.ExactRow
-	_, err := read(results, statement, func(row sqlrewrite.ExactRow) bool {
-		rows = append(rows, row)
-		return len(rows) < 2
+	x.statement(statement.SQL, statement.Args, func(_ *pgtype.Map, r *pgconn.ResultReader) error {
+		return read(r, statement, func(row sqlrewrite.ExactRow) bool {
+			rows = append(rows, row)
+			return len(rows) < 2
+		})
 	})
-	err = firstError(err, results.Close())
-	if first && unparsed(err) {
+	known, err := x.prepare(ctx, conn)
+	if err != nil && first {
 		return fault.Untouched(fault.DataUnavailable(quiet(err)))
 	}
+	if err == nil {
+		err = x.run(ctx, conn, known)
+	}
 	if err != nil {
-		return d.failed(ctx, conn.Conn(), err)
+		return d.failed(ctx, conn, err)
 	}
 	if len(rows) != 1 {
 		return fault.Internal(errShape)

@@ -1,0 +1,195 @@
+package pgexec
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"noisegate.example/internal/fault"
+)
+
+// exchange is a list of texts that go to the server together, in order. The server skips all texts after one that fails. Its zero value is
+// empty.
+type exchange struct {
+	texts   []text
+	opening int // how many of them come before the first that may read a protected row
+}
+
+// text is one of them.
+type text struct {
+	sql     string
+	args    []any
+	read    func(*pgtype.Map, *pgconn.ResultReader) error // nil: the text has no rows, and is sent without a name
+	fixed   bool                                          // it depends on no question
+	refusal error                                         // of a condition: the error where it does not hold
+}
+
+// unnamed adds texts without parameters and rows. The connection forgets them: where they depend on a question, it must not remember what
+// somebody asked before it was charged.
+func (x *exchange) unnamed(texts ...string) {
+	for _, sql := range texts {
+		x.texts = append(x.texts, text{sql: sql})
+	}
+}
+
+// statement adds a text of a question that is charged. The connection keeps it prepared.
+func (x *exchange) statement(sql string, args []any, read func(*pgtype.Map, *pgconn.ResultReader) error) {
+	x.texts = append(x.texts, text{sql: sql, args: args, read: read})
+}
+
+// holds adds a condition: a fixed text that divides by zero, which ends the transaction, where the condition does not hold.
+func (x *exchange) holds(sql string, args []any, refusal error) {
+	x.texts = append(x.texts, text{sql: sql, args: args, fixed: true, refusal: refusal, read: oneRow(new(int))})
+}
+
+// oneRow reads one row into results.
+func oneRow(results ...any) func(*pgtype.Map, *pgconn.ResultReader) error {
+	return func(types *pgtype.Map, r *pgconn.ResultReader) error {
+		rows := 0
+		for ; r.NextRow(); rows++ {
+			for i, f := range r.FieldDescriptions() {
+				if err := types.Scan(f.DataTypeOID, f.Format, r.Values()[i], results[i]); err != nil {
+					return err
+				}
+			}
+		}
+		if _, err := r.Close(); err != nil || rows != 1 {
+			return firstError(err, errShape)
+		}
+		return nil
+	}
+}
+
+// divisionByZero is the SQLSTATE of a condition that does not hold.
+const divisionByZero = "22012"
+
+// mostKept bounds the texts of questions that a connection keeps prepared, and keptKey is where it has the list, oldest first.
+const (
+	mostKept = 256
+	keptKey  = "noisegate texts"
+)
+
+// prepare has the connection know the texts with rows. Where it fails, none of the texts has begun.
+func (x *exchange) prepare(ctx context.Context, conn *pgx.Conn) ([]*pgconn.StatementDescription, error) {
+	known := make([]*pgconn.StatementDescription, len(x.texts))
+	for i, t := range x.texts {
+		if t.read == nil {
+			continue
+		}
+		if !t.fixed {
+			if err := keep(ctx, conn, t.sql); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if known[i], err = conn.Prepare(ctx, t.sql, t.sql); err != nil { // known already, but for a new text
+			return nil, err
+		}
+	}
+	return known, nil
+}
+
+// keep makes room for a text.
+func keep(ctx context.Context, conn *pgx.Conn, sql string) error {
+	data := conn.PgConn().CustomData()
+	kept, _ := data[keptKey].(*keptTexts)
+	if kept == nil {
+		kept = &keptTexts{known: map[string]bool{}}
+		data[keptKey] = kept
+	}
+	if kept.known[sql] {
+		return nil
+	}
+	if len(kept.order) >= mostKept {
+		if err := conn.Deallocate(ctx, kept.order[0]); err != nil {
+			return err
+		}
+		delete(kept.known, kept.order[0])
+		kept.order = kept.order[1:]
+	}
+	kept.known[sql], kept.order = true, append(kept.order, sql)
+	return nil
+}
+
+type keptTexts struct {
+	known map[string]bool
+	order []string
+}
+
+// run sends the texts, all of which with rows are known, and reads their rows. Where the server refused a text of the opening, its error is
+// [fault.Untouched]. Where the connection ended without a word, nobody knows how far the server came.
+func (x *exchange) run(ctx context.Context, conn *pgx.Conn, known []*pgconn.StatementDescription) error {
+	if known == nil {
+		known = make([]*pgconn.StatementDescription, len(x.texts))
+	}
+	builders := make([]pgx.ExtendedQueryBuilder, len(x.texts))
+	for i, t := range x.texts {
+		if known[i] == nil {
+			continue
+		}
+		if err := builders[i].Build(conn.TypeMap(), known[i], t.args); err != nil {
+			return fault.Untouched(err)
+		}
+	}
+	pipeline := conn.PgConn().StartPipeline(ctx)
+	defer func() { _ = pipeline.Close() }()
+	for i, t := range x.texts {
+		if i == x.opening && i > 0 { // so that a session that ends later does not take along what the server says of the opening
+			pipeline.SendFlushRequest()
+		}
+		if known[i] == nil {
+			pipeline.SendQueryParams(t.sql, nil, nil, nil, nil)
+			continue
+		}
+		pipeline.SendQueryStatement(known[i], builders[i].ParamValues, builders[i].ParamFormats, builders[i].ResultFormats)
+	}
+	if err := pipeline.Sync(); pgconn.SafeToRetry(err) { // nothing was sent
+		return fault.Untouched(err)
+	} else if err != nil {
+		return err
+	}
+	for i, t := range x.texts {
+		err := receive(pipeline, conn.TypeMap(), t)
+		var said *pgconn.PgError
+		switch {
+		case err == nil:
+		case i < x.opening && errors.As(err, &said):
+			if t.refusal != nil && said.Code == divisionByZero {
+				err = t.refusal
+			}
+			return fault.Untouched(err)
+		default:
+			return err
+		}
+	}
+	return pipeline.Close()
+}
+
+// receive takes what comes of a text.
+func receive(pipeline *pgconn.Pipeline, types *pgtype.Map, t text) error {
+	results, err := pipeline.GetResults()
+	if err != nil {
+		return err
+	}
+	r, ok := results.(*pgconn.ResultReader)
+	switch {
+	case !ok:
+		return errShape
+	case t.read == nil:
+		_, err = r.Close()
+		return err
+	default:
+		return t.read(types, r)
+	}
+}
+
+// faultOf is the fault that an error of an exchange comes to, where it read no protected row.
+func faultOf(err error) error {
+	if err == nil || errors.As(err, new(*fault.Error)) {
+		return err
+	}
+	return fault.DataUnavailable(quiet(err))
+}
