@@ -30,15 +30,21 @@ const (
 	mostJoined = 64
 )
 
-// do gives a look-up to an exchange. Its error is data/unavailable.
+// do gives a look-up to an exchange. Its error is data/unavailable. Where too few round trips are under way it makes one itself, which
+// costs no switch to another goroutine.
 func (j *joined[T]) do(ctx context.Context, of T, exchange func(context.Context, []T) error) error {
 	own := &joining[T]{of: of, done: make(chan struct{})}
 	j.mu.Lock()
-	j.waiting = append(j.waiting, own)
 	if j.running < exchanges {
 		j.running++
-		go j.run(exchange) //nolint:contextcheck,gosec // it is for many requests: none of them may end it
+		j.mu.Unlock()
+		trip(context.WithoutCancel(ctx), []*joining[T]{own}, exchange)
+		if batch := j.take(); batch != nil {
+			go j.run(batch, exchange) //nolint:contextcheck,gosec // it is for many requests: none of them may end it
+		}
+		return own.err
 	}
+	j.waiting = append(j.waiting, own)
 	j.mu.Unlock()
 	select {
 	case <-own.done:
@@ -48,32 +54,41 @@ func (j *joined[T]) do(ctx context.Context, of T, exchange func(context.Context,
 	}
 }
 
-// run exchanges until nobody waits.
-func (j *joined[T]) run(exchange func(context.Context, []T) error) {
-	for {
-		j.mu.Lock()
-		n := min(len(j.waiting), mostJoined)
-		batch := j.waiting[:n:n]
-		if n == 0 {
-			j.running--
-			j.mu.Unlock()
-			return
+// take gives the look-ups of the next round trip; nil, and there is one round trip less, where nobody waits.
+func (j *joined[T]) take() []*joining[T] {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := min(len(j.waiting), mostJoined)
+	if n == 0 {
+		j.running--
+		return nil
+	}
+	batch := j.waiting[:n:n]
+	j.waiting = j.waiting[n:]
+	return batch
+}
+
+// run makes round trips until nobody waits.
+func (j *joined[T]) run(batch []*joining[T], exchange func(context.Context, []T) error) {
+	for ; batch != nil; batch = j.take() {
+		trip(context.Background(), batch, exchange)
+	}
+}
+
+// trip is a round trip.
+func trip[T any](ctx context.Context, batch []*joining[T], exchange func(context.Context, []T) error) {
+	all := make([]T, len(batch))
+	for i, one := range batch {
+		all[i] = one.of
+	}
+	ctx, cancel := context.WithTimeout(ctx, transactionPatience)
+	defer cancel()
+	err := exchange(ctx, all)
+	for _, one := range batch {
+		if err != nil {
+			one.err = fault.DataUnavailable(err)
 		}
-		j.waiting = j.waiting[n:]
-		j.mu.Unlock()
-		all := make([]T, n)
-		for i, one := range batch {
-			all[i] = one.of
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), transactionPatience)
-		err := exchange(ctx, all)
-		cancel()
-		for _, one := range batch {
-			if err != nil {
-				one.err = fault.DataUnavailable(err)
-			}
-			close(one.done)
-		}
+		close(one.done)
 	}
 }
 

@@ -177,7 +177,7 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 			return fault.Untouched(err)
 		}
 	} else {
-		x.open(pins, settingsOf(statements)...)
+		x.open(lasting, pins, settingsOf(statements)...)
 	}
 	wanted := true
 	for part, statement := range statements {
@@ -258,9 +258,9 @@ func (d *Database) open(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.P
 func (d *Database) close(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, x *exchange) error {
 	foreign := false
 	if trees := treesOf(pins); trees != nil {
-		x.texts = append(x.texts, text{sql: treeText, args: []any{trees}, fixed: true, read: oneRow(&foreign)})
+		x.texts = append(x.texts, text{sql: treeText, args: []any{trees}, life: fixed, read: oneRow(&foreign)})
 	}
-	x.unnamed("COMMIT")
+	x.commands(fixed, commitText)
 	known, err := x.prepare(ctx, conn)
 	if err != nil && x.opening > 0 { // is a table not what it was?
 		if err := begin(ctx, conn, pins); err != nil {
@@ -331,17 +331,17 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 
 // open begins the transaction, locks the tables against changes of their definition, and compares the definitions with
 // the pins; the settings hold in it from then on. The locks come before the transaction's snapshot is taken, so what is compared is
-// what the statement will read.
-func (x *exchange) open(pins []sqlrewrite.Precondition, settings ...string) {
-	x.unnamed("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+// what the statement will read. The text that locks says which tables they are.
+func (x *exchange) open(lock life, pins []sqlrewrite.Precondition, settings ...string) {
+	x.commands(fixed, beginText)
 	if len(pins) > 0 {
-		x.unnamed(lockText(pins))
+		x.commands(lock, lockText(pins))
 	}
 	x.holds(pinText, flatten(pins).args(), fault.PolicyStale())
 	if versions, numbers := versionPins(pins); len(versions) > 0 {
 		x.holds(versionPinText, []any{versions, numbers}, errVersionGone)
 	}
-	x.unnamed(settings...) // after our own texts, whose plans are kept: planCustom would have them planned again
+	x.commands(fixed, settings...) // after our own texts, whose plans are kept: planCustom would have them planned again
 	x.opening = len(x.texts)
 }
 
@@ -351,7 +351,7 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 		return err
 	}
 	var x exchange
-	x.open(pins, settings...)
+	x.open(forgotten, pins, settings...)
 	known, err := x.prepare(ctx, conn)
 	if err == nil {
 		err = x.run(ctx, conn, known)
@@ -359,10 +359,19 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 	return faultOf(err)
 }
 
-// warm has a connection know the text of [exchange.open], whoever uses it first.
+const (
+	beginText  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	commitText = "COMMIT"
+)
+
+// warm has a connection know the fixed texts that every question sends, whoever uses it first.
 func warm(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Prepare(ctx, pinText, pinText)
-	return err
+	for _, sql := range []string{beginText, pinText, planCustom, commitText} {
+		if _, err := conn.Prepare(ctx, sql, sql); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // versionPins are the prepared copies among pins to which rows are appended, by name, and the versions that are meant.

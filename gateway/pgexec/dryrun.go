@@ -176,8 +176,11 @@ func parsed(ctx context.Context, conn *pgx.Conn, s sqlrewrite.Statement) (result
 		return err
 	}
 	var x exchange
-	x.unnamed("BEGIN READ ONLY", shortLock)
-	err := x.run(ctx, conn, nil)
+	x.commands(fixed, "BEGIN READ ONLY", shortLock)
+	known, err := x.prepare(ctx, conn)
+	if err == nil {
+		err = x.run(ctx, conn, known)
+	}
 	if err == nil {
 		err = parse()
 	}

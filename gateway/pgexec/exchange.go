@@ -22,27 +22,35 @@ type exchange struct {
 type text struct {
 	sql     string
 	args    []any
-	read    func(*pgtype.Map, *pgconn.ResultReader) error // nil: the text has no rows, and is sent without a name
-	fixed   bool                                          // it depends on no question
-	refusal error                                         // of a condition: the error where it does not hold
+	read    func(*pgtype.Map, *pgconn.ResultReader) error // nil: the text has no rows
+	life    life
+	refusal error // of a condition: the error where it does not hold
 }
 
-// unnamed adds texts without parameters and rows. The connection forgets them: where they depend on a question, it must not remember what
-// somebody asked before it was charged.
-func (x *exchange) unnamed(texts ...string) {
+// life says how long a connection remembers a text.
+type life int
+
+const (
+	forgotten life = iota // not at all
+	lasting               // until mostKept others came
+	fixed                 // for ever: it depends on no question
+)
+
+// commands adds texts without parameters and rows. A connection must not remember what depends on a question before that is charged.
+func (x *exchange) commands(l life, texts ...string) {
 	for _, sql := range texts {
-		x.texts = append(x.texts, text{sql: sql})
+		x.texts = append(x.texts, text{sql: sql, life: l})
 	}
 }
 
 // statement adds a text of a question that is charged. The connection keeps it prepared.
 func (x *exchange) statement(sql string, args []any, read func(*pgtype.Map, *pgconn.ResultReader) error) {
-	x.texts = append(x.texts, text{sql: sql, args: args, read: read})
+	x.texts = append(x.texts, text{sql: sql, args: args, life: lasting, read: read})
 }
 
 // holds adds a condition: a fixed text that divides by zero, which ends the transaction, where the condition does not hold.
 func (x *exchange) holds(sql string, args []any, refusal error) {
-	x.texts = append(x.texts, text{sql: sql, args: args, fixed: true, refusal: refusal, read: oneRow(new(int))})
+	x.texts = append(x.texts, text{sql: sql, args: args, life: fixed, refusal: refusal, read: oneRow(new(int))})
 }
 
 // oneRow reads one row into results.
@@ -72,14 +80,14 @@ const (
 	keptKey  = "noisegate texts"
 )
 
-// prepare has the connection know the texts with rows. Where it fails, none of the texts has begun.
+// prepare has the connection know the texts that it remembers. Where it fails, none of the texts has begun.
 func (x *exchange) prepare(ctx context.Context, conn *pgx.Conn) ([]*pgconn.StatementDescription, error) {
 	known := make([]*pgconn.StatementDescription, len(x.texts))
 	for i, t := range x.texts {
-		if t.read == nil {
+		switch t.life {
+		case forgotten:
 			continue
-		}
-		if !t.fixed {
+		case lasting:
 			if err := keep(ctx, conn, t.sql); err != nil {
 				return nil, err
 			}
@@ -119,12 +127,9 @@ type keptTexts struct {
 	order []string
 }
 
-// run sends the texts, all of which with rows are known, and reads their rows. Where the server refused a text of the opening, its error is
-// [fault.Untouched]. Where the connection ended without a word, nobody knows how far the server came.
+// run sends the texts, which are known but for those that are forgotten, and reads their rows. Its error is [fault.Untouched] until all of
+// the opening has come back: the server sends that before it begins the next text.
 func (x *exchange) run(ctx context.Context, conn *pgx.Conn, known []*pgconn.StatementDescription) error {
-	if known == nil {
-		known = make([]*pgconn.StatementDescription, len(x.texts))
-	}
 	builders := make([]pgx.ExtendedQueryBuilder, len(x.texts))
 	for i, t := range x.texts {
 		if known[i] == nil {
@@ -137,8 +142,8 @@ func (x *exchange) run(ctx context.Context, conn *pgx.Conn, known []*pgconn.Stat
 	pipeline := conn.PgConn().StartPipeline(ctx)
 	defer func() { _ = pipeline.Close() }()
 	for i, t := range x.texts {
-		if i == x.opening && i > 0 { // so that a session that ends later does not take along what the server says of the opening
-			pipeline.SendFlushRequest()
+		if i == x.opening && i > 0 {
+			pipeline.SendFlushRequest() // the server sends what the opening came to before it looks at the next text
 		}
 		if known[i] == nil {
 			pipeline.SendQueryParams(t.sql, nil, nil, nil, nil)
@@ -146,7 +151,7 @@ func (x *exchange) run(ctx context.Context, conn *pgx.Conn, known []*pgconn.Stat
 		}
 		pipeline.SendQueryStatement(known[i], builders[i].ParamValues, builders[i].ParamFormats, builders[i].ResultFormats)
 	}
-	if err := pipeline.Sync(); pgconn.SafeToRetry(err) { // nothing was sent
+	if err := pipeline.Sync(); err != nil && x.opening > 0 {
 		return fault.Untouched(err)
 	} else if err != nil {
 		return err
@@ -154,14 +159,13 @@ func (x *exchange) run(ctx context.Context, conn *pgx.Conn, known []*pgconn.Stat
 	for i, t := range x.texts {
 		err := receive(pipeline, conn.TypeMap(), t)
 		var said *pgconn.PgError
-		switch {
-		case err == nil:
-		case i < x.opening && errors.As(err, &said):
-			if t.refusal != nil && said.Code == divisionByZero {
-				err = t.refusal
-			}
-			return fault.Untouched(err)
-		default:
+		if t.refusal != nil && errors.As(err, &said) && said.Code == divisionByZero {
+			err = t.refusal
+		}
+		if i < x.opening {
+			err = fault.Untouched(err)
+		}
+		if err != nil {
 			return err
 		}
 	}
