@@ -238,12 +238,13 @@ const (
 	EntryResume   EntryKind = "resume" // the dataset goes on without entries that are lost: see [Resume]
 	// EntryArchive says that older entries were moved to a file; see journal.Archived.
 	EntryArchive EntryKind = "archive"
+	EntryClock   EntryKind = "clock" // the dataset's time goes on from an earlier one: see [SetBack]
 )
 
 // Entry is one line of the append-only journal. Each dataset's entries are a chain: see journal.HashAfter.
 type Entry struct {
 	Seq         int64
-	At          time.Time // the dataset's time: the server's clock, which never goes back here; whole microseconds, UTC
+	At          time.Time // the dataset's time: the server's clock, which goes back here only by [SetBack]; whole microseconds, UTC
 	Kind        EntryKind
 	Dataset     string
 	Analyst     string // who spent; for limits, refills, freezes and resets, who did it
@@ -259,7 +260,7 @@ type Entry struct {
 	MechanismText []byte // reservations: every release's parameters, and slots of plans that are paid for or drawn
 	// AccountText: of limits, refills and freezes, the account and its limit from here on; of resets whose failures, of imports which votes,
 	// of policies which version, of free reads how many, of keys which; of recharges the receipt, of resumes what is lost, of archives
-	// which file.
+	// which file, of clocks why.
 	AccountText []byte
 	Hash        [32]byte
 
@@ -346,6 +347,10 @@ type Ledger interface {
 	Refill(ctx context.Context, by string, refill Refill) error
 	// Freeze stops all charges on an account that exists, or lets them go on; replays stay free. What is so already changes nothing.
 	Freeze(ctx context.Context, by string, id AccountID, frozen bool) error
+	// SetBack lets a dataset's time go on from one before its newest entry's that is within 60 s of the server's clock and of this
+	// process's, else it is request/parameter. While the policy in force has any changes that take two stewards it wants a second
+	// one's signature (budget/signature). That the signature holds is for the caller to check, with journal.StewardKeys.
+	SetBack(ctx context.Context, by string, change SetBack) error
 
 	// Releases lists the settled charges of one analyst, newest first, without their answers: those before one of them, or "" for the newest.
 	Releases(ctx context.Context, analyst string, before ReservationID, limit int) ([]ReleaseInfo, error)

@@ -144,10 +144,12 @@ func (m Mandate) by(who string) error {
 		return fault.BudgetSignature(what)
 	}
 	if m.Pair.Proposer != who {
-		return fault.BudgetSignature("it was signed for a change that somebody else proposes")
+		return fault.BudgetSignature(signedForAnother)
 	}
 	return nil
 }
+
+const signedForAnother = "it was signed for a change that somebody else proposes"
 
 // ByTwo makes sure that a mandate (nil: there is none) is a second steward's, for a change that somebody makes.
 func (m *Mandate) ByTwo(who string) error {

@@ -14,7 +14,7 @@ func TestEveryKindIsAdmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"reserve", "settle", "void", "expire", "limit", "refill", "freeze", "thaw", "fail", "reset", "import",
-		"policy", "free", "keys", "recharge", "resume", "archive"} {
+		"policy", "free", "keys", "recharge", "resume", "archive", "clock"} {
 		ofCharge := slices.Contains([]string{"reserve", "settle", "void", "expire", "fail", "recharge"}, kind)
 		ofAccount := !ofCharge || kind == "recharge"
 		_, err := conn.Exec(t.Context(), `INSERT INTO noisegate.entry (kind, dataset, analyst, account_ids, charge_id, account, mechanisms, digest, hash)

@@ -55,11 +55,14 @@ func (m *Memory) at(operation func(*machine.Machine) error) error {
 	if m.own != nil {
 		own = m.own()
 	}
-	now, believed := machine.TimeBy(m.machine.Now, server, own)
+	now, believed := machine.Clocks{Newest: m.machine.Now, Server: server, Own: own}.Time()
 	if !believed {
 		return fault.LedgerClock(nil)
 	}
-	m.machine.Now = now
+	m.machine.Now, m.machine.Clocks = now, machine.Clocks{Server: server, Own: own}
+	if n := len(m.entries); n > 0 {
+		m.machine.Clocks.Newest = m.entries[n-1].At
+	}
 	err := operation(m.machine)
 	for _, l := range m.machine.Written {
 		for _, a := range l.About {
@@ -172,10 +175,13 @@ func (m *Memory) Failures(_ context.Context, dataset, analyst string, within tim
 	defer m.mu.Unlock()
 	since, count := m.clock().Add(-within), int64(0)
 	for _, e := range slices.Backward(m.entries) {
-		if r, ok := machine.ResetOf(e); ok && r == (budget.Reset{Dataset: dataset, Analyst: analyst}) || !e.At.After(since) {
+		if r, ok := machine.ResetOf(e); ok && r == (budget.Reset{Dataset: dataset, Analyst: analyst}) {
 			break
 		}
-		if e.Kind == budget.EntryFail && e.Dataset == dataset && e.Analyst == analyst {
+		if e.Kind == budget.EntryClock && e.Dataset == dataset && !e.At.After(since) {
+			break // all before it are as old
+		}
+		if e.Kind == budget.EntryFail && e.Dataset == dataset && e.Analyst == analyst && e.At.After(since) {
 			count++
 		}
 	}
@@ -299,6 +305,14 @@ func (m *Memory) Freeze(_ context.Context, by string, id budget.AccountID, froze
 		return err
 	}
 	return m.at(func(s *machine.Machine) error { return s.Freeze(by, id, frozen) })
+}
+
+// SetBack implements [budget.Ledger]. A Memory has one time for all datasets.
+func (m *Memory) SetBack(_ context.Context, by string, c budget.SetBack) error {
+	if err := c.Check(by); err != nil {
+		return err
+	}
+	return m.about(c.Dataset, func(s *machine.Machine) error { return s.SetBack(by, c) })
 }
 
 // Releases implements [budget.Ledger].

@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/internal/machine"
@@ -27,11 +28,12 @@ type Auditor struct {
 	charges  map[budget.ReservationID]*auditedCharge
 	plans    map[budget.ReservationID]*auditedCharge // those of charges that registered one
 	policies []budget.PolicyRow
-	twoFor   []string // what takes two stewards by the newest of them
-	ledger   string   // that signatures name
-	named    bool     // one did: from then on each does
-	raised   string   // who raised the caps of the policy last, alone
-	raises   bool     // an entry said who raised something: from then on each does
+	twoFor   []string  // what takes two stewards by the newest of them
+	ledger   string    // that signatures name
+	named    bool      // one did: from then on each does
+	raised   string    // who raised the caps of the policy last, alone
+	raises   bool      // an entry said who raised something: from then on each does
+	at       time.Time // of the newest entry that is chained
 }
 
 // auditedAccount is an account as its entries have it.
@@ -55,7 +57,10 @@ func NewAuditor(dataset string, stewards StewardKeys) *Auditor {
 
 // Add takes the next entry; a [*BrokenError] when it could not follow.
 func (b *Auditor) Add(e budget.Entry) error {
-	what := ""
+	what := passes(&b.at, e)
+	if what != "" {
+		return &BrokenError{Dataset: b.dataset, Seq: e.Seq, What: what}
+	}
 	switch e.Kind {
 	case budget.EntryReserve:
 		what = b.reserved(e)
@@ -88,6 +93,8 @@ func (b *Auditor) Add(e budget.Entry) error {
 		if _, ok := ArchiveOf(e); !ok {
 			what = notAnArchive
 		}
+	case budget.EntryClock:
+		what = b.setBack(e)
 	default:
 		what = "nobody knows its kind"
 	}
@@ -214,6 +221,45 @@ func (b *Auditor) recharged(e budget.Entry) (what string) {
 	return ""
 }
 
+// setBack counts what came before as no later than from when time goes on, and checks the second steward's signature.
+func (b *Auditor) setBack(e budget.Entry) (what string) {
+	c, ok := machine.SetBackOf(e)
+	if !ok {
+		return notAClock
+	}
+	if c.Signed(e.Analyst, len(b.twoFor) > 0, b.ledger) != "" || c.Mandate != nil && b.stewards != nil && b.stewards.CheckSetBack(c) != nil {
+		return "it sets the time back, and the stewards who it takes did not sign that"
+	}
+	var accounts []*machine.Account
+	for _, a := range b.accounts {
+		accounts = append(accounts, &a.Account)
+	}
+	var charges []*machine.Charge
+	for _, charge := range b.charges {
+		charges = append(charges, &charge.Charge)
+	}
+	machine.CountBack(accounts, charges, c.To)
+	return ""
+}
+
+// passes follows the time of entries that are chained, the newest of which was written at a time (zero: it is not known), and says what is
+// wrong with it: it goes back with those alone that say so.
+func passes(at *time.Time, e budget.Entry) (what string) {
+	if e.Hash == [32]byte{} {
+		return ""
+	}
+	before := *at
+	*at = e.At.UTC()
+	switch {
+	case before.IsZero():
+	case e.Kind == budget.EntryClock && !e.At.Before(before):
+		return "it sets back the time to one that had not come"
+	case e.Kind != budget.EntryClock && e.At.Before(before):
+		return "it was written before the entry before it"
+	}
+	return ""
+}
+
 // drawn follows how far plans are drawn.
 func (b *Auditor) drawn(to machine.Drawn) {
 	for id, c := range b.plans {
@@ -268,6 +314,7 @@ func (b *Auditor) ended(e budget.Entry) (what string) {
 		a.Used.Add(machine.SumOf(loss))
 		a.Busy = a.Limit.Rate.Back(a.Busy, charge.Opened, e.At, charge.Held, loss)
 	}
+	charge.Held, charge.SharedHeld = e.Loss, e.Shared
 	if charge.State = machine.Expired; e.Kind == budget.EntrySettle { // Voided is as final
 		charge.State = machine.Settled
 	}
@@ -439,5 +486,6 @@ const (
 	notARecharge = "it does not say which receipt it is of"
 	notAResume   = "it does not say what is lost"
 	notAnArchive = "it does not say which entries were archived"
+	notAClock    = "it does not say from when time goes on"
 	wrongRaiser  = "it does not say who raised it"
 )

@@ -21,6 +21,7 @@ type Replayed struct {
 	Open     map[budget.ReservationID]ReplayedCharge `json:"open"`
 	Plans    map[budget.ReservationID]ReplayedPlan   `json:"plans"` // all that were ever registered
 	Policies []budget.PolicyRow                      `json:"policies,omitempty"`
+	At       time.Time                               `json:"at,omitzero"` // of the newest entry; old texts lack it
 }
 
 // ReplayedAccount is an account by its entries.
@@ -59,6 +60,9 @@ func (s Replayed) Clone() Replayed {
 // Add follows an entry; what says why it cannot follow.
 func (s *Replayed) Add(e budget.Entry) (what string) {
 	s.Head = budget.Head{Dataset: s.Head.Dataset, Seq: e.Seq, Hash: e.Hash}
+	if what := passes(&s.At, e); what != "" {
+		return what
+	}
 	switch e.Kind {
 	case budget.EntryReserve:
 		s.Open[e.Reservation] = ReplayedCharge{e.AccountIDs, e.Loss}
@@ -113,6 +117,17 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 	case budget.EntryArchive:
 		if _, ok := ArchiveOf(e); !ok {
 			return notAnArchive
+		}
+	case budget.EntryClock:
+		c, ok := machine.SetBackOf(e)
+		if !ok {
+			return notAClock
+		}
+		for number, a := range s.Accounts {
+			if a.Opened.After(c.To) {
+				a.Opened = c.To
+				s.Accounts[number] = a
+			}
 		}
 	default:
 		return "nobody knows its kind"

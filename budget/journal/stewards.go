@@ -117,6 +117,11 @@ func (k StewardKeys) CheckLimit(c budget.LimitChange) error {
 	return k.checkMandate(c.Mandate, c.Text())
 }
 
+// CheckSetBack refuses to set a dataset's time back where none of the keys signed that (budget/signature).
+func (k StewardKeys) CheckSetBack(c budget.SetBack) error {
+	return k.checkMandate(*c.Mandate, c.Text())
+}
+
 func (k StewardKeys) checkMandate(m budget.Mandate, text []byte) error {
 	if m.Pair != (budget.Pair{}) {
 		if err := m.ByTwo(m.Pair.Proposer); err != nil {
@@ -161,6 +166,13 @@ func (s *Signer) SignRefill(r budget.Refill) budget.Refill {
 // SignLimit signs a change of a limit as the second steward.
 func (s *Signer) SignLimit(c budget.LimitChange) budget.LimitChange {
 	c.Mandate = *s.mandate(c.Mandate)
+	c.Mandate.Signature = ed25519.Sign(s.key, c.Text())
+	return c
+}
+
+// SignSetBack signs from when a dataset's time goes on, as the second steward. It has a mandate.
+func (s *Signer) SignSetBack(c budget.SetBack) budget.SetBack {
+	c.Mandate = s.mandate(*c.Mandate)
 	c.Mandate.Signature = ed25519.Sign(s.key, c.Text())
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -234,8 +235,15 @@ func (o ArchiveOrder) write(ctx context.Context, tx pgx.Tx) (made journal.Archiv
 }
 
 // last finds the newest entry that is old enough, at which no charge is open, and after which time goes on: those that were opened until
-// then are then those whose entries are archived.
+// then are then those whose entries are archived. Between times from and to which the dataset's was set back that is none.
 func (o ArchiveOrder) last(ctx context.Context, tx pgx.Tx, after budget.Head) (found budget.Entry, err error) {
+	type times struct{ To, From time.Time }
+	back, err := queried(ctx, tx, pgx.RowToStructByPos[times], `SELECT e.at,
+		(SELECT max(p.at) FROM noisegate.entry p WHERE p.dataset = e.dataset AND p.seq < e.seq)
+		FROM noisegate.entry e WHERE e.dataset = $1 AND e.kind = 'clock'`, o.Dataset)
+	if err != nil {
+		return found, err
+	}
 	open := map[budget.ReservationID]bool{}
 	var candidate budget.Entry
 	err = eachEntry(ctx, tx, after, func(e budget.Entry) (bool, error) {
@@ -249,7 +257,8 @@ func (o ArchiveOrder) last(ctx context.Context, tx pgx.Tx, after budget.Head) (f
 			delete(open, e.Reservation)
 		default:
 		}
-		if candidate = e; len(open) > 0 || !e.At.Before(o.Before) || e.Kind == budget.EntryArchive || e.Hash == [32]byte{} {
+		if candidate = e; len(open) > 0 || !e.At.Before(o.Before) || e.Kind == budget.EntryArchive || e.Hash == [32]byte{} ||
+			slices.ContainsFunc(back, func(t times) bool { return !e.At.Before(t.To) && !e.At.After(t.From) }) {
 			candidate = budget.Entry{}
 		}
 		return e.At.Before(o.Before), nil
@@ -370,14 +379,14 @@ func (o ArchiveOrder) enter(ctx context.Context, tx pgx.Tx, text []byte) error {
 	e := budget.Entry{Kind: budget.EntryArchive, Dataset: o.Dataset, Analyst: o.By, AccountText: text}
 	var hash []byte
 	var confirmed, lost, believed bool
-	var newest, server time.Time
+	clocks := machine.Clocks{Own: time.Now()}
 	if err := tx.QueryRow(ctx, `SELECT seq, head, at + interval '1 microsecond', clock_timestamp(), nextval('noisegate.entry_seq_seq'),
 		postmaster = pg_catalog.pg_postmaster_start_time(), lost
 		FROM noisegate.chain WHERE dataset = $1 FOR NO KEY UPDATE`, o.Dataset).
-		Scan(&head.Seq, &hash, &newest, &server, &e.Seq, &confirmed, &lost); err != nil {
+		Scan(&head.Seq, &hash, &clocks.Newest, &clocks.Server, &e.Seq, &confirmed, &lost); err != nil {
 		return err
 	}
-	if e.At, believed = machine.TimeBy(newest, server, time.Now()); !believed {
+	if e.At, believed = clocks.Time(); !believed {
 		return errClock
 	}
 	if held := heldFor(o.Dataset, head.Seq, confirmed, lost); held != nil { // gateways are yet to find what they know

@@ -20,6 +20,7 @@ type cache struct {
 	seqs     []int64       // numbers that were drawn after head's, in transactions that are committed
 	newest   budget.Policy // a later one would be an entry
 	raised   string        // as machine.Machine has it
+	last     int64         // its LastClock
 	now      time.Time
 	clock    time.Time // of the server, at some time before readAt
 	readAt   time.Time // by this process's monotonic clock
@@ -43,11 +44,12 @@ func (m *cache) prepare(s *transaction) bool {
 		return false
 	}
 	s.beganAt = m.now
-	if s.machine.Now, s.believed = machine.TimeBy(m.now, m.clock.Add(time.Since(m.readAt)), s.own); !s.believed {
+	clocks := machine.Clocks{Newest: m.now, Server: m.clock.Add(time.Since(m.readAt)), Own: s.own}
+	if s.machine.Now, s.believed = clocks.Time(); !s.believed {
 		return false
 	}
 	s.head, s.seqs, s.machine.Newest = m.head, m.seqs, m.newest
-	s.machine.Raised = m.raised
+	s.machine.Raised, s.machine.LastClock = m.raised, m.last
 	for _, op := range s.batch {
 		named := op.accounts
 		switch {
@@ -112,7 +114,7 @@ func (m *cache) after(s *transaction) *cache {
 		m.alone++
 	}
 	maps.Copy(m.accounts, s.machine.Accounts)
-	m.newest, m.raised = s.machine.Newest, s.machine.Raised
+	m.newest, m.raised, m.last = s.machine.Newest, s.machine.Raised, s.machine.LastClock
 	m.head, m.seqs, m.now, m.clock, m.readAt = s.head, append(s.seqs[len(s.machine.Written):], s.next...), s.machine.Now, s.clock, s.readAt
 	return m
 }

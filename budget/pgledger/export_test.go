@@ -16,7 +16,7 @@ func (p *Ledger) Age(by time.Duration) {
 	p.open.Range(func(id, known any) bool {
 		o := known.(*openCharge)
 		p.open.Store(id, &openCharge{dataset: o.dataset, analyst: o.analyst, id: o.id, held: o.held, accounts: o.accounts,
-			opened: o.opened.Add(-by), draws: o.draws, kept: o.kept})
+			opened: o.opened.Add(-by), lastClock: o.lastClock, draws: o.draws, kept: o.kept})
 		return true
 	})
 }
@@ -56,4 +56,11 @@ func (p *Ledger) Replan(ctx context.Context, conn *pgx.Conn, entries int64) erro
 	p.heads.mu.Unlock()
 	_, err := p.replan(ctx, conn)
 	return err
+}
+
+// Uncache lets the process decide nothing from memory until it has looked at the ledger again.
+func (p *Ledger) Uncache() {
+	p.caches.mu.Lock()
+	defer p.caches.mu.Unlock()
+	clear(p.caches.byDataset)
 }

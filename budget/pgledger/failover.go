@@ -723,7 +723,13 @@ func told(ctx context.Context, q rowsOf, r *budget.Resume) error {
 
 // override runs a transaction of one operation although the dataset is held.
 func (p *Ledger) override(ctx context.Context, of *transaction) error {
-	of.dataset, of.schema, of.overrules = of.batch[0].dataset, p.schema, true
+	of.overrules = true
+	return p.alone(ctx, of)
+}
+
+// alone runs a transaction of one operation.
+func (p *Ledger) alone(ctx context.Context, of *transaction) error {
+	of.dataset, of.schema = of.batch[0].dataset, p.schema
 	var err error
 	for range attempts {
 		s := of

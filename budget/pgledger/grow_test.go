@@ -43,7 +43,7 @@ func arguments() map[string]string {
 		"lock":           "'d', 20",
 		"move": "ARRAY[1], ARRAY[1], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0], " +
 			"ARRAY[0], ARRAY[0], ARRAY[clock_timestamp()], ARRAY[0], ARRAY[0]",
-		"numbers": "1",
+		"numbers": "1, 'd'",
 		"open": "'d', clock_timestamp(), ARRAY['new'], ARRAY['ana1'], ARRAY['{1}'], ARRAY[1], ARRAY[false], ARRAY[0], ARRAY[0], " +
 			"ARRAY[sha256('new')], ARRAY[1], ARRAY['{}'], ARRAY[0]",
 		"settlement": "'" + id + "'",

@@ -164,8 +164,9 @@ func (p *Ledger) Reserve(ctx context.Context, c budget.Charge) (budget.Outcome, 
 	}
 	var outcome budget.Outcome // the writer's until do returns without an error of the context
 	var opened time.Time
+	var lastClock int64
 	op.decide = func(s *machine.Machine) (err error) {
-		opened = s.Now
+		opened, lastClock = s.Now, s.LastClock
 		outcome, err = s.Reserve(c)
 		return err
 	}
@@ -179,7 +180,7 @@ func (p *Ledger) Reserve(ctx context.Context, c budget.Charge) (budget.Outcome, 
 	}
 	if outcome.Reserved != nil {
 		p.open.Store(c.ID, &openCharge{dataset: c.Dataset, analyst: c.Analyst, id: c.ID, held: c.Loss, accounts: op.accounts, opened: opened,
-			draws: c.Draws})
+			lastClock: lastClock, draws: c.Draws})
 	}
 	return outcome, nil
 }
@@ -359,6 +360,9 @@ func (p *Ledger) ExpireOlder(ctx context.Context, age time.Duration) (int, error
 	p.sweeping.Lock()
 	defer p.sweeping.Unlock()
 	before := time.Now() // by this machine's clock: the margin is far wider than the difference
+	if p.swept.After(before) {
+		p.swept = time.Time{} // that was wrong
+	}
 	stale, err := collect(ctx, p.pool, pgx.RowToStructByPos[staleCharge], sqlStale, p.swept, age)
 	if err != nil {
 		return 0, err

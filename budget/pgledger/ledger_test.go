@@ -144,6 +144,9 @@ func TestPostgres(t *testing.T) {
 	t.Run("F13_EveryColumnIsCovered", func(t *testing.T) {
 		testEveryColumnIsCovered(t, pgtest.On(t, server))
 	})
+	t.Run("F14_ClocksThatStep", func(t *testing.T) {
+		testClocksThatStep(t, pgtest.On(t, server))
+	})
 	t.Run("BeforeTheChain", func(t *testing.T) {
 		testBeforeTheChain(t, pgtest.UnmigratedOn(t, server))
 	})

@@ -43,7 +43,7 @@ func (s *transaction) load(ctx context.Context) (found bool, err error) {
 		last := s.lost.machine.Written[len(s.lost.machine.Written)-1]
 		b.Queue(sqlCommitted, last.Seq, last.Hash[:]).QueryRow(func(row pgx.Row) error { return row.Scan(&s.lostIsThere) })
 	}
-	b.Queue(sqlNumbers, len(s.batch)).QueryRow(s.loadNumbers)
+	b.Queue(sqlNumbers, len(s.batch), s.dataset).QueryRow(s.loadNumbers)
 	b.Queue(sqlLoadAccounts, s.dataset, w.scopes, w.names, w.ends).Query(s.loadAccounts)
 	if len(w.charges) > 0 {
 		b.Queue(sqlLoadCharges, w.charges).Query(s.loadCharges)
@@ -77,6 +77,7 @@ type openCharge struct {
 	held             mechanisms.Loss
 	accounts         []budget.AccountID
 	opened           time.Time
+	lastClock        int64 // as machine.Machine had it then
 	draws            *budget.Draw
 
 	mu   sync.Mutex
@@ -112,6 +113,9 @@ func (o *openCharge) loadInto(s *machine.Machine) {
 		c = &machine.Charge{Charge: budget.Charge{ID: o.id, Dataset: o.dataset, Analyst: o.analyst}, State: machine.Open, Held: o.held,
 			Opened: o.opened}
 		s.Charges[o.id] = c
+	}
+	if o.lastClock != s.LastClock {
+		c.Opened = time.Time{} // the time was set back since: rates get nothing back
 	}
 	c.Accounts = nil
 	for _, id := range o.accounts {
@@ -172,12 +176,13 @@ func (s *transaction) wanted() wanted {
 func (s *transaction) loadNumbers(row pgx.Row) error {
 	var seqs []int64
 	var now time.Time
-	err := row.Scan(&seqs, &now)
+	err := row.Scan(&seqs, &now, &s.machine.LastClock)
 	s.seqs = append(s.seqs, seqs...)
 	if err != nil {
 		return err
 	}
-	s.machine.Now, s.believed = machine.TimeBy(s.newestAt(), now, s.own)
+	s.machine.Clocks = machine.Clocks{Newest: s.newestAt(), Server: now, Own: s.own}
+	s.machine.Now, s.believed = s.machine.Clocks.Time()
 	return nil
 }
 
@@ -227,6 +232,9 @@ func (s *transaction) loadCharges(rows pgx.Rows) error {
 		copy(c.Fingerprint[:], fingerprint)
 		if closed != nil {
 			c.Closed = *closed
+		}
+		if s.machine.LastClock > 0 {
+			c.Opened = time.Time{} // as in openCharge.loadInto: it may be from before
 		}
 		if c.State == machine.Open {
 			for _, n := range numbers {

@@ -50,6 +50,7 @@ func (s *transaction) changes() *pgx.Batch {
 	s.queueCharges(b)
 	s.queueKeys(b)
 	s.queueMoves(b)
+	s.queueBack(b)
 	s.queuePolicies(b)
 	if len(s.machine.Written) > 0 {
 		s.queueJournal(b)
@@ -108,7 +109,7 @@ func (s *transaction) inOrder(pick func(*machine.Account) bool) []*machine.Accou
 func (s *transaction) seal(ctx context.Context) error {
 	if missing := len(s.machine.Written) - len(s.seqs); missing > 0 {
 		now := s.machine.Now
-		if err := s.loadNumbers(s.conn.QueryRow(ctx, sqlNumbers, missing)); err != nil {
+		if err := s.loadNumbers(s.conn.QueryRow(ctx, sqlNumbers, missing, s.dataset)); err != nil {
 			return err
 		}
 		s.machine.Now = now // it is later now, but not for this batch

@@ -18,15 +18,18 @@ import (
 //
 // An operation that is refused changes nothing.
 type Machine struct {
-	Now      time.Time // the dataset's time
-	Accounts map[budget.AccountID]*Account
-	Charges  map[budget.ReservationID]*Charge
-	Asked    map[Question]*Charge // the newest charge of each question
-	Keys     map[KeyName]*Key
-	InForce  InForce
-	Newest   budget.Policy // that is stored; zero: none
-	Raised   string        // as budget.PolicyRow.RaisedBy of that version
-	Written  []Line        // what happened, to be sealed into the chain
+	Now    time.Time // the dataset's time
+	Clocks Clocks    // that it was made of
+	// LastClock is the number of the dataset's newest entry that set its time back; 0: there is none, or nobody asks.
+	LastClock int64
+	Accounts  map[budget.AccountID]*Account
+	Charges   map[budget.ReservationID]*Charge
+	Asked     map[Question]*Charge // the newest charge of each question
+	Keys      map[KeyName]*Key
+	InForce   InForce
+	Newest    budget.Policy // that is stored; zero: none
+	Raised    string        // as budget.PolicyRow.RaisedBy of that version
+	Written   []Line        // what happened, to be sealed into the chain
 }
 
 // New returns a machine without accounts.
@@ -51,6 +54,7 @@ type Account struct {
 
 	Defined bool // to be written: the account itself
 	Moved   bool // to be written: its sums
+	Back    bool // to be written: when it was opened, and until when it is busy
 }
 
 // Balance is the account as readers see it.

@@ -241,7 +241,7 @@ func ReadTexts(e *budget.Entry) error {
 		return nil
 	}
 	others := []budget.EntryKind{budget.EntryPolicy, budget.EntryFree, budget.EntryKeys, budget.EntryRecharge, budget.EntryResume,
-		budget.EntryArchive}
+		budget.EntryArchive, budget.EntryClock}
 	if len(e.AccountText) == 0 || slices.Contains(others, e.Kind) {
 		return nil
 	}

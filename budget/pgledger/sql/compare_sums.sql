@@ -33,9 +33,10 @@ WITH newest AS ( -- what each charge counts as
 	GROUP BY id
 ), defined AS (
 	SELECT DISTINCT ON (account_ids[1]) seq, account_ids[1] AS id, account::jsonb AS account,
-		min(at) OVER (PARTITION BY account_ids[1]) AS first, bool_and(hash IS NOT NULL) OVER (PARTITION BY account_ids[1]) AS chained
-	FROM noisegate.entry
-	WHERE dataset = $1 AND account IS NOT NULL AND kind NOT IN ('reset', 'import', 'policy', 'free', 'keys', 'recharge', 'resume', 'archive')
+		min(least(at, (SELECT min(k.at) FROM noisegate.entry k WHERE k.kind = 'clock' AND k.dataset = $1 AND k.seq > e.seq)))
+			OVER (PARTITION BY account_ids[1]) AS first, bool_and(hash IS NOT NULL) OVER (PARTITION BY account_ids[1]) AS chained
+	FROM noisegate.entry e
+	WHERE dataset = $1 AND account IS NOT NULL AND kind NOT IN ('reset', 'import', 'policy', 'free', 'keys', 'recharge', 'resume', 'archive', 'clock')
 	ORDER BY account_ids[1], seq DESC
 ), found AS (
 SELECT coalesce(n.seq, 0) AS seq, 'its charge is not as it says' AS what

@@ -14,7 +14,7 @@ SELECT current_setting('fsync') = 'on' AS fsync,
 		SELECT FROM (VALUES ('entry', 'append_only'), ('entry', 'append_only_truncate'), ('archive', 'kept'), ('archive', 'kept_truncate'),
 			('charge', 'transition'), ('charge', 'kept'), ('charge', 'kept_truncate'),
 			('plan', 'forward'), ('plan', 'kept'), ('plan', 'kept_truncate'),
-			('chain', 'forward'), ('chain', 'kept'), ('chain', 'kept_truncate')) AS needed (relation, name)
+			('chain', 'forward'), ('chain', 'set_back'), ('chain', 'kept'), ('chain', 'kept_truncate')) AS needed (relation, name)
 		WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t
 			WHERE t.tgrelid = ('noisegate.' || needed.relation)::regclass AND t.tgname = needed.name AND t.tgenabled IN ('O', 'A'))
 	) OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint

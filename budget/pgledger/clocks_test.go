@@ -1,0 +1,72 @@
+package pgledger_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"noisegate.example/budget"
+	"noisegate.example/budget/budgettest"
+	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/mechanisms"
+)
+
+// turns are two gateways' ledgers, of which one after the other does what changes it. Nothing is decided from memory: a test's clocks step.
+type turns struct {
+	*pgledger.Ledger
+	other *pgledger.Ledger
+}
+
+func (l *turns) next() *pgledger.Ledger {
+	l.Ledger, l.other = l.other, l.Ledger
+	l.Uncache()
+	return l.Ledger
+}
+
+func (l *turns) Reserve(ctx context.Context, c budget.Charge) (budget.Outcome, error) {
+	return l.next().Reserve(ctx, c)
+}
+
+func (l *turns) Settle(ctx context.Context, id budget.ReservationID, loss mechanisms.Loss, answer []byte) error {
+	return l.next().Settle(ctx, id, loss, answer)
+}
+
+func (l *turns) SetBack(ctx context.Context, by string, c budget.SetBack) error {
+	return l.next().SetBack(ctx, by, c)
+}
+
+// As in memory, for two gateways whose machines have one clock. The functions of the server's clock give way to one that a test sets.
+func testClocksThatStep(t *testing.T, d *pgtest.ControlDatabase) {
+	d.Exec(t, `CREATE TABLE public.clock AS SELECT pg_catalog.clock_timestamp() AS at;
+		ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO clock_unturned;
+		CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = '' AS
+			'SELECT at FROM public.clock'`)
+	super := d.Conn(t, d.DSN)
+	refused, moved, taken := 0, 0, 0
+	for seed := range uint64(6) {
+		empty(t, d)
+		var own time.Time
+		l := &turns{open(t, d), open(t, d)}
+		for _, one := range []*pgledger.Ledger{l.Ledger, l.other} {
+			one.SetClock(func() time.Time { return own })
+		}
+		set := func(server, here time.Time) {
+			own = here
+			if _, err := super.Exec(t.Context(), "UPDATE public.clock SET at = $1", server); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, m, n := budgettest.ClocksThatStep(t, seed, 40, budgettest.Stepped{Ledger: l, Set: set})
+		refused, moved, taken = refused+r, moved+m, taken+n
+		for _, one := range []*pgledger.Ledger{l.Ledger, l.other} {
+			if err := one.VerifyAll(t.Context()); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		}
+	}
+	if refused < 10 || moved < 10 || taken < 100 {
+		t.Errorf("%d are refused, %d times set back, %d taken: the test tests nothing", refused, moved, taken)
+	}
+	t.Logf("%d are refused, %d times set back, %d taken", refused, moved, taken)
+}
