@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -228,4 +230,167 @@ func Whole(t testing.TB, l budget.Ledger, dataset string) error {
 		}
 	}
 	return err
+}
+
+// SettingBack sets the time of an empty ledger back after its clocks were 400 days ahead: two stewards sign that where the policy has
+// anything that takes two; what was written in the future is as old as the time that it was set to; and the auditor finds each part of such
+// an entry that is not as it was.
+func SettingBack(t *testing.T, l Stepped) {
+	t.Helper()
+	f := &fixture{T: t, ledger: l.Ledger, charged: map[budget.ReservationID][]budget.AccountID{}}
+	inForce := l.Ledger.(budget.InForce)
+	sam, eve := f.signerOf(1), f.signerOf(2)
+	keys := journal.StewardKeys{{Steward: "sam", Public: sam.Public()}, {Steward: "eve", Public: eve.Public()}}
+	pair := budget.Pair{Proposer: "sam", Approver: "eve"}
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	at := func(when time.Time) { l.Set(when, when) }
+	ledger := ""
+	policy := func(version int64, approval *budget.Approval) error {
+		_, err := inForce.RecordPolicy(f.Context(), budget.NewPolicy{Text: "text", Checked: []byte("{}"), PolicyVersion: budget.PolicyVersion{
+			PolicyRow: budget.PolicyRow{Version: version, AppliedBy: "sam"}, Dataset: dataset, TwoFor: []string{"unit"}, Approval: approval}})
+		return err
+	}
+	approval := func(version int64) *budget.Approval {
+		a := eve.SignPolicy(budget.PolicyChange{Dataset: dataset, Replaces: version - 1, Document: sha256.Sum256([]byte("text")),
+			Approval: &budget.Approval{Pair: pair, At: now, Ledger: ledger}})
+		return &a
+	}
+	failures := func(want int64) {
+		f.Helper()
+		if n, err := l.Failures(f.Context(), dataset, "ana", budget.FailurePeriod); n != want || err != nil {
+			f.Errorf("%d failures, %v; want %d", n, err, want)
+		}
+	}
+	failed := func(err error) {
+		f.Helper()
+		if err != nil {
+			f.Fatal(err, errors.Unwrap(err))
+		}
+	}
+
+	at(now)
+	own := analystAccount("ana", f.limit(budget.Pure, "10", ""))
+	own.Version = 1
+	failed(policy(1, nil))
+	var err error
+	ledger, err = inForce.LedgerName(f.Context(), dataset)
+	failed(err)
+	signed := func(by budget.Pair, signedAt time.Time) budget.SetBack {
+		return eve.SignSetBack(budget.SetBack{Dataset: dataset, To: now, Reason: "a clock was wrong",
+			Mandate: &budget.Mandate{Pair: by, At: signedAt, Ledger: ledger}})
+	}
+	before := f.everything()
+	if err := l.SetBack(f.Context(), "sam", signed(pair, now)); fault.CodeOf(err) != fault.CodeRequestBody {
+		f.Errorf("while the time is right: %v", err)
+	}
+	f.unchanged(before)
+	at(now.Add(400 * 24 * time.Hour))
+	failed(l.Fail(f.Context(), f.reserve(f.charge(pure(1), own))))
+	open := f.reserve(f.charge(pure(1), own))
+
+	now = now.Add(time.Hour)
+	at(now)
+	failures(1)
+	if err := policy(2, approval(2)); fault.CodeOf(err) != fault.CodePolicySignature {
+		f.Errorf("a signature of now, while the time is of the future: %v", err)
+	}
+	before, here := f.everything(), ledger
+	for _, wrong := range []budget.SetBack{{Dataset: dataset, To: now, Reason: "alone"}, signed(budget.Pair{}, now),
+		signed(budget.Pair{Proposer: "sam", Approver: "sam"}, now), signed(budget.Pair{Proposer: "eve", Approver: "sam"}, now),
+		signed(pair, now.Add(-25*time.Hour)), signed(pair, now.Add(time.Hour))} {
+		if err := l.SetBack(f.Context(), "sam", wrong); fault.CodeOf(err) != fault.CodeBudgetSignature {
+			f.Errorf("%+v: %v", wrong.Mandate, err)
+		}
+	}
+	for _, ledger = range []string{"", budget.NoLedger, "another"} {
+		if err := l.SetBack(f.Context(), "sam", signed(pair, now)); fault.CodeOf(err) != fault.CodeBudgetSignature {
+			f.Errorf("for the ledger %q: %v", ledger, err)
+		}
+	}
+	ledger = here
+	f.unchanged(before)
+	right := signed(pair, now)
+	for _, other := range []func(*budget.SetBack){func(c *budget.SetBack) { c.To = c.To.Add(1) }, func(c *budget.SetBack) { c.Reason = "no" },
+		func(c *budget.SetBack) { c.Dataset = "other" }} {
+		changed := right
+		other(&changed)
+		if keys.CheckSetBack(changed) == nil {
+			f.Errorf("the signature is taken for %+v", changed)
+		}
+	}
+	failed(keys.CheckSetBack(right))
+	failed(l.SetBack(f.Context(), "sam", right))
+	failures(1)
+	failed(policy(2, approval(2)))
+
+	now = now.Add(25 * time.Hour)
+	at(now)
+	failures(0)
+	if n, err := l.ExpireOlder(f.Context(), 24*time.Hour); n != 1 || err != nil {
+		f.Errorf("%d charges are expired, %v; want that of %s", n, err, open)
+	}
+	f.checkSums()
+	f.checkChain()
+	f.checkSetBack(keys)
+}
+
+// checkSetBack follows a journal whose time was set back once, and others in which that is not so.
+func (f *fixture) checkSetBack(keys journal.StewardKeys) {
+	f.Helper()
+	entries := f.entries()
+	slices.Reverse(entries)
+	clock := slices.IndexFunc(entries, func(e budget.Entry) bool { return e.Kind == budget.EntryClock })
+	replace := func(old, new string) func(*budget.Entry) {
+		return func(e *budget.Entry) {
+			text := strings.Replace(string(e.AccountText), old, new, 1)
+			if text == string(e.AccountText) {
+				f.Fatalf("%s has no %s", text, old)
+			}
+			e.AccountText = []byte(text)
+		}
+	}
+	at := func(when time.Time) func(*budget.Entry) {
+		return func(e *budget.Entry) {
+			replace(fmt.Sprint(e.At.UnixMicro()), fmt.Sprint(when.UnixMicro()))(e)
+			e.At = when
+		}
+	}
+	newest := entries[clock-1].At
+	for name, c := range map[string]struct {
+		edit   func(*budget.Entry)
+		signed bool // the signature says so, and nothing else
+	}{
+		"nothing":             {},
+		"no entry":            {edit: func(e *budget.Entry) { *e = entries[clock-1]; e.Kind, e.AccountText = "free", nil }},
+		"a time to come":      {edit: at(newest.Add(time.Second))},
+		"the newest's time":   {edit: at(newest)},
+		"another time":        {edit: at(entries[clock].At.Add(-time.Hour)), signed: true},
+		"other times":         {edit: func(e *budget.Entry) { e.At = e.At.Add(time.Second) }},
+		"no reason":           {edit: replace(`"reason":"a clock was wrong"`, `"reason":""`)},
+		"another reason":      {edit: replace(`"a clock was wrong"`, `"none"`), signed: true},
+		"an account":          {edit: func(e *budget.Entry) { e.AccountIDs = []int64{1} }},
+		"a charge":            {edit: func(e *budget.Entry) { e.Reservation = "R" }},
+		"a loss":              {edit: func(e *budget.Entry) { e.Loss.Epsilon = 1 }},
+		"no signature":        {edit: replace(`"approval"`, `"approved"`), signed: true},
+		"another proposer":    {edit: replace(`"proposer":"sam"`, `"proposer":"bob"`), signed: true},
+		"another approver":    {edit: replace(`"approver":"eve"`, `"approver":"sam"`), signed: true},
+		"signed another time": {edit: replace(`"signed_at":`, `"signed_at":1`), signed: true},
+		"another ledger":      {edit: replace(`"ledger":"`, `"ledger":"0`), signed: true},
+	} {
+		auditor, replayed, found, foundByState := journal.NewAuditor(dataset, keys), journal.NewReplayed(dataset), "", ""
+		for i, e := range entries {
+			if c.edit != nil && i == clock {
+				c.edit(&e)
+			}
+			if err := auditor.Add(e); err != nil && found == "" {
+				found = err.Error()
+			}
+			if what := replayed.Add(e); what != "" && foundByState == "" {
+				foundByState = what
+			}
+		}
+		if (found != "") != (c.edit != nil) || (foundByState != "") != (c.edit != nil && !c.signed) {
+			f.Errorf("%s: the auditor finds %q, the replayed state %q", name, found, foundByState)
+		}
+	}
 }

@@ -43,20 +43,24 @@ func testClocksThatStep(t *testing.T, d *pgtest.ControlDatabase) {
 		CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = '' AS
 			'SELECT at FROM public.clock'`)
 	super := d.Conn(t, d.DSN)
-	refused, moved, taken := 0, 0, 0
-	for seed := range uint64(6) {
+	var own time.Time
+	set := func(server, here time.Time) {
+		own = here
+		if _, err := super.Exec(t.Context(), "UPDATE public.clock SET at = $1", server); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := func() *turns {
 		empty(t, d)
-		var own time.Time
 		l := &turns{open(t, d), open(t, d)}
 		for _, one := range []*pgledger.Ledger{l.Ledger, l.other} {
 			one.SetClock(func() time.Time { return own })
 		}
-		set := func(server, here time.Time) {
-			own = here
-			if _, err := super.Exec(t.Context(), "UPDATE public.clock SET at = $1", server); err != nil {
-				t.Fatal(err)
-			}
-		}
+		return l
+	}
+	refused, moved, taken := 0, 0, 0
+	for seed := range uint64(6) {
+		l := both()
 		r, m, n := budgettest.ClocksThatStep(t, seed, 40, budgettest.Stepped{Ledger: l, Set: set})
 		refused, moved, taken = refused+r, moved+m, taken+n
 		for _, one := range []*pgledger.Ledger{l.Ledger, l.other} {
@@ -65,6 +69,7 @@ func testClocksThatStep(t *testing.T, d *pgtest.ControlDatabase) {
 			}
 		}
 	}
+	budgettest.SettingBack(t, budgettest.Stepped{Ledger: both(), Set: set})
 	if refused < 10 || moved < 10 || taken < 100 {
 		t.Errorf("%d are refused, %d times set back, %d taken: the test tests nothing", refused, moved, taken)
 	}
