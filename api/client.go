@@ -242,6 +242,11 @@ func (c *Client) ResetFailures(ctx context.Context, dataset, account string) (*F
 	return send[Failures](ctx, c, call{method: http.MethodPost, path: accountPath(dataset, account) + "/reset-failures"})
 }
 
+// SetBack lets the time of a dataset's ledger go on from an earlier one, for stewards.
+func (c *Client) SetBack(ctx context.Context, dataset string, clock Clock) (*Clock, error) {
+	return send[Clock](ctx, c, call{method: http.MethodPost, path: "/v1/datasets/" + url.PathEscape(dataset) + "/clock", body: clock})
+}
+
 // Audit gives a page of the ledger's journal, newest first, for stewards: of one dataset, or of all when dataset is empty; cursor is
 // empty for the first page.
 func (c *Client) Audit(ctx context.Context, dataset, cursor string) (*AuditPage, error) {

@@ -21,7 +21,7 @@ func wire() []any {
 		api.Cancellation{}, api.EstimateResponse{}, api.DatasetList{}, api.Dataset{},
 		api.BudgetResponse{},
 		api.LimitChange{}, api.Approval{},
-		api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.AuditPage{}, api.RefusalList{}, api.Verification{},
+		api.Account{}, api.AccountList{}, api.Failures{}, api.Refill{}, api.Clock{}, api.AuditPage{}, api.RefusalList{}, api.Verification{},
 		api.ReleaseList{},
 		api.PrepareRequest{}, api.PrepareJob{}, api.PreparedList{},
 		api.Release{}, api.PolicyApplied{}, api.PolicyReview{}, api.PolicyDraft{}, api.Health{}, api.Problem{}, api.Result{},

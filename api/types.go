@@ -383,8 +383,17 @@ type RefillSignature struct {
 	Ledger    string    `json:"ledger,omitempty"`   // that it is for, as a head of GET /v1/audit names it; needed
 }
 
+// Clock is the body of POST /v1/datasets/{dataset}/clock, and its answer: from when the time of the dataset's ledger goes on, after an entry
+// was written at a time of the future. To is within 60 s of the clocks of the ledger's server and of the gateway.
+type Clock struct {
+	To       time.Time `json:"to"`
+	Reason   string    `json:"reason"`             // for the journal
+	Approval *Approval `json:"approval,omitempty"` // needed where the policy has any changes that take two stewards: budget.SetBack.Text
+}
+
 // Approval is a second steward's signature under a change of a policy, as the header Noisegate-Approval of
 // PUT /v1/datasets/{dataset}/policy takes it: over dataset, version that is replaced, text, both names and time (budget.PolicyChange.Text).
+// Of a [Clock] it is over another text.
 type Approval struct {
 	Proposer          string    `json:"proposer"`  // subject of the token that sends it
 	Approver          string    `json:"approver"`  // whose key it is, as the gateway's configuration has it

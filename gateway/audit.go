@@ -361,6 +361,28 @@ func (s *Service) ResetFailures(ctx context.Context, who auth.Principal, dataset
 	return &api.Failures{Dataset: dataset, Account: id.String(), Reset: failures, MaxFailures: tolerated(snapshot)}, nil
 }
 
+// SetBack lets the time of a dataset's ledger go on from an earlier one, after a clock was wrong; the journal says who did it and why.
+func (s *Service) SetBack(ctx context.Context, who auth.Principal, dataset string, clock api.Clock) (*api.Clock, error) {
+	if _, ok := s.datasets[dataset]; !ok {
+		return nil, fault.UnknownDataset(dataset)
+	}
+	change := budget.SetBack{Dataset: dataset, To: clock.To.UTC(), Reason: clock.Reason}
+	if clock.Approval != nil {
+		a, err := ApprovalOf(*clock.Approval)
+		if err != nil {
+			return nil, err
+		}
+		change.Mandate = &budget.Mandate{Ledger: a.Ledger, At: a.At, Key: a.Key, Signature: a.Signature, Pair: a.Pair}
+		if err := s.Stewards(dataset).CheckSetBack(change); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.ledger.SetBack(ctx, who.Subject, change); err != nil {
+		return nil, err
+	}
+	return &clock, nil
+}
+
 // Freeze stops all charges on an account that exists, or lets them go on; replays stay free.
 func (s *Service) Freeze(ctx context.Context, who auth.Principal, dataset, name string, frozen bool) (*api.Account, error) {
 	id, err := s.accountOfOthers(who, dataset, name)

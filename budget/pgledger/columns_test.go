@@ -210,7 +210,7 @@ func unguard(t *testing.T, d *pgtest.ControlDatabase) {
 		BEGIN
 			FOR statement IN
 				SELECT format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I CASCADE', conrelid::regclass, conname) FROM pg_constraint
-				WHERE connamespace = 'noisegate'::regnamespace AND conrelid <> 0 AND contype <> 'n' -- 18 has NOT NULL here as well
+				WHERE connamespace = 'noisegate'::regnamespace AND conrelid <> 0 AND contype NOT IN ('n', 't') -- 18 has NOT NULL here as well
 				UNION ALL SELECT format('DROP INDEX IF EXISTS %s', indexrelid::regclass) FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 				WHERE indisunique AND relnamespace = 'noisegate'::regnamespace AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
 				UNION ALL SELECT format('ALTER TABLE %s DISABLE TRIGGER USER', oid::regclass) FROM pg_class WHERE relnamespace = 'noisegate'::regnamespace AND relkind = 'r'

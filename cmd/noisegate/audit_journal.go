@@ -238,7 +238,7 @@ func (c *auditTailCommand) show(a *app, e api.AuditEntry) error {
 		if e.Limit != nil {
 			text += ": " + limitText(*e.Limit)
 		}
-	case e.Kind == "policy" || e.Kind == "free" || e.Kind == "keys":
+	case e.Kind == "policy" || e.Kind == "free" || e.Kind == "keys" || e.Kind == "clock":
 		text += "  " + inForceText(e)
 	case e.Account != "": // an older gateway
 		text += "  " + e.Account
@@ -274,7 +274,7 @@ func requestText(request json.RawMessage) string {
 	return indent + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+indent)
 }
 
-// inForceText is what an entry says of policies, reads of public tables or keys.
+// inForceText is what an entry says of policies, reads of public tables, keys or clocks.
 func inForceText(e api.AuditEntry) string {
 	var said struct {
 		Version     int64             `json:"applies_policy_version"`
@@ -292,6 +292,7 @@ func inForceText(e api.AuditEntry) string {
 		Reads    int64    `json:"reads"`
 		Stewards []string `json:"steward_keys"`
 		Receipts string   `json:"receipt_key"`
+		Reason   string   `json:"reason"`
 	}
 	if json.Unmarshal([]byte(e.Account), &said) != nil {
 		return e.Account
@@ -300,6 +301,8 @@ func inForceText(e api.AuditEntry) string {
 	switch e.Kind {
 	case "free":
 		return fmt.Sprintf("public tables: %d reads more on %s, under version %d of the policy", said.Reads, said.Day, said.Under)
+	case "clock":
+		return "time goes on from here: " + said.Reason
 	case "keys":
 		return fmt.Sprintf("keys of stewards: %s; of receipts: %s", cmp.Or(strings.Join(said.Stewards, ", "), "none"),
 			cmp.Or(said.Receipts, "none"))

@@ -19,6 +19,7 @@ type budgetCommands struct {
 	Freeze        budgetFreezeCommand        `cmd:"" help:"Stop all charges on an account; replays stay free (stewards)."`
 	Thaw          budgetThawCommand          `cmd:"" help:"Let charges on an account go on (stewards)."`
 	ResetFailures budgetResetFailuresCommand `cmd:"" help:"Let an analyst's failures until now count no more (stewards)."`
+	Clock         budgetClockCommand         `cmd:"" help:"Let the time of a ledger go on from now, after a clock was wrong (stewards)."`
 	History       budgetHistoryCommand       `cmd:"" help:"Show what moved an account, oldest first (stewards)."`
 	Forecast      budgetForecastCommand      `cmd:"" help:"Show how long an account lasts at the pace of the last days (stewards)."`
 	Key           budgetKeyCommand           `cmd:"" help:"Make a steward's key, which signs refills, and print the public key for datasets.NAME.steward_keys_file."`

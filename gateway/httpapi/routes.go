@@ -91,6 +91,8 @@ func routes() []route {
 			handle: operation(account(), (*server).thaw, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/budgets/{account}/reset-failures", roles: steward,
 			handle: operation(account(), (*server).resetFailures, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/clock", roles: steward,
+			handle: operation(both(part("dataset"), object[api.Clock](maxBody)), (*server).setBack, asJSON)},
 		{method: http.MethodGet, pattern: "/v1/datasets/{dataset}/refusals", roles: steward,
 			handle: operation(part("dataset"), (*server).refusals, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/verify", roles: steward,

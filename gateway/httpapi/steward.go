@@ -43,6 +43,10 @@ func (s *server) resetFailures(x *exchange, at accountPath) (*api.Failures, erro
 	return s.service.ResetFailures(x.r.Context(), x.who, at.first, at.second)
 }
 
+func (s *server) setBack(x *exchange, r pair[string, *api.Clock]) (*api.Clock, error) {
+	return s.service.SetBack(x.r.Context(), x.who, r.first, *r.second)
+}
+
 // journalPage reads which page of the journal is meant.
 func journalPage(x *exchange) (gateway.JournalPage, error) {
 	query := x.r.URL.Query()
