@@ -98,6 +98,13 @@ func ClocksThatStep(t *testing.T, seed uint64, steps int, l Stepped) (refused, m
 	if before := len(s.taken); !s.ask("last") || len(s.taken) == before {
 		t.Fatalf("seed %d: the clocks are right, and nothing goes on", seed)
 	}
+	for _, c := range s.taken { // so that entries can be archived
+		if c.open {
+			if err := l.Settle(t.Context(), c.id, mechanisms.Loss{Epsilon: steppedCharge}, []byte("answer")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	if err := Whole(t, l, dataset); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}

@@ -144,14 +144,19 @@ func testArchive(t *testing.T, d *pgtest.ControlDatabase) {
 // auditsWhole makes sure that files and what is left are one chain, whose charges kept the rules.
 func auditsWhole(t *testing.T, l *pgledger.Ledger, signer *journal.Signer, files ...string) {
 	t.Helper()
-	auditor, chain := journal.NewAuditor("d", nil), journal.NewChain(budget.Head{Dataset: "d"})
+	auditsWholeOf(t, l, "d", signer, files...)
+}
+
+func auditsWholeOf(t *testing.T, l *pgledger.Ledger, dataset string, signer *journal.Signer, files ...string) {
+	t.Helper()
+	auditor, chain := journal.NewAuditor(dataset, nil), journal.NewChain(budget.Head{Dataset: dataset})
 	add := func(e budget.Entry, _ journal.Shown) error { return errors.Join(chain.Add(e), auditor.Add(e)) }
 	for _, path := range files {
 		if _, err := pgledger.CheckArchive(path, signer.Public(), add); err != nil {
 			t.Error(err)
 		}
 	}
-	rest, err := l.Entries(t.Context(), budget.Page{Limit: 1000, Dataset: "d"})
+	rest, err := l.Entries(t.Context(), budget.Page{Limit: 1000, Dataset: dataset})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +165,7 @@ func auditsWhole(t *testing.T, l *pgledger.Ledger, signer *journal.Signer, files
 			t.Error(err)
 		}
 	}
-	head, err := l.Head(t.Context(), "d")
+	head, err := l.Head(t.Context(), dataset)
 	if err == nil {
 		err = chain.EndsAt(head)
 	}

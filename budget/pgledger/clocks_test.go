@@ -2,6 +2,8 @@ package pgledger_test
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -58,8 +60,8 @@ func testClocksThatStep(t *testing.T, d *pgtest.ControlDatabase) {
 		}
 		return l
 	}
-	refused, moved, taken := 0, 0, 0
-	for seed := range uint64(6) {
+	refused, moved, taken, archives, signer := 0, 0, 0, 0, newSigner(t)
+	for seed := range uint64(8) {
 		l := both()
 		r, m, n := budgettest.ClocksThatStep(t, seed, 40, budgettest.Stepped{Ledger: l, Set: set})
 		refused, moved, taken = refused+r, moved+m, taken+n
@@ -68,10 +70,24 @@ func testClocksThatStep(t *testing.T, d *pgtest.ControlDatabase) {
 				t.Errorf("seed %d: %v", seed, err)
 			}
 		}
+		path := filepath.Join(t.TempDir(), "archive")
+		switch _, err := pgledger.Archive(t.Context(), pgledger.ArchiveOrder{OwnerDSN: d.OwnerDSN, Dataset: "census", Before: own.Add(1),
+			By: "op", Path: path, Signer: signer}); {
+		case errors.Is(err, pgledger.ErrNothingToArchive):
+			continue
+		case err != nil:
+			t.Errorf("seed %d: %v", seed, err)
+			continue
+		}
+		archives++
+		if err := errors.Join(l.VerifyAll(t.Context()), l.other.VerifyAll(t.Context()), verifiesWhole(t, d)); err != nil {
+			t.Errorf("seed %d, archived: %v", seed, err)
+		}
+		auditsWholeOf(t, l.Ledger, "census", signer, path)
 	}
 	budgettest.SettingBack(t, budgettest.Stepped{Ledger: both(), Set: set})
-	if refused < 10 || moved < 10 || taken < 100 {
-		t.Errorf("%d are refused, %d times set back, %d taken: the test tests nothing", refused, moved, taken)
+	if t.Logf("%d are refused, %d times set back, %d taken, %d archives", refused, moved, taken, archives); refused < 10 || moved < 10 ||
+		taken < 100 || archives == 0 {
+		t.Error("the test tests nothing")
 	}
-	t.Logf("%d are refused, %d times set back, %d taken", refused, moved, taken)
 }
