@@ -27,7 +27,8 @@ import (
 func everyKindOfEntry() []budget.EntryKind {
 	return []budget.EntryKind{budget.EntryReserve, budget.EntrySettle, budget.EntryVoid, budget.EntryExpire, budget.EntryLimit,
 		budget.EntryRefill, budget.EntryFreeze, budget.EntryThaw, budget.EntryFail, budget.EntryReset, budget.EntryImport, budget.EntryPolicy,
-		budget.EntryFree, budget.EntryKeys, budget.EntryRecharge, budget.EntryResume, budget.EntryArchive}
+		budget.EntryFree, budget.EntryKeys, budget.EntryRecharge, budget.EntryResume, budget.EntryArchive,
+		budget.EntryClock}
 }
 
 // evidenceSite is a site whose ledger has every kind of entry, partly in an archive.
@@ -154,6 +155,12 @@ func (s *evidenceSite) everyKind(t *testing.T) {
 	_, err = l.Recharge(ctx, "op", []budget.Recharge{{Charged: budget.Charged{Analyst: own.ID.Name, Accounts: []budget.AccountID{own.ID},
 		Loss: mechanisms.Loss{Epsilon: 3}}, ID: budget.ReservationID("lost" + unique), Dataset: demoDataset, Receipt: json.RawMessage("{}")}})
 	failed(err)
+	failed(s.database.as(ctx, s.database.super, demoControl, func(conn *pgx.Conn) error { // as if clocks had been wrong
+		_, err := conn.Exec(ctx, `SET session_replication_role = replica; UPDATE noisegate.chain SET at = at + interval '1 hour'`)
+		return err
+	}))
+	failed(l.Freeze(ctx, "sam", own.ID, true))
+	failed(l.SetBack(ctx, "sam", budget.SetBack{Dataset: demoDataset, To: time.Now().Truncate(time.Microsecond), Reason: "a clock was wrong"}))
 	failed(s.database.as(ctx, s.database.super, demoControl, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "UPDATE noisegate.chain SET lost = true WHERE dataset = $1", demoDataset)
 		return err
