@@ -115,3 +115,11 @@ func signature(m budget.Mandate) *api.RefillSignature {
 	}
 	return s
 }
+
+// SetBack signs from when a dataset's time goes on, for its proposer.
+func (k Keys) SetBack(pair Pair, clock api.Clock) *api.Approval {
+	m := k.of[pair.By].SignSetBack(budget.SetBack{Dataset: Dataset, To: clock.To, Reason: clock.Reason,
+		Mandate: &budget.Mandate{At: time.Now(), Pair: pair.names(), Ledger: k.Ledger}}).Mandate
+	return &api.Approval{Proposer: pair.For, Approver: pair.By, SignedAt: m.At, Key: m.Key, Ledger: m.Ledger,
+		Signature: base64.StdEncoding.EncodeToString(m.Signature)}
+}

@@ -280,3 +280,66 @@ func (s *site) entries(t *testing.T) (count int) {
 	}
 	return count
 }
+
+// TestClockSetBack turns both clocks far ahead, and back: an account that has a rate takes nothing for as long, until a steward sets the
+// ledger's time back; then what it took counts as taken at that time.
+//
+// covers: F14
+func TestClockSetBack(t *testing.T) {
+	s := newSite(t)
+	s.installClock(t)
+	clock := &steppingClock{}
+	url := s.inProcess(t, never(), ownClock(clock))
+	s.refill(t, url, 1000)
+	sam, ana, n := api.NewClient(url, "sam"), api.NewClient(url, "ana0"), &numbers{}
+	limit := api.BudgetLimit{Form: "pure", Epsilon: "100", Rate: &api.Rate{Epsilon: "0.1", Per: "2s"}}
+	if _, err := sam.SetAccount(t.Context(), gatewaytest.Dataset, "analyst:ana0", limit); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() (code string) {
+		answer, err := ana.Query(t.Context(), question(n.next()), "")
+		var problem *api.Problem
+		switch {
+		case errors.As(err, &problem):
+			return problem.Code
+		case err != nil:
+			t.Fatal(err)
+		}
+		s.judge.Told.Told("", answer)
+		return ""
+	}
+	setBack := func(to time.Time) error {
+		_, err := sam.SetBack(t.Context(), gatewaytest.Dataset, api.Clock{To: to.Truncate(time.Microsecond), Reason: "a clock was wrong"})
+		return err
+	}
+	const ahead = 400 * 24 * time.Hour
+	clock.step.Store(int64(ahead))
+	s.step(t, ahead)
+	time.Sleep(1100 * time.Millisecond) // what a gateway knows of the server's clock is at most so old
+	if code := ask(); code != "" {
+		t.Fatalf("with both clocks ahead: %s", code)
+	}
+	clock.step.Store(0)
+	s.step(t, 0)
+	time.Sleep(3 * time.Second)
+	if code := ask(); code != "budget/rate-limited" {
+		t.Errorf("with the clocks right, and the time of the future: %q", code)
+	}
+	for _, wrong := range []time.Duration{-time.Hour, -2 * time.Minute, 2 * time.Minute, ahead / 2} {
+		if err := setBack(time.Now().Add(wrong)); err == nil {
+			t.Errorf("the time is set to one that is %v off", wrong)
+		}
+	}
+	at := time.Now()
+	if err := setBack(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := setBack(time.Now()); err == nil {
+		t.Error("the time is set back that is right")
+	}
+	within(t, "nothing goes on", func() bool { return ask() == "" })
+	if waited := time.Since(at); waited < 2*time.Second {
+		t.Errorf("what was taken ahead had worn off after %v", waited)
+	}
+	s.check(t, "the time was set back")
+}
