@@ -383,8 +383,8 @@ type RefillSignature struct {
 	Ledger    string    `json:"ledger,omitempty"`   // that it is for, as a head of GET /v1/audit names it; needed
 }
 
-// Clock is the body of POST /v1/datasets/{dataset}/clock, and its answer: from when the time of the dataset's ledger goes on, after an entry
-// was written at a time of the future. To is within 60 s of the clocks of the ledger's server and of the gateway.
+// Clock is the body of POST /v1/datasets/{dataset}/clock, and its answer: from when the time of the dataset's ledger goes on, after an
+// entry was written at a time of the future. To is within 60 s of the clocks of the ledger's server and of the gateway.
 type Clock struct {
 	To       time.Time `json:"to"`
 	Reason   string    `json:"reason"`             // for the journal

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -22,11 +21,17 @@ type Stepped struct {
 	Set func(server, own time.Time)
 }
 
+// Random is a generator that a test seeds.
+type Random interface {
+	IntN(int) int
+	Int64N(int64) int64
+}
+
 // stepped is a run of [ClocksThatStep].
 type stepped struct {
 	testing.TB
 	l              Stepped
-	random         *rand.Rand
+	random         Random
 	limit          budget.Limit // with a rate, or tranches
 	now            time.Time    // the true one
 	server, own    time.Duration
@@ -57,9 +62,9 @@ const (
 // back at random. Where the time is not of the future, rates and tranches admit no more than by the true time of all charges, also of those
 // that were taken while it was; the time is set back where both clocks say so, and nowhere else; and a ledger whose clocks are right again
 // goes on, and is whole.
-func ClocksThatStep(t *testing.T, seed uint64, steps int, l Stepped) (refused, moved, taken int) {
+func ClocksThatStep(t *testing.T, seed uint64, random Random, steps int, l Stepped) (refused, moved, taken int) {
 	t.Helper()
-	s := &stepped{TB: t, l: l, random: rand.New(rand.NewPCG(seed, 8)), now: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)}
+	s := &stepped{TB: t, l: l, random: random, now: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)}
 	s.limit = budget.Limit{Form: budget.Pure, Epsilon: 100_000, Rho: budget.Never}
 	if seed%2 == 0 {
 		s.limit.Tranche = budget.Tranche{Every: time.Hour, Epsilon: steppedTranche}
@@ -214,7 +219,8 @@ func (s *stepped) neverTooMuch(seed uint64) {
 				s.Fatalf("seed %d: %d are admitted within %v until %v, where the rate lets through %v", seed, sum, since, last.at, most)
 			}
 		}
-		if open := 1 + (last.at.Sub(s.taken[0].at)+steppedSlack)/time.Hour; s.limit.Tranche.Every > 0 && sum > steppedTranche*mechanisms.PicoEpsilon(open) {
+		open := 1 + (last.at.Sub(s.taken[0].at)+steppedSlack)/time.Hour
+		if s.limit.Tranche.Every > 0 && sum > steppedTranche*mechanisms.PicoEpsilon(open) {
 			s.Fatalf("seed %d: %d are admitted by %v, with %d tranches open", seed, sum, last.at, open)
 		}
 	}

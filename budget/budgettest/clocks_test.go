@@ -1,6 +1,7 @@
 package budgettest_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -15,7 +16,8 @@ func TestClocksThatStep(t *testing.T) {
 	for seed := range uint64(300) {
 		var server, own time.Time
 		l := budgettest.NewMemoryOnServer(func() time.Time { return server }, func() time.Time { return own })
-		r, m, n := budgettest.ClocksThatStep(t, seed, 100, budgettest.Stepped{Ledger: l, Set: func(s, o time.Time) { server, own = s, o }})
+		set := func(s, o time.Time) { server, own = s, o }
+		r, m, n := budgettest.ClocksThatStep(t, seed, rand.New(rand.NewPCG(seed, 8)), 100, budgettest.Stepped{Ledger: l, Set: set})
 		refused, moved, taken = refused+r, moved+m, taken+n
 	}
 	if refused < 1000 || moved < 1000 || taken < 10_000 {

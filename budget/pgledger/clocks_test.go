@@ -3,6 +3,7 @@ package pgledger_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"noisegate.example/budget"
 	"noisegate.example/budget/budgettest"
 	"noisegate.example/budget/pgledger"
+	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
 )
@@ -63,7 +65,7 @@ func testClocksThatStep(t *testing.T, d *pgtest.ControlDatabase) {
 	refused, moved, taken, archives, signer := 0, 0, 0, 0, newSigner(t)
 	for seed := range uint64(8) {
 		l := both()
-		r, m, n := budgettest.ClocksThatStep(t, seed, 40, budgettest.Stepped{Ledger: l, Set: set})
+		r, m, n := budgettest.ClocksThatStep(t, seed, rand.New(rand.NewPCG(seed, 8)), 40, budgettest.Stepped{Ledger: l, Set: set})
 		refused, moved, taken = refused+r, moved+m, taken+n
 		for _, one := range []*pgledger.Ledger{l.Ledger, l.other} {
 			if err := one.VerifyAll(t.Context()); err != nil {
@@ -71,8 +73,9 @@ func testClocksThatStep(t *testing.T, d *pgtest.ControlDatabase) {
 			}
 		}
 		path := filepath.Join(t.TempDir(), "archive")
-		switch _, err := pgledger.Archive(t.Context(), pgledger.ArchiveOrder{OwnerDSN: d.OwnerDSN, Dataset: "census", Before: own.Add(1),
-			By: "op", Path: path, Signer: signer}); {
+		made, err := pgledger.Archive(t.Context(), pgledger.ArchiveOrder{OwnerDSN: d.OwnerDSN, Dataset: "census", Before: own.Add(1),
+			By: "op", Path: path, Signer: signer})
+		switch {
 		case errors.Is(err, pgledger.ErrNothingToArchive):
 			continue
 		case err != nil:
@@ -84,6 +87,11 @@ func testClocksThatStep(t *testing.T, d *pgtest.ControlDatabase) {
 			t.Errorf("seed %d, archived: %v", seed, err)
 		}
 		auditsWholeOf(t, l.Ledger, "census", signer, path)
+		set(made.At, made.At)
+		if err := l.SetBack(t.Context(), "sam", budget.SetBack{Dataset: "census", To: made.At, Reason: "a test"}); fault.CodeOf(err) !=
+			fault.CodeRequestBody {
+			t.Errorf("seed %d: the time is set to one that is in an archive: %v", seed, err)
+		}
 	}
 	budgettest.SettingBack(t, budgettest.Stepped{Ledger: both(), Set: set})
 	if t.Logf("%d are refused, %d times set back, %d taken, %d archives", refused, moved, taken, archives); refused < 10 || moved < 10 ||

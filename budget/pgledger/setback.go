@@ -9,9 +9,12 @@ import (
 
 	"noisegate.example/budget"
 	"noisegate.example/budget/internal/machine"
+	"noisegate.example/internal/fault"
 )
 
 var (
+	//go:embed sql/archived_until.sql
+	sqlArchivedUntil string
 	//go:embed sql/charged_since.sql
 	sqlChargedSince string
 	//go:embed sql/set_back.sql
@@ -26,10 +29,19 @@ func (p *Ledger) SetBack(ctx context.Context, by string, c budget.SetBack) error
 	if err := p.intact(c.Dataset); err != nil {
 		return err
 	}
-	s := &transaction{batch: []*operation{{dataset: c.Dataset, inForce: &inForce{caps: true},
-		decide: func(m *machine.Machine) error { return m.SetBack(by, c) }}}}
+	var archived time.Time // charges that were opened until then are those of archives
+	s := &transaction{batch: []*operation{{dataset: c.Dataset, inForce: &inForce{caps: true}, decide: func(m *machine.Machine) error {
+		if !c.To.After(archived) {
+			return fault.LedgerSetBack("entries until " + archived.UTC().Format(time.RFC3339) + " are archived")
+		}
+		return m.SetBack(by, c)
+	}}}}
 	s.first = func(ctx context.Context) error {
-		rows, err := s.conn.Query(ctx, sqlAllAccounts, c.Dataset)
+		err := s.conn.QueryRow(ctx, sqlArchivedUntil, c.Dataset).Scan(&archived)
+		var rows pgx.Rows
+		if err == nil {
+			rows, err = s.conn.Query(ctx, sqlAllAccounts, c.Dataset)
+		}
 		if err == nil {
 			err = s.loadAccounts(rows)
 		}

@@ -116,7 +116,8 @@ func (d *doctor) ahead(ctx context.Context, key string, conn *pgx.Conn) {
 			by.Round(time.Second))
 	}
 	if len(datasets) > 0 {
-		d.fail(key, runbook, "the newest entry of %s is of the future: rates, tranches and second signatures wait until then",
+		d.fail(key, "see \"A ledger's time is of the future\" of the page /docs/runbooks",
+			"the newest entry of %s is of the future: rates, tranches and second signatures wait until then",
 			strings.Join(datasets, ", "))
 	}
 }
