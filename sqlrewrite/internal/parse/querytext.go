@@ -93,6 +93,16 @@ func (q *QueryText) Word(i int) string {
 	return strings.ToUpper(q.Text[q.Tokens[i].start:q.Tokens[i].end])
 }
 
+// Reads reports whether the tokens from one on are these words.
+func (q *QueryText) Reads(i int, words ...string) bool {
+	for k, word := range words {
+		if q.Word(i+k) != word {
+			return false
+		}
+	}
+	return true
+}
+
 // At is the token at a position; -1 if there is none.
 func (q *QueryText) At(pos fault.Position) int {
 	if pos.IsZero() {
@@ -173,7 +183,7 @@ func (q *QueryText) Clause(name string, from, to int) (start, end int) {
 		if q.Tokens[i].depth != q.Tokens[from].depth {
 			continue
 		}
-		switch found := slices.Index(order, q.Word(i)); {
+		switch found := slices.Index(order, q.clauseWord(i)); {
 		case found == place:
 			start = i
 			_, end = q.clauseAfter(i+1, from, to)
@@ -185,10 +195,18 @@ func (q *QueryText) Clause(name string, from, to int) (start, end int) {
 	return start, start
 }
 
+// clauseWord is a token that may begin a clause: not GROUP of WITHIN GROUP, nor FROM of IS DISTINCT FROM.
+func (q *QueryText) clauseWord(i int) string {
+	if q.Reads(i-1, "WITHIN", "GROUP") || q.Reads(i-2, "IS", "DISTINCT", "FROM") || q.Reads(i-2, "NOT", "DISTINCT", "FROM") {
+		return ""
+	}
+	return q.Word(i)
+}
+
 // clauseAfter is where the next clause of a SELECT begins.
 func (q *QueryText) clauseAfter(i, from, to int) (word string, at int) {
 	for ; i < to; i++ {
-		if q.Tokens[i].depth == q.Tokens[from].depth && slices.Contains(Clauses(), q.Word(i)) {
+		if q.Tokens[i].depth == q.Tokens[from].depth && slices.Contains(Clauses(), q.clauseWord(i)) {
 			return q.Word(i), i
 		}
 	}
