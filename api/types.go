@@ -489,8 +489,8 @@ type Problem struct {
 	Code      string    `json:"code"` // area/name; see docs/errors.md
 	Position  *Position `json:"position,omitempty"`
 	RequestID string    `json:"request_id"`
-	// Extra holds further members: needed, remaining and affordable_epsilon of budget/exhausted, or suggestion (and then) of refused
-	// queries, a query that would be accepted, among others.
+	// Extra holds further members: needed, remaining and affordable_epsilon of budget/exhausted, or suggestion (and then, differs) of
+	// refused queries, a query that would be accepted, among others.
 	Extra map[string]string `json:"-"`
 }
 

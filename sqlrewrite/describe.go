@@ -29,12 +29,11 @@ func Describe(ctx context.Context, sql string, snapshot *catalog.Snapshot, optio
 	return steps.Run(ctx, func(n *steps.Count) ([]Column, error) { return pipeline.Describe(n, sql, snapshot, options, rows) })
 }
 
-// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change
-// to the text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer>
-// stands for the first one's answer. Other errors come back as they are.
+// Suggest adds to a refusal the words that it points at, as the detail "near", and a [fault.Suggestion], where a small change to the text
+// makes a query that is accepted: the details "suggestion", "then" (in which <answer> stands for the first query's answer) and "differs".
+// Other errors come back as they are.
 //
-// What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made; that it
-// means what its author meant is for the author to judge.
+// What it says depends on the text, the policy and the options alone. Every suggestion was accepted by [Read] before it is made.
 func Suggest(ctx context.Context, err error, sql string, snapshot *catalog.Snapshot, options Options) error {
 	if options.Epsilon == 0 && options.Rho == 0 {
 		options.Epsilon = mechanisms.EpsilonUnit

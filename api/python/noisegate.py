@@ -33,7 +33,7 @@ class Refused(Exception):
         self.problem = problem
         self.code = problem.get("code", "http/%d" % status)
         said = ["%s: %s" % (self.code, problem.get("detail") or problem.get("title") or "")]
-        said += ["%s: %s" % (name, problem[name]) for name in ("hint", "suggestion") if problem.get(name)]
+        said += ["%s: %s" % (name, problem[name]) for name in ("hint", "suggestion", "differs") if problem.get(name)]
         super().__init__("\n".join(said))
 
 

@@ -155,6 +155,8 @@ func refusalOf(err error, at *place) *refusal {
 			r.hint = strings.TrimPrefix(r.hint+"\nThis would be accepted: "+d.Value, "\n")
 		case "then":
 			r.hint += "\nand then, over its answer: " + d.Value
+		case "differs":
+			r.hint += "\nIts answer differs: " + d.Value
 		}
 	}
 	return r

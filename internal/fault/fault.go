@@ -44,7 +44,7 @@ type Error struct {
 	Code    Code
 	Msg     string   // lower case; names the offending thing and says what was expected
 	Hint    string   // what to write or do instead; may be empty
-	Part    string   // the piece of SQL that the hint is about, for programs: a name or a condition to write; may be empty
+	Part    string   // the piece of SQL that would help, for programs: a name, a condition, a form of $1; may be empty
 	Pos     Position // where in the client's text; may be zero
 	Details []Detail // extra members of the problem document
 	Err     error    // the cause, for the log only; never shown to a client
@@ -80,6 +80,31 @@ func (e *Error) WithDetails(more ...Detail) *Error {
 	c := *e
 	c.Details = append(slices.Clone(e.Details), more...)
 	return &c
+}
+
+// WithPart returns a copy of the error with another piece of SQL that would help.
+func (e *Error) WithPart(part string) *Error {
+	c := *e
+	c.Part = part
+	return &c
+}
+
+// Suggestion is a query that the planner accepts, made of one that it refused. Only here an error repeats the client's own text changed:
+// hints are prose, with examples of syntax.
+type Suggestion struct {
+	SQL     string // the whole query
+	Then    string // the second one where it takes two; it marks where the first one's answer goes; empty: one is enough
+	Differs string // how its answer differs from the refused query's; empty: where PostgreSQL answers both, it gives the same
+}
+
+// WithSuggestion returns a copy of the error with a suggestion as details.
+func (e *Error) WithSuggestion(s Suggestion) *Error {
+	for _, d := range []Detail{{Name: "suggestion", Value: s.SQL}, {Name: "then", Value: s.Then}, {Name: "differs", Value: s.Differs}} {
+		if d.Value != "" {
+			e = e.WithDetails(d)
+		}
+	}
+	return e
 }
 
 // WithCause returns a copy of the error with a cause for the log.

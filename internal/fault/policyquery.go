@@ -21,11 +21,9 @@ func NotAggregate(pos Position, what string) *Error {
 	}
 }
 
-// NotGrouped refuses a column of the select list, HAVING or ORDER BY that is no group key; groupBy is the clause that would make it one.
-func NotGrouped(pos Position, column, groupBy string) *Error {
-	e := NotAggregate(pos, "column "+Quote(column))
-	e.Hint, e.Part = "write "+clean(groupBy)+", or an aggregate: count("+clean(column)+")", column
-	return e
+// NotGrouped refuses a column of the select list, HAVING or ORDER BY that is no group key.
+func NotGrouped(pos Position, column string) *Error {
+	return NotAggregate(pos, "column "+Quote(column)).WithHint("add it to GROUP BY, or put an aggregate around it").WithPart(column)
 }
 
 // GroupByUnit refuses a group for each privacy unit.
@@ -37,32 +35,37 @@ func GroupByUnit(pos Position, column string) *Error {
 	}
 }
 
-// UnitColumn refuses the privacy unit's id anywhere but in count(DISTINCT id).
+// UnitColumn refuses what identifies the privacy unit anywhere but where it is counted, joined or kept within one unit's rows.
 func UnitColumn(pos Position, column string) *Error {
 	return &Error{
 		Code: CodeUnitColumn, Pos: pos,
 		Msg:  fmt.Sprintf("%s identifies the privacy unit and can only be counted", Quote(column)),
-		Hint: fmt.Sprintf("write count(DISTINCT %s)", column),
+		Hint: fmt.Sprintf("count(DISTINCT %s) and joins on it are taken; a query in FROM that groups by person may group by it too", column),
 	}
 }
 
-// UnitCount refuses count(id) of the privacy unit: rows without one are not used, so that count(*) is the same. It is the part that is
-// suggested.
-func UnitCount(pos Position, column string) *Error {
-	e := UnitColumn(pos, column).WithHint(fmt.Sprintf("write count(*), which counts the same rows: those without %s are never used; "+
-		"count(DISTINCT %s) counts people", column, column))
-	e.Part = "count(*)"
-	return e
-}
-
-// UnitIsNull refuses a test of the privacy unit's id; not says that it is IS NOT NULL.
-func UnitIsNull(pos Position, column string, not bool) *Error {
+// UnitCount refuses count(id) of the privacy unit. other is a column that is NULL on the same rows, those without a row of an outer join;
+// empty: the id is NULL on no row that is used, so that count(*) is the same.
+func UnitCount(pos Position, column, other string) *Error {
 	e := UnitColumn(pos, column)
-	if not {
-		return e.WithHint(fmt.Sprintf("leave the condition out: rows without %s belong to nobody, and are never used", column))
+	if other != "" {
+		return e.WithHint("count another column of that table, which is never NULL there").WithPart(other)
 	}
-	return e.WithHint(fmt.Sprintf("no row that is used is without %s; after an outer join, test another column of that table, which is never "+
-		"NULL there", column))
+	return e.WithHint(fmt.Sprintf("write count(*), which counts the same rows: those without %s are never used; count(DISTINCT %s) counts "+
+		"people", column, column)).WithPart("count(*)")
+}
+
+// UnitIsNull refuses a test of the privacy unit's id; not says that it is IS NOT NULL. other is as for [UnitCount].
+func UnitIsNull(pos Position, column string, not bool, other string) *Error {
+	e := UnitColumn(pos, column)
+	switch {
+	case other != "":
+		return e.WithHint("test another column of that table, which is never NULL there").WithPart(other)
+	case not:
+		return e.WithHint(fmt.Sprintf("leave the condition out: rows without %s belong to nobody, and are never used", column)).WithPart("true")
+	default:
+		return e.WithHint(fmt.Sprintf("no row that is used is without %s: it belongs to nobody", column))
+	}
 }
 
 // UnitKinds refuses to compare what identifies units of one kind with what identifies units of another.
@@ -70,7 +73,7 @@ func UnitKinds(pos Position, column, other string) *Error {
 	return &Error{
 		Code: CodeUnitJoin, Pos: pos,
 		Msg:  fmt.Sprintf("%s and %s identify privacy units of different kinds", Quote(column), Quote(other)),
-		Hint: "join tables whose units are of one kind; if they are, the data's steward says so: of: person beside both units",
+		Hint: "join tables whose units are of one kind; if these are, the data's steward writes the same of: (of: person) for both units",
 	}
 }
 
@@ -79,7 +82,7 @@ func MissingBounds(pos Position, column string) *Error {
 	return &Error{
 		Code: CodeMissingBounds, Pos: pos,
 		Msg:     fmt.Sprintf("the policy gives no bounds for column %s", Quote(column)),
-		Hint:    fmt.Sprintf("ask the data's steward to declare bounds: [lo, hi] for %s, or use count(%s)", column, column),
+		Hint:    fmt.Sprintf("ask the data's steward to declare bounds: [lo, hi] for %s", column),
 		Details: []Detail{{Name: "column", Value: column}},
 	}
 }
@@ -111,6 +114,13 @@ func MissingKeys(pos Position, column string) *Error {
 		Hint:    fmt.Sprintf("ask the data's steward to declare a domain, or keys: private, for %s", column),
 		Details: []Detail{{Name: "column", Value: column}},
 	}
+}
+
+// MissingSteps refuses to group by a value of a bounded column that has too many values, or none that are told apart; form is one of $1
+// that has fewer.
+func MissingSteps(pos Position, column, form string) *Error {
+	return MissingKeys(pos, column).WithPart(form).WithHint(fmt.Sprintf(
+		"group by larger whole steps of it, or ask the data's steward to declare a domain, or keys: private, for %s", column))
 }
 
 // UnitJoin refuses a join that would pair rows of different privacy units; condition is the one to add.

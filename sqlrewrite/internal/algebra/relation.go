@@ -252,6 +252,21 @@ func (r *Relation) UnitName() string {
 	return "unit"
 }
 
+// UnitText is the privacy unit's id as the query can name it; empty where no column holds it.
+func (r *Relation) UnitText() string {
+	if r == nil {
+		return ""
+	}
+	switch o := r.Owner(); {
+	case o == nil || r.PartOf(o) == "":
+		return ""
+	case len(r.Parts) > 1:
+		return r.PartOf(o) + "." + o.Name
+	default:
+		return o.Name
+	}
+}
+
 // OnePerUnit finds the proof that no unit has two rows.
 func (r *Relation) OnePerUnit() (RowKey, bool) { return r.OneAmong(nil) }
 

@@ -109,10 +109,13 @@ func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Esti
 			if !slices.Contains(b.Bound.Source.Owners, algebra.PlainField(x)) { // of a row that an outer join may not have found
 				m.Filter = both(filter, present(x))
 			}
-		case unit && slices.Contains(b.Bound.Source.Owners, algebra.PlainField(x)):
-			return algebra.Estimator{}, fault.UnitCount(b.At(n.Args[0]), algebra.PlainField(x).Name)
 		case unit:
-			return algebra.Estimator{}, fault.UnitColumn(b.At(n.Args[0]), algebra.PlainField(x).Name)
+			f := algebra.PlainField(x)
+			other, absent := standIn(b, f)
+			if absent && other == "" {
+				return algebra.Estimator{}, fault.UnitColumn(b.At(n.Args[0]), f.Name)
+			}
+			return algebra.Estimator{}, fault.UnitCount(b.At(n.Args[0]), f.Name, other)
 		case n.Distinct:
 			if m.Kind, m.X = algebra.CountDistinct, x; !sqlprint.Distinguishable(x) {
 				return algebra.Estimator{}, b.Unsupported(n, "count(DISTINCT "+sqlprint.Describe(x)+")",
@@ -308,15 +311,18 @@ func numbers(b *algebra.Binder, n *syntax.Call, i, want int) (algebra.Expr, *alg
 		return nil, nil, err
 	}
 	if !x.Typ().IsNumber() {
-		hint := n.Name + " needs numbers"
+		refused := fault.TypeMismatch(b.At(n), "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", n.Name+" needs numbers")
 		if x.Typ().IsTime() {
-			hint += ": extract(epoch FROM x) are the seconds since 1970 of a time x"
+			refused = refused.WithHint(refused.Hint + ": extract(epoch FROM x) are the seconds since 1970 of a time x").WithPart(secondsForm)
 		}
-		return nil, nil, b.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", hint)
+		return nil, nil, refused
 	}
 	g, err := gridOf(b, n.Args[i], x)
 	return x, g, err
 }
+
+// secondsForm is a time or an interval as a number.
+const secondsForm = "extract(epoch FROM $1)"
 
 // gridOf is the grid of a bound expression over a row.
 func gridOf(b *algebra.Binder, n syntax.Expr, x algebra.Expr) (*algebra.Grid, error) {

@@ -45,6 +45,29 @@ func identityIn(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr,
 	}
 }
 
+// standIn finds a column that is NULL on the same rows as a unit's id: those that an outer join has without a row of its table. absent is
+// false where no row that is used is without the id: rows belong to its unit.
+func standIn(b *algebra.Binder, unit *algebra.Field) (name string, absent bool) {
+	r := b.Bound.Source
+	if r == nil || slices.Contains(r.Owners, unit) {
+		return "", false
+	}
+	for _, p := range r.Parts {
+		if !slices.Contains(p.Fields, unit) {
+			continue
+		}
+		for _, f := range p.Fields {
+			if !f.Column.NotNull || !f.Exposed || f.Unit || !f.Type.IsNumber() && !f.Type.IsTime() { // a long text counts as NULL
+				continue
+			}
+			if name = p.Alias + "." + f.Name; !f.Identity() {
+				return name, true
+			}
+		}
+	}
+	return name, true
+}
+
 // owner leads the rows of a release block to their privacy units.
 func owner(b *algebra.Binder) error {
 	r, err := stability.ReachOwner(b, b.Bound.Source)

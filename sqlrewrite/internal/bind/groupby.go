@@ -148,7 +148,7 @@ func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, er
 		return algebra.GroupKey{}, err
 	}
 	if x.Typ() == scalar.IntervalType { // which equal ones have several texts, of which a group would show that of one of its rows
-		return algebra.GroupKey{}, b.Unsupported(n, "grouping by an interval", "group by extract(epoch FROM x)")
+		return algebra.GroupKey{}, fault.Unsupported(b.At(n), "grouping by an interval", "group by extract(epoch FROM x)").WithPart(secondsForm)
 	}
 	if algebra.IsConstant(x) {
 		return algebra.GroupKey{}, b.Unsupported(n, "grouping by a constant", "leave it out")
@@ -162,9 +162,22 @@ func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, er
 		return key, nil
 	}
 	if missing := domain.MayCompute(x); missing != nil {
-		return algebra.GroupKey{}, fault.MissingKeys(b.At(n), missing.Name)
+		return algebra.GroupKey{}, missingKeys(b, n, missing, x)
 	}
 	return key, nil
+}
+
+// missingKeys refuses a key x over a column of which no keys are known. Steps of a bounded value are a key; within one unit's rows each
+// value is.
+func missingKeys(b *algebra.Binder, n interface{ At() syntax.Pos }, c *algebra.Field, x algebra.Expr) error {
+	if form := domain.StepForm(x); form != "" {
+		return fault.MissingSteps(b.At(n), c.Name, form)
+	}
+	refused := fault.MissingKeys(b.At(n), c.Name).WithPart(b.Bound.Source.UnitText())
+	if algebra.PlainField(x) == nil && c.Bounds == nil && (c.Type.IsNumber() || c.Type.IsTime()) {
+		refused = refused.WithHint("ask the data's steward to declare bounds: [lo, hi], a domain, or keys: private, for " + c.Name)
+	}
+	return refused
 }
 
 // columnKey decides how the keys of a column may be shown.
@@ -174,9 +187,10 @@ func columnKey(b *algebra.Binder, n *syntax.Column, c *algebra.Field, work *int)
 	case c.Unit:
 		return key, fault.GroupByUnit(b.At(n), c.Name)
 	case c.Identity() && !c.PrivateKeys:
-		return key, fault.UnitColumn(b.At(n), c.Name) // public keys are constants
+		return key, fault.UnitColumn(b.At(n), c.Name).WithPart(b.Bound.Source.UnitText()) // public keys are constants
 	case !algebra.OneText(key.X):
-		return key, b.Unsupported(n, "grouping by a column of type "+string(c.Type), "equal values of it may be written differently")
+		return key, fault.Unsupported(b.At(n), "grouping by a column of type "+string(c.Type),
+			"equal values of it may be written differently").WithPart(domain.StepForm(key.X))
 	case c.Domain() != nil:
 		key.Domain = c.Domain()
 	case c.Type == catalog.Bool:
@@ -189,7 +203,7 @@ func columnKey(b *algebra.Binder, n *syntax.Column, c *algebra.Field, work *int)
 		}
 		return domain.BoundedKey(b, key, c, work)
 	default:
-		return key, fault.MissingKeys(b.At(n), c.Name)
+		return key, missingKeys(b, n, c, key.X)
 	}
 	key.Declared = len(key.Domain)
 	key.Domain = domain.Narrow(key.Domain, c, b.Bound.Where)

@@ -246,7 +246,9 @@ func (j *joining) swap() {
 // ownBoth joins rows of one unit with rows of the same unit.
 func ownBoth(b *algebra.Binder, j *joining) error {
 	link, ok := j.findLink()
-	if !ok {
+	if l, r := j.L.Owner(), j.R.Owner(); !ok && l != nil && r != nil && l.Identifies != r.Identifies {
+		return fault.UnitKinds(b.At(j.n), l.Name, r.Name)
+	} else if !ok {
 		return fault.UnitJoin(b.At(j.n), j.missing())
 	}
 	j.linked, j.link = true, link.Pair

@@ -47,11 +47,12 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 		g.p.query.Keys = append(g.p.query.Keys, e)
 	}
 	if !grouped {
-		hint := "GROUP BY " + r.UnitName() + " there, or ask for its result by itself"
-		if !b.Query.Groups() {
-			hint = "to compare groups with its value, write it among their outputs: SELECT x, count(*) / (SELECT count(*) FROM t) FROM t GROUP BY x"
+		refused := fault.Unsupported(b.Position(b.Query.Pos), "an aggregate over the rows of many people inside another query",
+			"to compare groups with its value, write it among their outputs: SELECT x, count(*) / (SELECT count(*) FROM t) FROM t GROUP BY x")
+		if b.Query.Groups() {
+			refused = refused.WithHint("group by " + r.UnitName() + " too, or ask for its result by itself").WithPart(r.UnitText())
 		}
-		return nil, fault.Unsupported(b.Position(b.Query.Pos), "an aggregate over the rows of many people inside another query", hint)
+		return nil, refused
 	}
 	g.p.query.Where = algebra.All(slices.DeleteFunc([]algebra.Expr{algebra.Is{X: algebra.Column{Of: r.Owner()}, What: syntax.IsNull,
 		Not: true}, b.Bound.Where}, func(e algebra.Expr) bool { return e == nil }))

@@ -156,8 +156,7 @@ func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estim
 	default:
 		refused := fault.MissingKeys(b.At(at), sqlprint.Describe(x))
 		if f != nil && f.Known().PrivateKeys {
-			refused = refused.WithHint("its keys are private: ask for " + f.Name + ", count(*) and GROUP BY " + f.Name +
-				" ORDER BY count(*) DESC LIMIT 1")
+			refused = refused.WithHint("its keys are private: group by it, and take the first group by count")
 		}
 		return algebra.Estimator{}, refused
 	}

@@ -1,8 +1,6 @@
 package bind
 
 import (
-	"strings"
-
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
@@ -54,11 +52,7 @@ func (s blockScope) Column(n *syntax.Column) (algebra.Expr, error) {
 	if c.Unit {
 		return nil, fault.UnitColumn(s.At(n), c.Name)
 	}
-	keys := []string{c.Name}
-	for i := len(s.Bound.Keys) - 1; i >= 0; i-- {
-		keys = append([]string{s.Bound.Keys[i].Name}, keys...)
-	}
-	return nil, fault.NotGrouped(s.At(n), c.Name, "GROUP BY "+strings.Join(keys, ", "))
+	return nil, fault.NotGrouped(s.At(n), c.Name)
 }
 
 func (s blockScope) Call(n *syntax.Call) (algebra.Expr, error) {

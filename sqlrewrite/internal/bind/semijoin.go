@@ -120,6 +120,9 @@ func unlinked(b *algebra.Binder, n interface{ At() syntax.Pos }, r *algebra.Rela
 	if source == nil || source.Owner() == nil || r.Owner() == nil {
 		return b.Unsupported(n, "a condition on rows of people that does not concern one person", "join on the privacy unit")
 	}
+	if x, y := r.Owner(), source.Owner(); x.Identifies != y.Identifies {
+		return fault.UnitKinds(b.At(n), x.Name, y.Name)
+	}
 	return fault.UnitJoin(b.At(n), fmt.Sprintf("%s = %s", r.PartOf(r.Owner())+"."+r.UnitName(), source.PartOf(source.Owner())+"."+source.UnitName()))
 }
 

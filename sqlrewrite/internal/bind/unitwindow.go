@@ -65,8 +65,13 @@ func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.
 		w.Partition = append(w.Partition, e)
 	}
 	if !linked {
-		return nil, fault.Unsupported(b.Position(n.Over.Pos), "a window over the rows of many people",
-			"one person's row would decide about another's; PARTITION BY "+r.UnitName())
+		refused := fault.Unsupported(b.Position(n.Over.Pos), "a window over the rows of many people", "one person's row would decide about "+
+			"another's: release quantiles by percentile_cont, and compare with those")
+		_, one := r.OnePerUnit()
+		if shares := []string{"ntile", "percent_rank", "cume_dist"}; !one && !slices.Contains(shares, n.Name) {
+			refused = refused.WithHint("one person's row would decide about another's; PARTITION BY " + r.UnitName()).WithPart(r.UnitText())
+		}
+		return nil, refused
 	}
 	if w.Order, err = orderings(b, definition.OrderBy, func(n syntax.Expr) (algebra.Expr, error) {
 		if f, ok := identityOf(b, n); ok {

@@ -176,7 +176,11 @@ func is(b *algebra.Binder, s domain.Scope, n *syntax.Is) (algebra.Expr, error) {
 	}
 	x, err := settled(b, s, n.X)
 	if c, ok := n.X.(*syntax.Column); ok && fault.CodeOf(err) == fault.CodeUnitColumn {
-		err = fault.UnitIsNull(b.At(c), c.Name, n.Not)
+		if f, unknown := column(b, c); unknown == nil && f.Unit {
+			if other, absent := standIn(b, f); other != "" || !absent {
+				err = fault.UnitIsNull(b.At(c), c.Name, n.Not, other)
+			}
+		}
 	}
 	return algebra.Is{X: x, What: n.What, Not: n.Not}, err
 }

@@ -1,9 +1,11 @@
 package domain
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
+	"time"
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
@@ -148,8 +150,11 @@ func BoundedKey(b *algebra.Binder, key algebra.GroupKey, f *algebra.Field, work 
 	v := evaluator{builtin: BuiltinOf, where: b.Bound.Where, work: work}
 	g, ok := v.gridOf(f, MaxKeys, share)
 	if !ok {
-		return key, fault.TooManyKeys(key.At, MaxKeys).WithHint("narrow its values with WHERE, or group by a part of it: floor(" + f.Name +
-			" / 1000)")
+		refused := fault.TooManyKeys(key.At, MaxKeys).WithHint("narrow its values with WHERE")
+		if form := StepForm(key.X); form != "" {
+			refused = refused.WithHint(refused.Hint + ", or group by whole steps of it").WithPart(form)
+		}
+		return key, refused
 	}
 	key.Domain = g.keys()
 	o := clampedColumn(f)
@@ -157,6 +162,43 @@ func BoundedKey(b *algebra.Binder, key algebra.GroupKey, f *algebra.Field, work 
 	key.Declared = int(scalar.ClampInt64(wholeNumbers(o.Range))) + 1 + algebra.BoolIndex(!f.NotNull())
 	return key, nil
 }
+
+// StepForm is a form of $1 that has few values where x lies between bounds; empty where nothing bounds it.
+func StepForm(x algebra.Expr) string {
+	known := algebra.BoundsOf(x)
+	if known == nil {
+		return ""
+	}
+	width, t := new(big.Rat).Sub(known.Hi, known.Lo), x.Typ()
+	fits := func(step int64) bool { return width.Cmp(scalar.Number(step*maxCombinations)) < 0 }
+	switch {
+	case t.IsNumber() && !t.IsInteger() && width.Cmp(scalar.Number(3)) < 0: // less than that of any field of a time, which is whole
+		return "floor($1 * 10) / 10"
+	case t.IsNumber() && fits(1):
+		return "floor($1)"
+	case t.IsNumber():
+		for step := int64(10); step < maxStep; step *= 10 {
+			if fits(step) {
+				return fmt.Sprintf("floor($1 / %d)", step)
+			}
+		}
+	case t.IsTime() && algebra.PlainField(x) == nil:
+		return "floor(extract(epoch FROM $1) / 86400)"
+	case t.IsTime():
+		day := int64(1)
+		if t != catalog.Date {
+			day = 24 * time.Hour.Microseconds()
+		}
+		if fits(day) {
+			return "date_trunc('day', $1)"
+		}
+		return "date_trunc('month', $1)"
+	}
+	return ""
+}
+
+// maxStep bounds the steps that are named.
+const maxStep = 1_000_000_000_000
 
 // comparedWith recognises a condition on a column alone: a comparison with constants, or with a list of them. Values beyond them do not
 // meet it, nor does NULL.

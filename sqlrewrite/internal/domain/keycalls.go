@@ -297,12 +297,15 @@ func valueText(d datum, t catalog.Type) string {
 	}
 }
 
-// MayCompute reports whether a computed key may be selected: each of its columns may be grouped by.
+// MayCompute reports whether a computed key may be selected: each of its columns may be grouped by. missing is one that may not, without
+// bounds if there is such a one.
 func MayCompute(x algebra.Expr) (missing *algebra.Field) {
 	for _, f := range ColumnsOf(x) {
 		if f.Unit || !f.PrivateKeys && f.Domain() == nil && f.Type != catalog.Bool {
-			return f
+			if missing == nil || missing.Bounds != nil {
+				missing = f
+			}
 		}
 	}
-	return nil
+	return missing
 }

@@ -10,15 +10,28 @@ import (
 )
 
 // repair changes the text around the token that a refusal points at; empty where it knows nothing to change.
-type repair func(q *parse.QueryText, i int, refusal *fault.Error) string
+type repair struct {
+	change  func(q *parse.QueryText, i int, refusal *fault.Error) string
+	differs string // how the answer differs; empty: where PostgreSQL answers both texts, it gives the same
+}
 
 // repairs are tried in this order.
 func (s *suggester) repairs() []repair {
+	const counted = "rows are counted, and not listed"
 	return []repair{
-		repairName, s.repairQuotes, repairFunction, repairClock, repairTop, repairGroupAll, repairQualify, repairNumber, repairAlias,
-		repairUnitJoin, repairPartition, repairUnitCount,
-		repairBoolAggregate,
-		repairWhereAggregate, repairHaving, repairGroupBy, repairStar, repairUnion, repairClause, repairCollate, repairBackticks,
+		{change: repairName}, {change: s.repairQuotes}, {change: repairFunction},
+		{change: repairClock, differs: "times become days"},
+		{change: repairTop}, {change: repairGroupAll}, {change: repairQualify}, {change: repairNumber}, {change: repairAlias},
+		{change: repairUnitJoin, differs: "rows of different people are not paired"},
+		{change: repairPartition, differs: "each person's rows are a window of their own"},
+		{change: repairUnitCount}, {change: repairUnitTest}, {change: repairUnitColumn},
+		{change: repairOwnKey}, {change: repairSharedKey, differs: "a group with rows of several people is divided among them"},
+		{change: repairMode, differs: "over no rows there is no row, where there was NULL"},
+		{change: repairSeconds}, {change: repairKey, differs: "a group is a whole step of values"},
+		{change: repairBoolAggregate, differs: "over no values it is true or false, where it was NULL"},
+		{change: repairWhereAggregate}, {change: repairHaving}, {change: repairGroupBy}, {change: repairListed, differs: counted},
+		{change: repairStar, differs: counted}, {change: repairUnion, differs: "equal rows are kept"}, {change: repairClause},
+		{change: repairCollate, differs: "texts are compared as their columns are declared"}, {change: repairBackticks},
 	}
 }
 
@@ -287,7 +300,7 @@ func repairAlias(q *parse.QueryText, i int, refusal *fault.Error) string {
 			if q.Word(last-1) == "AS" {
 				last--
 			}
-			return q.Replaced(i, i+1, q.Slice(k, last))
+			return q.Replaced(i, i+1, operand(q, k, last))
 		}
 		k = next + 1
 	}
@@ -312,20 +325,19 @@ func repairUnitJoin(q *parse.QueryText, i int, refusal *fault.Error) string {
 	return q.WithCondition("WHERE", from, to, refusal.Part)
 }
 
-// repairPartition divides a window by person, as the hint says.
+// repairPartition divides a window by person.
 func repairPartition(q *parse.QueryText, i int, refusal *fault.Error) string {
-	_, unit, ok := strings.Cut(refusal.Hint, "PARTITION BY ")
 	over := q.Boundary(i, "OVER")
 	if q.Word(i) == "(" {
 		over = i - 1
 	}
-	if !ok || q.Word(over) != "OVER" || q.Word(over+1) != "(" {
+	if refusal.Code != fault.CodeUnsupported || refusal.Part == "" || q.Word(over) != "OVER" || q.Word(over+1) != "(" {
 		return ""
 	}
 	if q.Word(over+2) == "PARTITION" {
-		return q.Replaced(over+4, over+4, unit+",")
+		return q.Replaced(over+4, over+4, refusal.Part+",")
 	}
-	return q.Replaced(over+2, over+2, "PARTITION BY "+unit)
+	return q.Replaced(over+2, over+2, "PARTITION BY "+refusal.Part)
 }
 
 // repairUnitCount counts rows where their ids were to be counted, which every row has.
@@ -334,10 +346,166 @@ func repairUnitCount(q *parse.QueryText, i int, refusal *fault.Error) string {
 	if q.Word(open) == "." {
 		open -= 2
 	}
-	if refusal.Code != fault.CodeUnitColumn || refusal.Part == "" || q.Word(open) != "(" || q.Word(open-1) != "COUNT" {
+	if refusal.Code != fault.CodeUnitColumn || refusal.Part != "count(*)" || q.Word(open) != "(" || q.Word(open-1) != "COUNT" {
 		return ""
 	}
 	return q.Replaced(open-1, q.Closing(open), refusal.Part)
+}
+
+// repairUnitTest leaves out a condition that every row meets: that its unit's id is not NULL.
+func repairUnitTest(q *parse.QueryText, i int, refusal *fault.Error) string {
+	end := columnEnd(q, i)
+	if refusal.Code != fault.CodeUnitColumn || refusal.Part != "true" || !q.Reads(end, "IS", "NOT", "NULL") {
+		return ""
+	}
+	switch end += 3; {
+	case q.Word(end) == "AND" && slices.Contains([]string{"WHERE", "AND", "OR", "ON", "("}, q.Word(i-1)):
+		return q.Replaced(i, end+1, "")
+	case q.Word(i-1) == "AND":
+		return q.Replaced(i-1, end, "")
+	case q.Word(i-1) == "WHERE" && q.Word(i-2) != "(":
+		return q.Replaced(i-1, end, "")
+	default:
+		return q.Replaced(i, end, refusal.Part)
+	}
+}
+
+// repairUnitColumn names another column, which is NULL on the same rows.
+func repairUnitColumn(q *parse.QueryText, i int, refusal *fault.Error) string {
+	counted := q.Word(i-2)+q.Word(i-1)+q.Word(columnEnd(q, i)) == "COUNT()"
+	if refusal.Code != fault.CodeUnitColumn || refusal.Part == "" || refusal.Part == "true" || !counted && q.Word(columnEnd(q, i)) != "IS" {
+		return ""
+	}
+	return q.Replaced(i, columnEnd(q, i), refusal.Part)
+}
+
+// columnEnd is the token after the column that begins at one, with the relations before its name.
+func columnEnd(q *parse.QueryText, i int) int {
+	end := i + 1
+	for q.Word(end) == "." {
+		end += 2
+	}
+	return end
+}
+
+// repairOwnKey and repairSharedKey group by person too: with a key that tells the person, which changes nothing, and with others.
+func repairOwnKey(q *parse.QueryText, i int, refusal *fault.Error) string {
+	if refusal.Code != fault.CodeUnitColumn {
+		return ""
+	}
+	return byPerson(q, i, refusal.Part)
+}
+
+func repairSharedKey(q *parse.QueryText, i int, refusal *fault.Error) string {
+	inside := refusal.Code == fault.CodeUnsupported && strings.HasPrefix(refusal.Msg, "an aggregate over the rows of many people")
+	if refusal.Code != fault.CodeMissingKeys && !inside || strings.Contains(refusal.Part, "$1") {
+		return ""
+	}
+	return byPerson(q, i, refusal.Part)
+}
+
+// byPerson adds the unit to the keys of a query in another one.
+func byPerson(q *parse.QueryText, i int, unit string) string {
+	from, to := q.SelectAround(i)
+	start, end := q.Clause("GROUP", from, to)
+	if unit == "" || unit == "true" || start == end || q.Word(from-1) != "(" {
+		return ""
+	}
+	return q.Replaced(end-1, end, q.Slice(end-1, end)+", "+unit)
+}
+
+// repairMode takes the first group by count for the mode of private keys, where nothing else is asked for.
+func repairMode(q *parse.QueryText, i int, refusal *fault.Error) string {
+	from, to := q.SelectAround(i)
+	_, list := q.Clause("SELECT", from, to)
+	group, _ := q.Clause("GROUP", from, to)
+	call, value := from+1, from+9
+	if refusal.Code != fault.CodeMissingKeys || !q.Reads(call, "MODE", "(", ")", "WITHIN", "GROUP", "(", "ORDER", "BY") || group < to {
+		return ""
+	}
+	next := q.Closing(value - 3)
+	end := next - 1
+	order := q.Slice(value, end)
+	if q.Word(end-1) == "DESC" || q.Word(end-1) == "ASC" {
+		end--
+	}
+	condition := operand(q, value, end) + " IS NOT NULL"
+	if q.Reads(next, "FILTER", "(", "WHERE") {
+		stop := q.Closing(next + 1)
+		condition, next = q.Operand(next+3, stop-1)+" AND "+condition, stop
+	}
+	name := "AS mode"
+	if next < list {
+		name = q.Slice(next, list)
+	}
+	if next < list && q.Boundary(next, ",") < list {
+		return ""
+	}
+	changed := parse.CutText(q.Replaced(to, to, "GROUP BY "+q.Slice(value, end)+" ORDER BY count(*) DESC, "+order+" LIMIT 1"))
+	from, to = changed.SelectAround(from)
+	changed = parse.CutText(changed.WithCondition("WHERE", from, to, condition))
+	return changed.Replaced(call, list, q.Slice(value, end)+" "+name)
+}
+
+// repairSeconds writes the argument of a call in the form that the refusal names.
+func repairSeconds(q *parse.QueryText, i int, refusal *fault.Error) string {
+	if refusal.Code != fault.CodeTypeMismatch || !strings.Contains(refusal.Part, "$1") || q.Word(i+1) != "(" {
+		return ""
+	}
+	end := q.Closing(i+1) - 1
+	return q.Replaced(i+2, end, strings.ReplaceAll(refusal.Part, "$1", q.Slice(i+2, end)))
+}
+
+// repairKey writes a key in the form that the refusal names, in GROUP BY and wherever else it is an item.
+func repairKey(q *parse.QueryText, i int, refusal *fault.Error) string {
+	if refusal.Code == fault.CodeTypeMismatch || !strings.Contains(refusal.Part, "$1") {
+		return ""
+	}
+	from, to := q.SelectAround(i)
+	all := slices.Concat(expressionsOf(q, "SELECT", from, to), expressionsOf(q, "GROUP", from, to), expressionsOf(q, "ORDER", from, to))
+	at := slices.IndexFunc(all, func(e [2]int) bool { return e[0] <= i && i < e[1] })
+	if at < 0 {
+		return ""
+	}
+	key := q.Slice(all[at][0], all[at][1])
+	form := strings.NewReplacer("$1 ", operand(q, all[at][0], all[at][1])+" ", "$1", key).Replace(refusal.Part)
+	for _, e := range slices.Backward(all) { // from the end, so that places stay
+		if q.Slice(e[0], e[1]) == key {
+			q = parse.CutText(q.Replaced(e[0], e[1], form))
+		}
+	}
+	return q.Text
+}
+
+// expressionsOf are the items of a list, from one token up to another, without their names and orders.
+func expressionsOf(q *parse.QueryText, clause string, from, to int) (all [][2]int) {
+	start, end := q.Clause(clause, from, to)
+	k := start + 1
+	if q.Word(k) == "BY" {
+		k++
+	}
+	for k < end {
+		next := min(q.Boundary(k, ","), end)
+		last := next
+		switch {
+		case q.Word(last-2) == "AS":
+			last -= 2
+		case q.Word(last-1) == "DESC", q.Word(last-1) == "ASC", clause == "SELECT" && q.Word(last-2) == ")":
+			last--
+		}
+		all = append(all, [2]int{k, max(last, k+1)})
+		k = next + 1
+	}
+	return all
+}
+
+// operand is an expression that an operator may stand next to.
+func operand(q *parse.QueryText, from, to int) string {
+	call := from < to-1 && q.Word(from+1) == "(" && q.Closing(from+1) == to
+	if columnEnd(q, from) == to || call || q.Word(from) == "(" && q.Closing(from) == to {
+		return q.Slice(from, to)
+	}
+	return "(" + q.Slice(from, to) + ")"
 }
 
 // repairBoolAggregate counts the rows that decide bool_or, bool_and and every.
@@ -349,9 +517,9 @@ func repairBoolAggregate(q *parse.QueryText, i int, _ *fault.Error) string {
 	argument := q.Slice(i+2, end-1)
 	switch q.Word(i) {
 	case "BOOL_OR":
-		return q.Replaced(i, end, "count(*) FILTER (WHERE "+argument+") > 0")
+		return q.Replaced(i, end, "(count(*) FILTER (WHERE "+argument+") > 0)")
 	case "BOOL_AND", "EVERY":
-		return q.Replaced(i, end, "count(*) FILTER (WHERE NOT ("+argument+")) = 0")
+		return q.Replaced(i, end, "(count(*) FILTER (WHERE NOT ("+argument+")) = 0)")
 	default:
 		return ""
 	}
@@ -373,32 +541,39 @@ func repairHaving(q *parse.QueryText, i int, refusal *fault.Error) string {
 	return q.Moved("HAVING", "WHERE", i)
 }
 
-// repairGroupBy groups by a column that is shown as it is, and counts, if nothing else is asked for.
+// repairGroupBy groups by a column that is shown as it is, where there are aggregates or groups.
 func repairGroupBy(q *parse.QueryText, i int, refusal *fault.Error) string {
 	grouped := refusal.Code == fault.CodeNotAggregate && refusal.Part != "" || strings.HasSuffix(refusal.Hint, "add it to GROUP BY")
-	if !grouped {
+	from, to := q.SelectAround(i)
+	start, stop := q.Clause("GROUP", from, to)
+	if !grouped || start == stop && !aggregates(q, from, to) {
 		return ""
 	}
-	from, to := q.SelectAround(i)
-	end := i + 1
-	for q.Word(end) == "." {
-		end += 2
-	}
-	column := q.Slice(i, end)
+	column := q.Slice(i, columnEnd(q, i))
 	if q.Word(i) == "SELECT" { // the refusal points at the query
-		column = strings.Trim(refusal.Part, `"`)
+		column = refusal.Part
 	}
-	start, stop := q.Clause("GROUP", from, to)
 	if start < stop {
 		return q.Replaced(stop-1, stop, q.Slice(stop-1, stop)+", "+column)
 	}
-	text := q.Replaced(start, start, "GROUP BY "+column)
-	list, endOfList := q.Clause("SELECT", from, to)
-	if !strings.Contains(q.Slice(list, endOfList), "(") {
-		q = parse.CutText(text)
-		text = q.Replaced(endOfList-1, endOfList, q.Slice(endOfList-1, endOfList)+", count(*)")
+	return q.Replaced(start, start, "GROUP BY "+column)
+}
+
+// aggregates reports whether an item of the select list calls an aggregate.
+func aggregates(q *parse.QueryText, from, to int) bool {
+	return slices.ContainsFunc(itemsOf(q, from, to), func(item item) bool { return slices.ContainsFunc(item.calls, isAggregate) })
+}
+
+// repairListed groups by a column of rows that are listed, and counts them.
+func repairListed(q *parse.QueryText, i int, refusal *fault.Error) string {
+	from, to := q.SelectAround(i)
+	start, stop := q.Clause("GROUP", from, to)
+	if refusal.Code != fault.CodeNotAggregate || refusal.Part == "" || start < stop || aggregates(q, from, to) {
+		return ""
 	}
-	return text
+	_, list := q.Clause("SELECT", from, to)
+	changed := parse.CutText(q.Replaced(start, start, "GROUP BY "+q.Slice(i, columnEnd(q, i))))
+	return changed.Replaced(list-1, list, changed.Slice(list-1, list)+", count(*)")
 }
 
 // repairStar counts rows where they were to be listed.

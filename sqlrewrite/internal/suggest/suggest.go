@@ -2,6 +2,7 @@ package suggest
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"noisegate.example/catalog"
@@ -19,12 +20,11 @@ const (
 	maxTries        = 12
 )
 
-// Suggest adds to a refusal the words that it points at, as the detail "near", and the query that would be accepted, where a small change
-// to the text makes one, as the detail "suggestion". Where it takes two queries, the detail "then" is the second one, in which <answer>
-// stands for the first one's answer. Other errors come back as they are.
+// Suggest adds to a refusal the words that it points at, as the detail "near", and a [fault.Suggestion], where a small change to the text
+// makes a query that is accepted. Where it takes two queries, [AnswerMark] stands in the second one for the first one's answer. Other
+// errors come back as they are.
 //
-// What it says depends on the text, the policy and what read refuses alone. Every suggestion was accepted by read before it is made; that
-// it means what its author meant is for the author to judge.
+// What it says depends on the text, the policy and what read refuses alone. Every suggestion was accepted by read before it is made.
 func Suggest(err error, sql string, snapshot *catalog.Snapshot, read func(text string) error) error {
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) || len(sql) > maxSuggestBytes {
@@ -38,20 +38,22 @@ func Suggest(err error, sql string, snapshot *catalog.Snapshot, read func(text s
 	if i < 0 {
 		return err
 	}
-	details := []fault.Detail{{Name: "near", Value: q.Slice(i, i+1)}}
+	refusal = refusal.WithDetails(fault.Detail{Name: "near", Value: q.Slice(i, i+1)})
 	if refusal.Code == fault.CodeTooComplex {
-		return refusal.WithDetails(details...)
+		return refusal
 	}
 	s := &suggester{snapshot: snapshot, read: read}
 	if first, then, ok := s.inTwoSteps(q, i, refusal); ok {
-		details = append(details, fault.Detail{Name: "suggestion", Value: first}, fault.Detail{Name: "then", Value: then})
-	} else if text, ok := s.repaired(q, i, refusal, maxRepairs); ok {
-		details = append(details, fault.Detail{Name: "suggestion", Value: text})
-		if text == s.repairQuotes(q, i, refusal) {
-			refusal = refusal.WithHint(s.quotesHint(q, i))
-		}
+		return refusal.WithSuggestion(fault.Suggestion{SQL: first, Then: then})
 	}
-	return refusal.WithDetails(details...)
+	text, differs, ok := s.repaired(q, i, refusal, maxRepairs)
+	if !ok {
+		return refusal
+	}
+	if text == s.repairQuotes(q, i, refusal) {
+		refusal = refusal.WithHint(s.quotesHint(q, i))
+	}
+	return refusal.WithSuggestion(fault.Suggestion{SQL: text, Differs: strings.Join(slices.Compact(differs), "; ")})
 }
 
 // suggester looks for texts that are accepted.
@@ -74,28 +76,32 @@ func (s *suggester) refusalOf(text string) (refusal *fault.Error, accepted bool)
 	return refusal, false
 }
 
-// repaired is the first text that is accepted, of those that so many repairs make, one after another.
-func (s *suggester) repaired(q *parse.QueryText, i int, refusal *fault.Error, left int) (string, bool) {
+// repaired is the first text that is accepted, of those that so many repairs make, one after another, and how its answer differs.
+func (s *suggester) repaired(q *parse.QueryText, i int, refusal *fault.Error, left int) (repaired string, differs []string, ok bool) {
 	for _, repair := range s.repairs() {
-		text := repair(q, i, refusal)
+		change := repair.change
+		text := change(q, i, refusal)
 		if text == "" || text == q.Text {
 			continue
 		}
+		if repair.differs != "" {
+			differs = []string{repair.differs}
+		}
 		next, accepted := s.refusalOf(text)
 		if accepted {
-			return text, true
+			return text, differs, true
 		}
-		if next == nil || left == 1 {
-			continue
-		}
-		changed := parse.CutText(text)
-		if at := changed.At(next.Pos); at >= 0 {
-			if mended, ok := s.repaired(changed, at, next, left-1); ok {
-				return mended, true
+		if next != nil && left > 1 {
+			changed := parse.CutText(text)
+			if at := changed.At(next.Pos); at >= 0 {
+				if mended, more, ok := s.repaired(changed, at, next, left-1); ok {
+					return mended, append(differs, more...), true
+				}
 			}
 		}
+		differs = nil
 	}
-	return "", false
+	return "", nil, false
 }
 
 // inTwoSteps takes a query over people that stands for a value out of another one.
