@@ -134,6 +134,8 @@ func refusedForms() []refusedForm {
 			return one("SELECT count(*) FILTER (WHERE "+test+") AS n"+left+"USING (id)",
 				"SELECT count(*) AS n"+left+one("USING (id)", "ON v.id = p.id AND v.minutes > 60")+" WHERE "+test,
 				"SELECT sum(CASE WHEN "+test+" THEN 1 ELSE 0 END) AS n"+left+"USING (id)",
+				"SELECT count(i.price) AS n"+left+"USING (id) LEFT JOIN items i ON i.id = p.id AND "+
+					strings.ReplaceAll(test, "v.ward = 1", "p.age > 3"),
 				"SELECT count(*) AS n FROM people p LEFT JOIN (SELECT id, count(*) AS ward FROM visits GROUP BY id) v USING (id) WHERE "+test)
 		}, "equal", allOfIt},
 		{"the unit is not NULL", func(one func(...string) string) string {
@@ -143,6 +145,11 @@ func refusedForms() []refusedForm {
 			return one("SELECT count(*) AS n FROM visits v WHERE "+test, "SELECT count(*) FILTER (WHERE "+test+") AS n FROM visits v",
 				"SELECT region, count(*) AS n FROM visits v WHERE "+test+" GROUP BY region")
 		}, "equal", allOfIt},
+		{"the unit of a join around", func(one func(...string) string) string {
+			return "SELECT count(*) AS n" + left + "USING (id)" + one(" CROSS JOIN LATERAL (SELECT v.id IS NOT NULL AS there) x WHERE x.there",
+				" WHERE EXISTS (SELECT 1 FROM items i WHERE i.id = p.id AND v.id IS "+one("", "NOT ")+"NULL)",
+				" WHERE EXISTS (SELECT 1 FROM items i WHERE i.id = p.id AND i.id IS NOT NULL)")
+		}, "any", ""},
 		{"the unit is NULL", func(one func(...string) string) string {
 			return "SELECT count(*) AS n FROM visits v WHERE " + one("id IS NULL", "v.id IS NULL AND ward > 1")
 		}, "none", ""},

@@ -123,12 +123,11 @@ func MissingSteps(pos Position, column, form string) *Error {
 		"group by larger whole steps of it, or ask the data's steward to declare a domain, or keys: private, for %s", column))
 }
 
-// UnitJoin refuses a join that would pair rows of different privacy units; condition is the one to add.
+// UnitJoin refuses a join that would pair rows of different privacy units; condition is the one to add, empty where it has no names.
 func UnitJoin(pos Position, condition string) *Error {
-	return &Error{
-		Code: CodeUnitJoin, Pos: pos,
-		Msg:  "this join pairs rows of different people",
-		Hint: "join on the privacy unit: add " + condition,
-		Part: condition,
+	e := &Error{Code: CodeUnitJoin, Pos: pos, Msg: "this join pairs rows of different people", Hint: "join on the privacy unit"}
+	if condition != "" {
+		e.Hint, e.Part = e.Hint+": add "+condition, condition
 	}
+	return e
 }

@@ -120,7 +120,7 @@ func TimeZone(pos Position, what, zone string) *Error {
 func AmbiguousColumn(pos Position, name string, relations []string) *Error {
 	e := &Error{Code: CodeAmbiguousColumn, Pos: pos, Msg: fmt.Sprintf("column %s is ambiguous", Quote(name))}
 	if len(relations) > 0 {
-		e.Hint = fmt.Sprintf("write %s.%s", strings.Join(relations, "."+name+" or "), name)
+		e.Hint = strings.Join(relations, " and ") + " have it: write the name of the one that is meant, and a point, before it"
 	}
 	return e
 }

@@ -49,7 +49,10 @@ func identityIn(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr,
 // false where no row that is used is without the id: rows belong to its unit.
 func standIn(b *algebra.Binder, unit *algebra.Field) (name string, absent bool) {
 	r := b.Bound.Source
-	if r == nil || slices.Contains(r.Owners, unit) {
+	if r == nil {
+		return "", true
+	}
+	if slices.Contains(r.Owners, unit) {
 		return "", false
 	}
 	for _, p := range r.Parts {

@@ -203,9 +203,8 @@ func hintAtLookup(o *algebra.Opened, query *syntax.Query, err error) error {
 		for _, l := range lookups(o, query, t) {
 			other := func(n syntax.Expr) bool { n = itemOf(query, n); return !l.isKey(n) && l.names(n) }
 			if key := l.name + "." + l.key.Name; slices.ContainsFunc(query.GroupBy, other) {
-				return refusal.WithHint(fmt.Sprintf("%s tells the other columns of %s: leave these out of GROUP BY, and look them up around the "+
-					"query: SELECT ... FROM (SELECT %s, count(*) AS n ... GROUP BY %s) r JOIN %s USING (%s)",
-					key, fault.Quote(t.Name), key, key, t.Name, l.key.Name))
+				return refusal.WithHint(fmt.Sprintf("%s determines the other columns of %s: group by it instead of these in a query in FROM, and "+
+					"join %s to its groups", key, fault.Quote(t.Name), t.Name))
 			}
 		}
 	}

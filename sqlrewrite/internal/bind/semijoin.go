@@ -123,7 +123,11 @@ func unlinked(b *algebra.Binder, n interface{ At() syntax.Pos }, r *algebra.Rela
 	if x, y := r.Owner(), source.Owner(); x.Identifies != y.Identifies {
 		return fault.UnitKinds(b.At(n), x.Name, y.Name)
 	}
-	return fault.UnitJoin(b.At(n), fmt.Sprintf("%s = %s", r.PartOf(r.Owner())+"."+r.UnitName(), source.PartOf(source.Owner())+"."+source.UnitName()))
+	inner, outer, condition := r.PartOf(r.Owner()), source.PartOf(source.Owner()), ""
+	if inner != "" && outer != "" {
+		condition = fmt.Sprintf("%s.%s = %s.%s", inner, r.UnitName(), outer, source.UnitName())
+	}
+	return fault.UnitJoin(b.At(n), condition)
 }
 
 // inQuery binds (x, ...) [NOT] IN (query) where it stands for a value.

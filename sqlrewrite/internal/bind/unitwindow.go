@@ -69,7 +69,7 @@ func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.
 			"another's: release quantiles by percentile_cont, and compare with those")
 		_, one := r.OnePerUnit()
 		if shares := []string{"ntile", "percent_rank", "cume_dist"}; !one && !slices.Contains(shares, n.Name) {
-			refused = refused.WithHint("one person's row would decide about another's; PARTITION BY " + r.UnitName()).WithPart(r.UnitText())
+			refused = refused.WithHint("one person's row would decide about another's: divide the window by " + r.UnitName()).WithPart(r.UnitText())
 		}
 		return nil, refused
 	}
