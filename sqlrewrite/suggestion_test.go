@@ -145,6 +145,20 @@ func refusedForms() []refusedForm {
 			return one("SELECT count(*) AS n FROM visits v WHERE "+test, "SELECT count(*) FILTER (WHERE "+test+") AS n FROM visits v",
 				"SELECT region, count(*) AS n FROM visits v WHERE "+test+" GROUP BY region")
 		}, "equal", allOfIt},
+		{"units are counted on a condition", func(one func(...string) string) string {
+			return "SELECT region, count(DISTINCT CASE WHEN " + one("v.ward > 1", "v.ward > 1 OR p.age < 30",
+				"CASE WHEN v.ward > 1 THEN true ELSE p.age > 60 END") +
+				" THEN " + one("p.id", "v.id") + one("", " ELSE NULL") + " END) AS n FROM people p JOIN visits v ON v.id = p.id GROUP BY region"
+		}, "any", ""},
+		{"computed keys of fields", func(one func(...string) string) string {
+			key := one("floor(extract(epoch FROM seen) / 3600) * 3600", "(1 + floor(extract(epoch FROM seen) / 3600))::bigint * 3600")
+			return "SELECT " + key + " AS k, count(*) AS n FROM people p WHERE seen >= '2021-01-01' AND seen < '2022-09-01' GROUP BY " +
+				one("k", "1", key)
+		}, "differs", allOfIt},
+		{"keys of cast columns", func(one func(...string) string) string {
+			key := one("date_trunc('month', CAST(seen AS timestamp))", "date_trunc('month', seen::timestamp)")
+			return one("SELECT "+key+" AS k, count(*) AS n FROM people p GROUP BY k", "SELECT "+key+", count(*) AS n FROM people p GROUP BY "+key)
+		}, "differs", "SELECT n FROM (%s) q"},
 		{"the unit of a join around", func(one func(...string) string) string {
 			return "SELECT count(*) AS n" + left + "USING (id)" + one(" CROSS JOIN LATERAL (SELECT v.id IS NOT NULL AS there) x WHERE x.there",
 				" WHERE EXISTS (SELECT 1 FROM items i WHERE i.id = p.id AND v.id IS "+one("", "NOT ")+"NULL)",

@@ -24,10 +24,11 @@ func (s *suggester) repairs() []repair {
 		{change: repairTop}, {change: repairGroupAll}, {change: repairQualify}, {change: repairNumber}, {change: repairAlias},
 		{change: repairUnitJoin, differs: "rows of different people are not paired"},
 		{change: repairPartition, differs: "each person's rows are a window of their own"},
-		{change: repairUnitCount}, {change: repairUnitTest}, {change: repairUnitColumn},
+		{change: repairUnitCount}, {change: repairUnitWhen}, {change: repairUnitTest}, {change: repairUnitColumn},
 		{change: repairOwnKey}, {change: repairSharedKey, differs: "a group with rows of several people is divided among them"},
 		{change: repairMode, differs: "over no rows there is no row, where there was NULL"},
-		{change: repairSeconds}, {change: repairKey, differs: "a group is a whole step of values"},
+		{change: repairSeconds}, {change: repairKeyParts, differs: "several groups may show one key"},
+		{change: repairKeyCast, differs: "keys are of another type"}, {change: repairKey, differs: "a group is a whole step of values"},
 		{change: repairBoolAggregate, differs: "over no values it is true or false, where it was NULL"},
 		{change: repairWhereAggregate}, {change: repairHaving}, {change: repairGroupBy}, {change: repairListed, differs: counted},
 		{change: repairStar, differs: counted}, {change: repairUnion, differs: "equal rows are kept"}, {change: repairClause},
@@ -237,7 +238,7 @@ func itemsOf(q *parse.QueryText, from, to int) []item {
 		switch {
 		case next-k == 1 || next-k > 1 && q.Word(next-2) == "AS" || next-k > 1 && q.Word(next-2) == ".":
 			one.name = q.Slice(next-1, next)
-		case next-k > 1 && q.Word(next-2) == ")":
+		case next-k > 1 && q.Word(next-2) == ")" && isName(q.Word(next-1)):
 			one.name = q.Slice(next-1, next) // an alias without AS
 		case q.Word(k+1) == "(" && q.Closing(k+1) == next:
 			one.name = strings.ToLower(q.Word(k))
@@ -352,6 +353,24 @@ func repairUnitCount(q *parse.QueryText, i int, refusal *fault.Error) string {
 	return q.Replaced(open-1, q.Closing(open), refusal.Part)
 }
 
+// repairUnitWhen counts units on a condition by FILTER, and not by CASE.
+func repairUnitWhen(q *parse.QueryText, i int, refusal *fault.Error) string {
+	then := i - 1
+	when := then - 1
+	for when > 0 && !q.Reads(when, "WHEN") {
+		when--
+	}
+	start, end := when-4, columnEnd(q, i)
+	if q.Word(end) == "ELSE" && q.Word(end+1) == "NULL" {
+		end += 2
+	}
+	if refusal.Code != fault.CodeUnitColumn || q.Word(then) != "THEN" || !q.Reads(start, "COUNT", "(", "DISTINCT", "CASE") ||
+		!q.Reads(end, "END", ")") || q.Word(end+2) == "FILTER" {
+		return ""
+	}
+	return q.Replaced(start, end+2, "count(DISTINCT "+q.Slice(i, columnEnd(q, i))+") FILTER (WHERE "+q.Slice(when+1, then)+")")
+}
+
 // repairUnitTest leaves out a condition that every row meets: that its unit's id is not NULL.
 func repairUnitTest(q *parse.QueryText, i int, refusal *fault.Error) string {
 	end := columnEnd(q, i)
@@ -456,21 +475,96 @@ func repairSeconds(q *parse.QueryText, i int, refusal *fault.Error) string {
 	return q.Replaced(i+2, end, strings.ReplaceAll(refusal.Part, "$1", q.Slice(i+2, end)))
 }
 
-// repairKey writes a key in the form that the refusal names, in GROUP BY and wherever else it is an item.
-func repairKey(q *parse.QueryText, i int, refusal *fault.Error) string {
-	if refusal.Code == fault.CodeTypeMismatch || !strings.Contains(refusal.Part, "$1") {
+// key is the item of GROUP BY, or of the select list that GROUP BY names, which holds a token of a refused key.
+func key(q *parse.QueryText, i int, refusal *fault.Error) (at [2]int, ok bool) {
+	from, to := q.SelectAround(i)
+	if refusal.Code != fault.CodeMissingKeys && refusal.Code != fault.CodeTooManyKeys && refusal.Code != fault.CodeUnsupported {
+		return at, false
+	}
+	for _, at := range slices.Concat(expressionsOf(q, "SELECT", from, to), expressionsOf(q, "GROUP", from, to)) {
+		if at[0] <= i && i < at[1] {
+			return at, strings.Contains(refusal.Part, "$1")
+		}
+	}
+	return at, false
+}
+
+// repairKeyParts groups by the calls of which an expression is made, which it can then be computed of.
+func repairKeyParts(q *parse.QueryText, i int, refusal *fault.Error) string {
+	at, ok := key(q, i, refusal)
+	if !ok {
 		return ""
+	}
+	var parts []string
+	for k := at[0]; k < at[1]; k++ {
+		switch end := q.Closing(k + 1); {
+		case q.Word(k) == "CAST" || q.Word(k) == "(":
+		case q.Word(k+1) == "(" && isName(q.Word(k)) && end <= at[1]:
+			if part := q.Slice(k, end); !slices.Contains(parts, part) {
+				parts = append(parts, part)
+			}
+			k = end - 1
+		case isName(q.Word(k)) && !q.Reads(k-2, ":", ":") && q.Word(k-1) != "AS" && q.Word(k) != "AS" && q.Word(k) != "INTERVAL":
+			return "" // a column, or more than operators
+		}
 	}
 	from, to := q.SelectAround(i)
-	all := slices.Concat(expressionsOf(q, "SELECT", from, to), expressionsOf(q, "GROUP", from, to), expressionsOf(q, "ORDER", from, to))
-	at := slices.IndexFunc(all, func(e [2]int) bool { return e[0] <= i && i < e[1] })
-	if at < 0 {
+	groups := expressionsOf(q, "GROUP", from, to)
+	selected := slices.Index(expressionsOf(q, "SELECT", from, to), at)
+	for _, group := range groups {
+		text := q.Slice(group[0], group[1])
+		named := selected >= 0 && (text == fmt.Sprint(selected+1) || q.Word(at[1]) == "AS" && text == q.Slice(at[1]+1, at[1]+2))
+		if written := q.Slice(at[0], at[1]); len(parts) > 0 && parts[0] != written && (named || text == written) {
+			return q.Replaced(group[0], group[1], strings.Join(parts, ", "))
+		}
+	}
+	return ""
+}
+
+// isName reports whether a token is a name or a word.
+func isName(word string) bool {
+	return word != "" && (word[0] == '"' || word[0] == '_' || word[0] >= 'A' && word[0] <= 'Z' || word[0] > 127)
+}
+
+// repairKeyCast leaves out the casts of columns in a key.
+func repairKeyCast(q *parse.QueryText, i int, refusal *fault.Error) string {
+	at, ok := key(q, i, refusal)
+	if !ok {
 		return ""
 	}
-	key := q.Slice(all[at][0], all[at][1])
-	form := strings.NewReplacer("$1 ", operand(q, all[at][0], all[at][1])+" ", "$1", key).Replace(refusal.Part)
+	changed, end := q, at[1]
+	for k := at[1] - 1; k >= at[0]; k-- { // from the end, so that places stay
+		column, stop := k, k
+		switch {
+		case q.Reads(k, "CAST", "(") && q.Word(columnEnd(q, k+2)) == "AS":
+			column, stop = k+2, q.Closing(k+1)
+		case isName(q.Word(k)) && q.Word(k-1) != "." && q.Reads(columnEnd(q, k), ":", ":") && q.Word(columnEnd(q, k)+3) != "(":
+			stop = columnEnd(q, k) + 3
+		}
+		if k < stop && stop <= at[1] {
+			changed = parse.CutText(changed.Replaced(k, stop, q.Slice(column, columnEnd(q, column))))
+			end -= stop - k - (columnEnd(q, column) - column)
+		}
+	}
+	return inAllItems(q, at, i, changed.Slice(at[0], end))
+}
+
+// repairKey writes a key in the form that the refusal names.
+func repairKey(q *parse.QueryText, i int, refusal *fault.Error) string {
+	at, ok := key(q, i, refusal)
+	if !ok {
+		return ""
+	}
+	return inAllItems(q, at, i, strings.NewReplacer("$1 ", operand(q, at[0], at[1])+" ", "$1", q.Slice(at[0], at[1])).Replace(refusal.Part))
+}
+
+// inAllItems writes a key in another form, in GROUP BY and wherever else it is an item.
+func inAllItems(q *parse.QueryText, at [2]int, i int, form string) string {
+	from, to := q.SelectAround(i)
+	written := q.Slice(at[0], at[1])
+	all := slices.Concat(expressionsOf(q, "SELECT", from, to), expressionsOf(q, "GROUP", from, to), expressionsOf(q, "ORDER", from, to))
 	for _, e := range slices.Backward(all) { // from the end, so that places stay
-		if q.Slice(e[0], e[1]) == key {
+		if q.Slice(e[0], e[1]) == written {
 			q = parse.CutText(q.Replaced(e[0], e[1], form))
 		}
 	}
@@ -490,7 +584,7 @@ func expressionsOf(q *parse.QueryText, clause string, from, to int) (all [][2]in
 		switch {
 		case q.Word(last-2) == "AS":
 			last -= 2
-		case q.Word(last-1) == "DESC", q.Word(last-1) == "ASC", clause == "SELECT" && q.Word(last-2) == ")":
+		case q.Word(last-1) == "DESC", q.Word(last-1) == "ASC", clause == "SELECT" && q.Word(last-2) == ")" && isName(q.Word(last-1)):
 			last--
 		}
 		all = append(all, [2]int{k, max(last, k+1)})
