@@ -35,6 +35,9 @@ items
   visit   integer not null references visits(visit)
   id      integer not null
   price   integer not null
+bills
+  visit   integer not null references visits(visit)
+  cost    integer not null
 rides
   ride    integer not null
   id      integer not null
@@ -61,6 +64,7 @@ tables:
     max_groups: 2
     columns: {ward: {domain: [1, 2, 3]}, region: {domain: [north, south]}, minutes: {bounds: [0, 240]}}
   items: {unit: {column: id, of: people}, max_rows: 5, max_groups: 2, columns: {price: {bounds: [0, 90]}}}
+  bills: {unit: {via: visit, to: visits}, max_rows: 5, max_groups: 2, columns: {cost: {bounds: [0, 90]}}}
   rides: {unit: {column: id, of: people}, max_rows: 5, max_groups: 2, columns: {km: {bounds: [0, 50]}}}
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
@@ -75,6 +79,7 @@ func suggestionRows(seed float64) []string {
 		"CREATE TABLE visits (visit int PRIMARY KEY, id int NOT NULL, ward int NOT NULL, region text NOT NULL, minutes int NOT NULL, " +
 			"at timestamptz NOT NULL)",
 		"CREATE TABLE items (visit int NOT NULL, id int NOT NULL, price int NOT NULL)",
+		"CREATE TABLE bills (visit int NOT NULL, cost int NOT NULL)",
 		"CREATE TABLE rides (ride int NOT NULL, id int NOT NULL, bike int NOT NULL, km int NOT NULL)",
 		fmt.Sprintf("SELECT setseed(%v)", seed),
 		"INSERT INTO people SELECT g, CASE WHEN random() < 0.4 THEN 'F' ELSE 'M' END, nullif(chr(97 + (random() * 4)::int), 'c'), " +
@@ -85,6 +90,7 @@ func suggestionRows(seed float64) []string {
 			"ELSE 'south' END, (random() * 240)::int, timestamptz '2020-01-01 00:00+00' + random() * interval '1700 days' " +
 			"FROM generate_series(1, 90) g",
 		"INSERT INTO items SELECT v.visit, v.id, (random() * 90)::int FROM visits v, generate_series(1, 3) WHERE random() < 0.6",
+		"INSERT INTO bills SELECT visit, price FROM items WHERE price > 10",
 		"INSERT INTO rides SELECT g, id, 10 * id + (g % 2), (random() * 50)::int FROM (SELECT g, 1 + (random() * 49)::int AS id " +
 			"FROM generate_series(1, 80) g) r",
 		"CREATE FUNCTION ifnull(int, int) RETURNS int LANGUAGE sql AS 'SELECT coalesce($1, $2)'",
@@ -182,6 +188,11 @@ func refusedForms() []refusedForm {
 			return "SELECT " + one("count(*)", "sum(s)") + " AS n FROM (SELECT " + one("", "visit, ", "i.visit, ") + one("count(*)", "sum(price)") +
 				" AS s FROM items i" + one("", " WHERE price > 20") + " GROUP BY " + one("visit", "i.visit") + one("", " HAVING count(*) > 1") + ") t" +
 				one("", " WHERE s > 1")
+		}, "equal", allOfIt},
+		{"a key that leads to the person", func(one func(...string) string) string {
+			return "SELECT " + one("count(*)", "sum(s)") + " AS n FROM (SELECT " + one("", "visit, ", "b.visit, ") + one("count(*)", "sum(cost)") +
+				" AS s FROM bills b" + one("", " WHERE cost > 20 OR b.cost = 13") + " GROUP BY " + one("visit", "b.visit") +
+				one("", " HAVING count(*) > 1") + ") t" + one("", " WHERE s > 1")
 		}, "equal", allOfIt},
 		{"a key of one person's", func(one func(...string) string) string {
 			return "SELECT " + one("count(*)", "sum(s)") + " AS n FROM (SELECT bike, " + one("count(*)", "sum(km)") + " AS s FROM rides" +

@@ -423,14 +423,20 @@ func repairSharedKey(q *parse.QueryText, i int, refusal *fault.Error) string {
 	return byPerson(q, i, refusal.Part)
 }
 
-// byPerson adds the unit to the keys of a query in another one.
+// byPerson adds the unit to the keys of a query in another one, and the join that the unit stands behind.
 func byPerson(q *parse.QueryText, i int, unit string) string {
 	from, to := q.SelectAround(i)
 	start, end := q.Clause("GROUP", from, to)
 	if unit == "" || unit == "true" || start == end || q.Word(from-1) != "(" {
 		return ""
 	}
-	return q.Replaced(end-1, end, q.Slice(end-1, end)+", "+unit)
+	join, behind, ok := strings.Cut(unit, " GROUP BY ")
+	if !ok {
+		return q.Replaced(end-1, end, q.Slice(end-1, end)+", "+unit)
+	}
+	grouped := parse.CutText(q.Replaced(end-1, end, q.Slice(end-1, end)+", "+behind))
+	_, end = q.Clause("FROM", from, to)
+	return grouped.Replaced(end-1, end, q.Slice(end-1, end)+" "+join)
 }
 
 // repairMode takes the first group by count for the mode of private keys, where nothing else is asked for.
