@@ -53,10 +53,11 @@ function left(remaining: Amounts, price: Amounts): string {
 
 // Refused shows why a question is refused, and the question or price that would not be.
 function Refused({ problem, onSQL, onEpsilon }: { problem: Problem; onSQL: (sql: string) => void; onEpsilon: (epsilon: string) => void }) {
-  const { suggestion, affordable_epsilon: affordable } = problem.extra
+  const { suggestion, differs, affordable_epsilon: affordable } = problem.extra
   return <ProblemBox problem={problem}>
     {suggestion && <>
       <pre class="suggestion"><bdi>{suggestion}</bdi></pre>
+      {differs && <p>Its answer differs: {differs}.</p>}
       <p><button onClick={() => onSQL(suggestion)}>Use this question</button></p>
     </>}
     {affordable && Number(affordable) > 0 && <AskAt epsilon={affordable} onEpsilon={onEpsilon} />}
