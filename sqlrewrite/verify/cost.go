@@ -98,11 +98,15 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 			if count := int64(len(operands)) - 1; count <= 8 || tree.Operator(e.AExpr.Name) == "<>" {
 				return product(count, comparing("=", a, a))
 			}
-			each := int64(16)
-			if isText(a.kind) || a.kind == numeric {
-				each = 60 + a.bytes/16
+			total := comparing("=", a, a)
+			for _, o := range operands[1:] {
+				if isText(a.kind) || a.kind == numeric || a.kind == interval || o.kind == numeric {
+					total = capped(total, 60+o.length()/10)
+				} else {
+					total = capped(total, 16)
+				}
 			}
-			return capped(comparing("=", a, a), product(int64(len(operands)), each))
+			return total
 		case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
 			return 300 + a.bytes
 		default:

@@ -45,9 +45,6 @@ const (
 	Bucketed
 	// Searched is a regular expression: n·states, n in characters (rege_dfa.c, miss: each of a text can lead to a set that is new).
 	Searched
-	// Listed is x IN (list): the array is built for each row and each constant compared, as it is no constant of a statement that is planned
-	// without its arguments, and one hash can be that of all (clauses.c, convert_saop_to_hashed).
-	Listed
 )
 
 // Price is what one evaluation costs at most: ns at any value, and thousandths of ns for each unit of what its formula counts.
@@ -97,16 +94,6 @@ func (p Price) count(operands []Size) int64 {
 		return bucketCount(operands)
 	case Searched:
 		return multiplyCapped(a.letters(), regexStates(b))
-	case Listed:
-		longest := int64(0)
-		for _, o := range operands[min(1, len(operands)):] {
-			longest = max(longest, o.length())
-		}
-		each := int64(listedNumber)
-		if longest > 0 {
-			each = listedOther + min(longest, a.length())/listedBytes
-		}
-		return multiplyCapped(int64(max(1, len(operands)-1)), each)
 	default:
 		panic("domain: a formula without a count")
 	}
@@ -121,14 +108,6 @@ func (s Size) letters() int64 {
 }
 
 func thousandth(n int64) int64 { return addCapped(n, 999) / 1000 }
-
-// A comparison with a constant of a list counts as so many units: of numbers and times that fit into a register, of texts and numerics, and
-// one more for so many bytes of these.
-const (
-	listedNumber = 32
-	listedOther  = 120
-	listedBytes  = 8
-)
 
 // bucketCount is the work of width_bucket: x and both limits are subtracted, multiplied by the number of buckets and divided.
 func bucketCount(operands []Size) int64 {
@@ -182,8 +161,6 @@ func (p Price) Remedy() string {
 		return "compute with fewer digits: cast the operands to numeric(p, s) or to double precision"
 	case Searched:
 		return "write a shorter regular expression, or LIKE"
-	case Listed:
-		return "compare with fewer constants"
 	default:
 		return ""
 	}

@@ -207,7 +207,7 @@ func PriceOf(e algebra.Expr) int64 {
 		if n := int64(len(e.List)); n <= 8 || e.Not { // one after another
 			return MultiplyCapped(each, n)
 		}
-		return each + priceOf("in list", sizesOf(algebra.Children(e))...) // hashed, from version 14 on
+		return each + priceOf(listKey(e), sizesOf(algebra.Children(e))...)
 	case algebra.Not, algebra.Is, algebra.Choice, algebra.Collate:
 		return priceOf("test")
 	case algebra.Like:
@@ -217,6 +217,18 @@ func PriceOf(e algebra.Expr) int64 {
 	default:
 		return priceOf(CostKey(e), sizesOf(algebra.Children(e))...) + asFloats(e)
 	}
+}
+
+// listKey names what it costs to look along a list, for each of its constants: the array of them is built for each row, as it is no constant of
+// a statement that is planned without its arguments (clauses.c, convert_saop_to_hashed). Values that fit into no register are copied.
+func listKey(e algebra.In) string {
+	for _, x := range algebra.Children(e) {
+		switch KindOfType(algebra.CarrierOf(x)) {
+		case "text", "numeric", "interval":
+			return "in long list"
+		}
+	}
+	return "in list"
 }
 
 // asFloats is what it costs to compare a numeric with a float, beside the comparison: PostgreSQL casts it.
@@ -261,6 +273,10 @@ const leastDear = MaxRowWork / 10
 
 func (d *dearest) meets(e algebra.Expr, ns int64) {
 	if ns <= max(d.ns, leastDear) {
+		return
+	}
+	if _, list := e.(algebra.In); list {
+		d.ns, d.remedy = ns, "compare with fewer constants"
 		return
 	}
 	key := CostKey(e)

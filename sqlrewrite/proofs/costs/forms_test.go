@@ -331,7 +331,7 @@ func keys(e algebra.Expr) []string {
 	if equal := "= " + stability.KindOfType(in.X.Typ()); len(in.List) <= 8 || in.Not {
 		return []string{equal}
 	} else {
-		return []string{equal, "in list"}
+		return []string{equal, "in list", "in long list"}
 	}
 }
 
