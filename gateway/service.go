@@ -207,6 +207,9 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (ans
 		q, paid, err = s.paid(ctx, who, r, tick)
 	}
 	if err != nil {
+		if answer := s.boughtBefore(ctx, who, r, err); answer != nil {
+			return answer.holding(r.memory, true)
+		}
 		s.refusals.count(r.Dataset, who.Subject, Asked, err)
 		return nil, err
 	}

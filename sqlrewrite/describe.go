@@ -7,6 +7,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/internal/suggest"
@@ -16,6 +17,9 @@ import (
 func Open(ctx context.Context, sql string, snapshot *catalog.Snapshot, options Options) (*PublicPlan, error) {
 	return steps.Run(ctx, func(n *steps.Count) (*PublicPlan, error) { return pipeline.Open(n, sql, snapshot, options) })
 }
+
+// IsTimeless reports whether a text parses, and means the same on any day.
+func IsTimeless(sql string, dialect Dialect) bool { return parse.IsTimeless(sql, dialect) }
 
 // Columns describes the outputs of the answer before there is one: names, kinds and the half-widths of their noise.
 func (p *Plan) Columns() []Column { return answer.Columns(p.made) }

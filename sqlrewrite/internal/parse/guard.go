@@ -2,6 +2,7 @@ package parse
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -50,6 +51,13 @@ func Parse(text string, dialect Dialect) (*syntax.Query, error) {
 type Clock struct {
 	Now  time.Time // zero: they are refused
 	Zone string    // of the session, where that is not UTC: they are refused, since a day begins elsewhere there
+}
+
+// IsTimeless reports whether a text parses, and means the same at any time: without a clock it is the same tree.
+func IsTimeless(text string, dialect Dialect) bool {
+	timed, refused := ParseAt(text, dialect, Clock{Now: time.Unix(0, 0)})
+	untimed, none := Parse(text, dialect)
+	return refused == nil && none == nil && reflect.DeepEqual(timed, untimed)
 }
 
 // ParseAt turns text into the closed syntax tree; current_date and its like are what they are by a clock. It refuses with

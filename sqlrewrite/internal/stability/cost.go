@@ -219,8 +219,9 @@ func PriceOf(e algebra.Expr) int64 {
 	}
 }
 
-// listKey names what it costs to look along a list, for each of its constants: the array of them is built for each row, as it is no constant of
-// a statement that is planned without its arguments (clauses.c, convert_saop_to_hashed). Values that fit into no register are copied.
+// listKey names what it costs to look along a list, for each of its constants: the array of them is built for each row, as it is no
+// constant of a statement that is planned without its arguments (clauses.c, convert_saop_to_hashed). Values that fit into no register are
+// copied.
 func listKey(e algebra.In) string {
 	for _, x := range algebra.Children(e) {
 		switch KindOfType(algebra.CarrierOf(x)) {

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"noisegate.example/api"
+	"noisegate.example/budget"
+	"noisegate.example/catalog"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
+)
+
+// A text that is refused now may have been answered by an older version, whose prices were lower: who bought the answer is given it again.
+// A question is known by its plan, which there is none of, so it is looked for by the request as it was written (docs/decisions/0070).
+
+// textRefusals are those that follow from what planning takes a text to cost or to mean.
+var textRefusals = []fault.Code{fault.CodeFanOut, fault.CodeTooComplex, fault.CodeTooManyKeys, fault.CodeTooManyScans,
+	fault.CodeUnsupported}
+
+const (
+	// sinceApplied is for how long a policy was in force before an answer counts as one under it: a gateway that had not read it yet, or a
+	// question that was under way, may have gone by the one before.
+	sinceApplied = time.Hour
+	// The answers that are looked through are the newest so many, in pages.
+	pagesBought, perPageBought = 20, 500
+)
+
+// boughtBefore gives the caller's own answer to a request that planning refuses; nil where the refusal stands.
+func (s *Service) boughtBefore(ctx context.Context, who auth.Principal, r Request, refusal error) *Answer {
+	snapshot, err := s.Snapshot(r.Dataset)
+	if err != nil || !slices.Contains(textRefusals, fault.CodeOf(refusal)) || !sameWhenever(r.QueryRequest, snapshot) {
+		return nil
+	}
+	accounts, err := s.AccountsOf(ctx, who, snapshot)
+	if err != nil {
+		return nil
+	}
+	charge, err := s.chargeOf(ctx, r, snapshot, who.Subject, accounts.All())
+	if err != nil || charge == "" {
+		return nil
+	}
+	_, stored, err := s.ledger.Again(ctx, budget.Again{Dataset: r.Dataset, Analyst: who.Subject, Charge: charge})
+	if err != nil || stored == nil {
+		return nil
+	}
+	paid := replayOf(stored)
+	answer := &Answer{ID: paid.ID, Dataset: r.Dataset, Replayed: true, At: paid.At.UTC(), Data: snapshot.DataVersion, Result: paid.Answer,
+		Spent: amounts.Of(paid.Spent), Remaining: s.headroom(accounts.Own()), Receipt: s.Sign(ctx, r.Dataset, paid)}
+	answer.replay(s.clock.Now(), fresh{})
+	return answer
+}
+
+// sameWhenever reports whether a request asks the same whenever it is asked under a policy: it asks for no newer rows, reads no prepared
+// copy, which has versions, and depends neither on the day nor on the session's time zone. What draws from a registered plan is left out.
+func sameWhenever(r api.QueryRequest, snapshot *catalog.Snapshot) bool {
+	copied := slices.ContainsFunc(snapshot.Tables, func(t *catalog.Table) bool { return t.Prepare > 0 })
+	if copied || r.Plan != "" || r.Version != "" || r.TimeZone != "" {
+		return false
+	}
+	text, err := BoundText(r)
+	return err == nil && sqlrewrite.IsTimeless(text, sqlrewrite.Dialect(r.Dialect))
+}
+
+// chargeOf finds the settled charge of an analyst that was made for a request under the policy in force; "" for none. An Idempotency-Key
+// that was used stands for what it was used for.
+func (s *Service) chargeOf(ctx context.Context, r Request, snapshot *catalog.Snapshot, analyst string, accounts []budget.Account) (
+	budget.ReservationID, error) {
+	request, err := storedRequest(r.QueryRequest)
+	if err != nil {
+		return "", err
+	}
+	if r.IdempotencyKey != "" { // of no question: what is found is found by the key
+		stored, err := s.ledger.Replay(ctx, budget.Charge{ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: analyst, Accounts: accounts,
+			IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request)})
+		if err != nil {
+			return "", err
+		}
+		if stored != nil {
+			return stored.ID, nil
+		}
+	}
+	versions, err := s.chain.PolicyRows(ctx, r.Dataset)
+	if err != nil || len(versions) == 0 {
+		return "", err
+	}
+	inForce := versions[len(versions)-1]
+	if inForce.Version != snapshot.Version || inForce.Digest != snapshot.Digest {
+		return "", nil
+	}
+	before := budget.ReservationID("")
+	for range pagesBought {
+		page, err := s.ledger.Releases(ctx, analyst, before, perPageBought)
+		if err != nil {
+			return "", err
+		}
+		for _, line := range page {
+			if line.Dataset != r.Dataset {
+				continue
+			}
+			if line.SettledAt.Sub(inForce.AppliedAt) < sinceApplied {
+				return "", nil
+			}
+			if bytes.Equal(line.Request, request) {
+				return line.ID, nil
+			}
+		}
+		if len(page) < perPageBought {
+			return "", nil
+		}
+		before = page[len(page)-1].ID
+	}
+	return "", nil
+}
