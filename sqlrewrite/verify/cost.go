@@ -30,8 +30,9 @@ import (
 
 // bill is what one tuple of a SELECT takes.
 type bill struct {
-	ns   int64
-	seen map[*pgquery.Node]bool
+	ns     int64
+	listed int64 // more, where texts are compared with each element of arrays
+	seen   map[*pgquery.Node]bool
 }
 
 func newBill() *bill { return &bill{seen: make(map[*pgquery.Node]bool)} }
@@ -60,6 +61,8 @@ const (
 	groupRow  = 500
 	windowRow = 1500
 	numberRow = 2500
+
+	textCompared = 20 // a text with an element of an array
 )
 
 // charge adds what a node takes to the tuple's bill, once however often it is looked at.
@@ -71,7 +74,11 @@ func (s *scope) charge(n *pgquery.Node, v *value, operands []measure) {
 	if _, op := calledBy(n); len(operands) == 2 && strings.Contains(op, "~") {
 		s.d.compiled[op+operands[1].text] = true
 	}
-	s.bill.add(takes(n, v, operands))
+	ns := takes(n, v, operands)
+	if n.GetAExpr().GetKind() == pgquery.A_Expr_Kind_AEXPR_OP_ANY {
+		s.bill.listed = capped(s.bill.listed, max(0, product(textCompared, operands[1].items)-ns))
+	}
+	s.bill.add(ns)
 }
 
 // takes is what one evaluation of a node takes, in ns.
@@ -234,6 +241,8 @@ func callTakes(name string, operands []measure) int64 {
 		return 500 + 2*length + product(a.bytes, max(1, b.bytes))
 	case "to_char":
 		return 1000 + 100*b.bytes
+	case "array_position":
+		return 300 + product(textCompared, a.items)
 	case "div", "mod":
 		if numerics {
 			return 500 + product(4*quotientFours(a, b, true), b.fours()) + length
@@ -274,8 +283,12 @@ const compilesRegex = 40_000
 // bills adds what the rows of a SELECT take to what the statement does.
 func (s *scope) bills(grouped bool) {
 	d := s.d
+	d.several = d.several || len(s.rel.parts) > 1
 	if len(s.rel.units) == 0 || s.rel.released != nil {
 		return // as in works
+	}
+	if d.several { // planned without its arguments, which are hashed else
+		s.bill.add(s.bill.listed)
 	}
 	per := capped(s.bill.ns, max(readRow, meetRow*int64(len(s.rel.parts)-1)))
 	if grouped {

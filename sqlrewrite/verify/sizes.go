@@ -26,6 +26,7 @@ type measure struct {
 	read         bool
 	bytes        int64
 	whole, scale int64 // decimal digits of a numeric
+	items        int64 // of an array
 }
 
 const (
@@ -41,7 +42,7 @@ func (m measure) length() int64 { return m.bytes + m.whole + m.scale }
 
 // measured is a value's size, where its node is computed of some operands.
 func (s *scope) measured(n *pgquery.Node, v *value, operands []measure) measure {
-	m := measure{kind: v.kind, constant: v.constant, read: v.read() && !v.null, text: v.text}
+	m := measure{kind: v.kind, constant: v.constant, read: v.read() && !v.null, text: v.text, items: int64(v.size)}
 	switch {
 	case v.constant && v.null:
 	case isText(v.kind) || v.kind == enum:

@@ -165,6 +165,7 @@ type derivation struct {
 
 	operands          []measure       // of the expression that is being read
 	rowWork, unitWork *big.Int        // cost.go
+	several           bool            // tables are joined
 	compiled          map[string]bool // regular expressions
 	work              *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries           map[int]bool

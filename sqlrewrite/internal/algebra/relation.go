@@ -206,6 +206,9 @@ type StatementFacts struct {
 	KeyWork int  // values looked at to find the keys that columns of queries in FROM can have, of domain.MaxWork (A44)
 }
 
+// Joins reports whether the statement reads several relations.
+func (e *StatementFacts) Joins() bool { return len(e.leaves) > 1 }
+
 // maxLeaves caps the relations of one statement: queries of WITH are written out wherever they are named.
 const maxLeaves = 64
 

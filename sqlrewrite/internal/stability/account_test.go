@@ -3,6 +3,7 @@ package stability_test
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // pairedSnapshot is people beside 341 public shops, which no condition ties to them, and visits that a cap can bound.
@@ -210,5 +212,56 @@ budgets:
 	}
 	if t.Logf("%d of %d expressions are taken", taken, len(expressions)); taken < 1000 {
 		t.Errorf("only %d expressions are taken", taken)
+	}
+}
+
+// Where tables are joined PostgreSQL goes along all public keys for each row, and for each value along those that a mode is chosen from:
+// the rows of one unit do that within the limits.
+//
+// covers: B4 C1
+func TestKeysAreSearchedWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	const each = 13 // ns, the least that was measured
+	for _, most := range []int64{9, 99, 999, 9_999, 15_000} {
+		snapshot := pairedSnapshot(t)
+		visits, _ := snapshot.Table("", "visits")
+		paid := visits.Columns[2]
+		paid.Exposed, paid.Bounds = true, &catalog.Bounds{Lo: new(big.Rat), Hi: big.NewRat(most, 1)}
+		people, _ := snapshot.Table("", "people")
+		sex := people.Columns[3]
+		for i := range min(most, 9_000) {
+			sex.Domain = append(sex.Domain, catalog.Key{Text: strconv.FormatInt(i, 10)})
+		}
+		for _, sql := range []string{
+			"SELECT v.paid, count(*) FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY v.paid",
+			"SELECT mode() WITHIN GROUP (ORDER BY p.sex) FROM visits v JOIN people p ON v.person_id = p.person_id",
+			"SELECT p.age, v.paid, count(*) FROM visits v, people p WHERE v.person_id = p.person_id GROUP BY CUBE (p.age, v.paid)",
+			"SELECT paid, count(*) FROM visits WHERE EXISTS (SELECT 1 FROM people p WHERE p.person_id = visits.person_id) GROUP BY paid",
+			"SELECT paid, count(*) FROM visits GROUP BY paid",
+		} {
+			p, err := pipeline.Rewrite(sql, snapshot, rewritetest.Sharp())
+			if err != nil {
+				t.Fatalf("%s\n%s", sql, parsetest.ShowFault(err))
+			}
+			for _, block := range p.Different() {
+				rows := int64(0)
+				for _, c := range block.Query.Shared().Caps {
+					if c.Active() {
+						rows = max(rows, c.Rows)
+					}
+				}
+				for _, part := range block.Parts {
+					ns := int64(0)
+					for _, a := range part.Statement.Args {
+						if list, ok := a.([]string); ok && (part.Statement.Blind || strings.Contains(part.Statement.SQL, "array_position")) {
+							ns += each * int64(len(list))
+						}
+					}
+					if rows == 0 && ns > stability.MaxRowWork || rows*ns > stability.MaxUnitWork {
+						t.Errorf("one row of %d searches lists for %d ns: %s\n%s", rows, ns, sql, part.Statement.SQL)
+					}
+				}
+			}
+		}
 	}
 }

@@ -147,9 +147,29 @@ func workOf(b *algebra.Binder, q *algebra.BoundQuery, statistics []algebra.Stati
 	if _, one := q.Source.OnePerUnit(); one {
 		ahead = FlatRow
 	}
-	_, err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each, ahead: ahead + q.Load.Row})
+	_, err := w.block(workBlock{root: &q.Source.Node, of: q.Source, where: q.Where, each: each,
+		ahead: ahead + q.Load.Row + listsSearched(q, statistics)})
 	return w, err
 }
+
+// listsSearched is what it costs, in ns, to look along the lists that a statement compares the keys and values of a row with: those of the
+// keys that are shown, where tables are joined, since PostgreSQL plans without them then and hashes none (clauses.c,
+// convert_saop_to_hashed), and those that a statistic chooses among (array_position).
+func listsSearched(q *algebra.BoundQuery, statistics []algebra.Statistic) int64 {
+	listed := 0
+	if q.Shared().Joins() && !slices.ContainsFunc(q.Cells(), algebra.GroupKey.Private) {
+		for _, k := range q.Cells() {
+			listed += len(k.Domain)
+		}
+	}
+	for _, m := range statistics {
+		listed += len(m.Among)
+	}
+	return int64(listed) * textCompared
+}
+
+// textCompared is what it costs to compare a text with one of an array, in ns.
+const textCompared = 20
 
 // Steps counts what bounding takes, also where there is no binder any more.
 func (w *workload) Steps() *steps.Count { return w.facts.Steps }
