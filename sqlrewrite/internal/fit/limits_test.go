@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -323,5 +324,31 @@ func TestFitsRestOnFacts(t *testing.T) {
 		if got := fingerprint(policy, c.change); (got == first) != c.same {
 			t.Errorf("%s: the same is %t, want %t", name, got == first, c.same)
 		}
+	}
+}
+
+// The statement of a fit claims what its rows take: a text that takes them longer is not run.
+//
+// covers: B4 C1
+func TestFitsClaimWhatRowsTake(t *testing.T) {
+	t.Parallel()
+	p, err := fit.NewPlan(fit.Question{From: "people", Where: "age > 20", Target: "capital_gain", Model: fit.Linear,
+		Features: features("education_num")},
+		rewritetest.ParseSnapshot(t, fitTables, fitPolicy), fit.Options{Rho: mechanisms.RhoUnit, Confidence: 0.95})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Statement().WithSeed(0)
+	if err := s.Prove(new(sqlprint.Proofs)); err != nil {
+		t.Fatal(err)
+	}
+	condition := regexp.MustCompile(`\("age" > \$\d+::integer\)`)
+	longer := condition.ReplaceAllString(s.SQL, "("+strings.Repeat("$0 AND ", 20)+"$0)")
+	if longer == s.SQL {
+		t.Fatal(s.SQL)
+	}
+	s.SQL = longer
+	if err := s.Prove(new(sqlprint.Proofs)); fault.CodeOf(err) != fault.CodeUnverified {
+		t.Errorf("%v, of 20 conditions more", err)
 	}
 }

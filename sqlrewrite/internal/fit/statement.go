@@ -38,7 +38,7 @@ func (p *rowSums) prove(r *release, on *catalog.Snapshot, memo *sqlprint.Proofs,
 	}
 	s := &r.part.Statement
 	s.Claim, s.On, s.Proofs = p.claim(r), on, memo
-	return s.WithSeed(0).ProveWithin(p.query.Shared().Steps, memo)
+	return s.ClaimWork(p.query.Shared().Steps, memo.Work)
 }
 
 // hash begins a fingerprint, of what is asked for and how. Like that of a query's release it has the facts that the statements rest on, and

@@ -135,17 +135,14 @@ func (s Statement) WithSeed(seed int64) Statement {
 
 // Prove holds a statement as it is against its claim, by package verify, which knows nothing of how it was made: internal/unverified if it
 // moves by more when one unit comes or goes, if that cannot be told, or if nobody gave it the seed that it needs.
-func (s Statement) Prove(proofs *Proofs) error { return s.ProveWithin(nil, proofs) }
-
-// ProveWithin is [Statement.Prove] as a part of what planning takes; n is nil where nothing is planned.
-func (s Statement) ProveWithin(n *steps.Count, proofs *Proofs) error {
+func (s Statement) Prove(proofs *Proofs) error {
 	if s.Unseeded > 0 {
 		return fault.Unverified(errUnseeded)
 	}
 	if s.On == nil {
 		return fault.Unverified(errUnclaimed)
 	}
-	return unproven(proofs.Statement(s.SQL, s.Args, s.On, s.Claimed().Counted(n)), s.SQL)
+	return unproven(proofs.Statement(s.SQL, s.Args, s.On, s.Claimed()), s.SQL)
 }
 
 // Work is [memo.Memo.Work], or [memo.Memo.WorkOf].
