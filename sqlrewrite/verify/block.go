@@ -78,8 +78,10 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	} else {
 		r = s.rowwise(q)
 	}
+	s.d.tuples = make(map[counted]*big.Int) // of what is known now
 	s.works()
 	s.bills(len(q.GroupClause) > 0 || len(q.DistinctClause) > 0)
+	s.d.tuples = nil
 	return r
 }
 

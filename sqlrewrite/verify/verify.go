@@ -170,6 +170,7 @@ type derivation struct {
 	work              *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries           map[int]bool
 	stored            map[int]bool                   // columns that are NULL in no row of their table
+	tuples            map[counted]*big.Int           // while a SELECT is counted and charged: what both ask for; nil: else
 	joins             map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
 	steps             *steps.Count
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"maps"
 	"math/big"
 	"slices"
@@ -37,6 +38,9 @@ import (
 
 // tuples is of how many tuples a row of a part is one (1); nil: of any number.
 func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
+	if n, counted := d.tuples[counted{r, fixed}]; counted {
+		return n
+	}
 	known := make(knowledge)
 	for _, id := range fixed.ids {
 		known.add(id, true, true)
@@ -50,26 +54,52 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 			of.edges = append(slices.Clone(of.edges), o.on...)
 		}
 	}
-	return of.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed }), known)
+	n := of.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed }), known)
+	if d.tuples != nil {
+		d.tuples[counted{r, fixed}] = n
+	}
+	return n
 }
 
-// mostOrders is how many parts are tried in every order; more are taken in the order of the text.
+// counted is what [relation.tuples] counts.
+type counted struct {
+	of    *relation
+	fixed *part
+}
+
+// mostOrders is how many parts are tried in every order. Of more the parts of a cut are chosen all at once; of more than so many of these the first.
 const mostOrders = 5
 
 // chosen is how many choices of a row of each part there are: the parts are chosen one after another, and a row that is chosen determines its columns
 // for those after it. Every order gives a bound; the smallest counts. Parts under a key have one choice, and come first.
 func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int {
-	defer steps.Visit(d.steps).Leave()
+	return (&choosing{r, d, make(map[string]*big.Int)}).rest(left, known)
+}
+
+// choosing remembers how many choices of some parts there are where all others are given.
+type choosing struct {
+	*relation
+	d    *derivation
+	made map[string]*big.Int
+}
+
+func (r *choosing) rest(left []*part, known knowledge) (best *big.Int) {
+	defer steps.Visit(r.d.steps).Leave()
+	set := fmt.Sprint(left)
+	if made, ok := r.made[set]; ok {
+		return made
+	}
+	defer func() { r.made[set] = best }()
 	for moved := true; moved; {
 		moved = false
 		for _, e := range r.holding(known) {
-			if !known[e.to].known && d.determined(e.from, known) {
+			if !known[e.to].known && r.d.determined(e.from, known) {
 				known.add(e.to, true, false)
 				moved = true
 			}
 		}
 		for i, p := range left {
-			if p.least(d, known) != 1 {
+			if p.least(r.d, known) != 1 {
 				continue
 			}
 			p.choose(known)
@@ -80,32 +110,56 @@ func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int
 	if len(left) == 0 {
 		return big.NewInt(1)
 	}
-	var best *big.Int
-	try := func(n int64, of ...*part) {
-		if n <= 0 || len(left) > mostOrders && best != nil {
-			return
+	all := r.choices(r.d, left, known)
+	for _, c := range all {
+		if best != nil && (len(left) > mostOrders && len(all) > mostOrders || best.Cmp(big.NewInt(c.rows)) <= 0) {
+			continue
 		}
 		given := maps.Clone(known)
-		for _, p := range of {
+		for _, p := range c.of {
 			p.choose(given)
 		}
-		rest := r.chosen(d, slices.DeleteFunc(slices.Clone(left), func(p *part) bool { return slices.Contains(of, p) }), given)
+		rest := r.rest(slices.DeleteFunc(slices.Clone(left), func(p *part) bool { return slices.Contains(c.of, p) }), given)
 		if rest == nil {
-			return
+			continue
 		}
-		if total := rest.Mul(rest, big.NewInt(n)); best == nil || total.Cmp(best) < 0 {
+		if total := new(big.Int).Mul(rest, big.NewInt(c.rows)); best == nil || total.Cmp(best) < 0 {
 			best = total
 		}
 	}
-	for _, c := range r.cuts {
-		if of := slices.DeleteFunc(slices.Clone(left), func(p *part) bool { return len(p.ids) == 0 || !isAmong(p, c.parts) }); len(of) > 0 {
-			try((&part{limits: c.limits}).least(d, known), of...)
+	return best
+}
+
+// choice is how many rows of some parts there are at most, all at once.
+type choice struct {
+	rows int64
+	of   []*part
+}
+
+// choices are those that may be made first: of the parts that a cut leaves, and of each part. Where there are too many parts, those of a cut are
+// chosen all at once, if none of them is given.
+func (r *relation) choices(d *derivation, left []*part, known knowledge) (all []choice) {
+	var fresh []*part
+	add := func(rows int64, of ...*part) {
+		if rows > 0 && !slices.ContainsFunc(of, func(p *part) bool { return slices.Contains(fresh, p) }) {
+			all = append(all, choice{rows, of})
+		}
+	}
+	for _, c := range r.cuts { // outer ones before those inside
+		of := slices.DeleteFunc(slices.Clone(left), func(p *part) bool { return len(p.ids) == 0 || !isAmong(p, c.parts) })
+		if len(of) == 0 {
+			continue
+		}
+		rows := (&part{limits: c.limits}).least(d, known)
+		add(rows, of...)
+		if len(left) > mostOrders && rows > 0 && len(of) == len(c.parts) {
+			fresh = append(fresh, of...)
 		}
 	}
 	for _, p := range left {
-		try(p.choices(d, known), p)
+		add(p.choices(d, known), p)
 	}
-	return best
+	return all
 }
 
 // cut is the rows of several parts that a query in FROM leaves.

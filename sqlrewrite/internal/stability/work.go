@@ -82,6 +82,7 @@ type effort struct {
 	of    *algebra.Relation // the base's
 	rows  *big.Int          // so many rows come of it
 	pairs *big.Int          // so many rows it meets, product by product
+	made  *big.Int          // so many rows of the base one row of a table may be in
 	cost  *big.Int          // ns
 	unit  *big.Int          // rows that one unit has of the base; nil: nothing bounds them
 	why   []string          // the factors of rows, for people
@@ -291,8 +292,8 @@ func (w *workload) fits(e effort) bool {
 	if left.Sub(left, w.work(e)); left.Sign() < 0 {
 		return false
 	}
-	if e.pairs.Cmp(w.pairs) > 0 {
-		w.pairs = e.pairs
+	if pairs := new(big.Int).Mul(e.pairs, e.made); pairs.Cmp(w.pairs) > 0 {
+		w.pairs = pairs
 	}
 	if rows.Sign() > 0 {
 		left.Quo(left, rows)
@@ -410,7 +411,7 @@ func (w *workload) item(n algebra.FromItem, r *algebra.Relation) (effort, error)
 
 // fresh is the work of a row before anything is done with it.
 func (w *workload) fresh(n algebra.FromItem, r *algebra.Relation) effort {
-	e := effort{base: n, of: r, rows: big.NewInt(1), pairs: big.NewInt(1), cost: big.NewInt(ScanRow)}
+	e := effort{base: n, of: r, rows: big.NewInt(1), pairs: big.NewInt(1), made: big.NewInt(1), cost: big.NewInt(ScanRow)}
 	if key, one := r.OnePerUnit(); one {
 		w.facts.Rely(key.Relies...)
 		e.unit = big.NewInt(1)
@@ -423,15 +424,18 @@ func (w *workload) capped(n *algebra.RowCap, r *algebra.Relation) (effort, error
 	if !n.Active() {
 		return w.item(n.Of, r)
 	}
-	_, err := w.block(workBlock{root: &n.Of, of: r, where: n.Where, ahead: CappedRow, whole: true})
+	of, err := w.block(workBlock{root: &n.Of, of: r, where: n.Where, ahead: CappedRow, whole: true})
 	if err != nil && n.Where != nil {
 		n.Bare, n.Where = true, nil
-		_, err = w.block(workBlock{root: &n.Of, of: r, ahead: CappedRow, whole: true})
+		of, err = w.block(workBlock{root: &n.Of, of: r, ahead: CappedRow, whole: true})
 	}
 	if err != nil {
 		return effort{}, err
 	}
-	e := effort{base: n, of: r, rows: big.NewInt(1), pairs: big.NewInt(1), cost: big.NewInt(ScanRow)}
+	e := effort{base: n, of: r, rows: big.NewInt(1), pairs: big.NewInt(1), made: new(big.Int).Mul(of.made, of.rows), cost: big.NewInt(ScanRow)}
+	if most := big.NewInt(n.Rows); e.made.Cmp(most) > 0 {
+		e.made = most
+	}
 	if n.Units || slices.Contains(r.Owners, n.By) {
 		e.unit = big.NewInt(n.Rows)
 	}
@@ -467,6 +471,7 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 		if e.cost.Cmp(out.cost) > 0 {
 			out.cost = e.cost
 		}
+		out.made = greater(e.made, out.made)
 	}
 	return out, nil
 }
@@ -521,9 +526,7 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 		default:
 			out.unit = new(big.Int).Add(l.unit, right.unit)
 		}
-		if l.rows.Cmp(out.rows) > 0 {
-			out.rows = l.rows
-		}
+		out.rows, out.made = greater(l.rows, out.rows), greater(l.made, out.made)
 	default:
 		c, ok := n.Right.(*algebra.RowCap)
 		if !ok || !c.Active() {
@@ -535,6 +538,13 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 		return out, err
 	}
 	return w.beside(out, n)
+}
+
+func greater(a, b *big.Int) *big.Int {
+	if a.Cmp(b) > 0 {
+		return a
+	}
+	return b
 }
 
 // beside adds what ON tests of each row of a join, and what LATERAL computes of it.
