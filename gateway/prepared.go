@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,6 +102,7 @@ func (s *Service) copies(on *catalog.Snapshot) []catalog.Version {
 func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.Snapshot, versions []catalog.Version,
 	live *sqlrewrite.Plan) (*sqlrewrite.Plan, *copied, error) {
 	only := readsPreparedOnly(on, live.DryRuns)
+	var why error // a copy does not answer
 	copies := s.serving.of(on, versions)
 	wanted := r.Prepared == nil || *r.Prepared
 	if wanted && r.Plan == "" && len(r.MaxError) == 0 && live.NeedsData() {
@@ -110,11 +112,15 @@ func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.
 			if err == nil {
 				unproven = plan.Unproven()
 			}
-			if fault.CodeOf(unproven) == fault.CodeUnverified && s.serving.first(unproven) {
+			code := fault.CodeOf(unproven)
+			if (code == fault.CodeUnverified || code == fault.CodeInternal) && s.serving.first(unproven) {
 				s.log.InfoContext(ctx, "a question is not proven over a copy", "dataset", on.Dataset, "error", errors.Unwrap(unproven))
 			}
 			if err == nil && plan.NeedsData() && (only != nil || plan.Replaces(live)) {
 				return plan, &c, nil
+			}
+			if code == fault.CodePreparedOnly {
+				why = cmp.Or(why, err)
 			}
 		}
 	}
@@ -123,7 +129,7 @@ func (s *Service) fromCopy(ctx context.Context, r api.QueryRequest, on *catalog.
 	}
 	name := catalog.TableName{Schema: only.Schema, Name: only.Name}
 	if slices.ContainsFunc(copies, func(c copied) bool { return c.version.Table == name }) {
-		return live, nil, fault.PreparedOnly(name.String())
+		return live, nil, cmp.Or(why, error(fault.PreparedOnly(name.String())))
 	}
 	return live, nil, fault.NotPrepared(name.String())
 }

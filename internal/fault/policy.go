@@ -44,6 +44,13 @@ func PreparedOnly(table string) *Error {
 			`leave out max_groups, max_error, report, plan and "prepared": false`}
 }
 
+// NotOfCopy refuses a question that the prepared copy of a table does not answer. The table itself answers it, where the policy lets it be
+// read.
+func NotOfCopy(pos Position, table, why, hint string) *Error {
+	return &Error{Code: CodePreparedOnly, Pos: pos, Hint: hint,
+		Msg: fmt.Sprintf("the prepared copy of table %s does not answer this question: %s", Quote(table), why)}
+}
+
 // NotPrepared refuses every question about a table that is read in its prepared copy only, while no version is what the policy asks for.
 func NotPrepared(table string) *Error {
 	return &Error{Code: CodeNotPrepared, Msg: fmt.Sprintf("table %s is read in its prepared copy only, and no copy is there that its policy "+

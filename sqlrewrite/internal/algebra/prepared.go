@@ -1,6 +1,11 @@
 package algebra
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+
+	"noisegate.example/catalog"
+)
 
 // CopyOf is the prepared copy that a query reads, if it reads no other rows of people: a scan of the copy, in queries that give at most a
 // row for each of theirs, beside scans of public tables. Nil: it does not, or asks for others of a unit's rows in EXISTS or IN.
@@ -35,22 +40,25 @@ func (q *BoundQuery) RankedCopy() *Scan {
 	return nil
 }
 
-// ReadsCopy reports whether a query was bound to a snapshot with a prepared copy, and reads rows of people: there are no others in it.
-func (q *BoundQuery) ReadsCopy() bool { return q.Source.Node != nil && readsCopy(q.Source.Node) }
+// Copied is the prepared copy that a query reads, however often; nil: it was bound to a snapshot without one, or reads no rows of people.
+func (q *BoundQuery) Copied() *catalog.Copy { return copied(q.Source.Node) }
 
-func readsCopy(n FromItem) bool {
+func copied(n FromItem) *catalog.Copy {
 	switch n := n.(type) {
 	case *Scan:
-		return n.Table.Copy != nil
+		return n.Table.Copy
 	case *Joined:
-		return readsCopy(n.Left) || readsCopy(n.Right)
+		return cmp.Or(copied(n.Left), copied(n.Right))
 	case *RowCap:
-		return readsCopy(n.Of)
+		return copied(n.Of)
 	case *Derived:
-		return slices.ContainsFunc(n.Parts, func(q *Query) bool { return q.From != nil && readsCopy(q.From) })
-	default:
-		return false
+		for _, q := range n.Parts {
+			if of := copied(q.From); of != nil {
+				return of
+			}
+		}
 	}
+	return nil
 }
 
 // RowByRow reports whether each row of people that a query is about is computed of one row of a table. Of what is computed of several, a

@@ -25,7 +25,7 @@ func (p *Plan) ErrsNoMoreThan(other *Plan) bool {
 		}
 		return true
 	}
-	if p.Query.ReadsCopy() && !p.Query.RowByRow() {
+	if p.Query.Copied() != nil && !p.Query.RowByRow() {
 		return false
 	}
 	if len(p.Releases) != len(other.Releases) || p.Query.Private() && p.shownFrom() > other.shownFrom() {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"slices"
 
 	"noisegate.example/internal/fault"
@@ -18,8 +17,6 @@ type Report string
 // ReportKept is the part of the rows that the bounds keep, over all groups: the ratio of two noisy counts ([algebra.KeptRows],
 // [algebra.AllRows]), each a release of its own at the price of one of the answer's.
 const ReportKept Report = "kept"
-
-var errCopy = errors.New("plan: a prepared copy has no rows beyond its bounds")
 
 // Asked binds what is asked and what is to be reported beside it.
 func Asked(opened *algebra.Opened, o Options) (*algebra.BoundQuery, error) {
@@ -44,8 +41,9 @@ func reporting(q *algebra.BoundQuery, o Options) (*algebra.BoundQuery, error) {
 		return nil, fault.NoReport("its intervals hold all together, which that of a report does not")
 	case !slices.ContainsFunc(q.Statistics, boundsRows):
 		return nil, fault.NoReport("none of its values is of rows whose number max_rows bounds")
-	case q.ReadsCopy(): // nobody sees it: the question is then asked of the table
-		return nil, fault.Internal(errCopy)
+	case q.Copied() != nil:
+		return nil, fault.NotOfCopy(q.At, q.Copied().Of.String(), "report counts rows beyond the bounds, and a copy has none",
+			"leave out report")
 	}
 	rows, agree := countedBy(q.Statistics)
 	if !agree {

@@ -55,7 +55,7 @@ func ChooseBounding(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 
 // ofGroups is the bounding of a block that counts all that it shows.
 func ofGroups(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
-	if q.ReadsCopy() {
+	if q.Copied() != nil {
 		return ofCopy(q, asked)
 	}
 	rows, groups, total := q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal

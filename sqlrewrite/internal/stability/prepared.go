@@ -1,7 +1,6 @@
 package stability
 
 import (
-	"errors"
 	"math/big"
 	"slices"
 
@@ -12,30 +11,40 @@ import (
 	"noisegate.example/sqlrewrite/internal/steps"
 )
 
-// errLive refuses what only the table itself can answer. Nobody sees it: the question is then asked of the table.
-var errLive = errors.New("stability: the query has no bound over a prepared copy")
+// notOfCopy refuses what a prepared copy cannot answer: the question is then asked of the table, where the policy lets it be read.
+func notOfCopy(q *algebra.BoundQuery, why, hint string) error {
+	return fault.NotOfCopy(q.At, q.Copied().Of.String(), why, hint)
+}
 
 // ofCopy bounds a query over a prepared copy: with the rows of a rank of at most m, each in at most f tuples, a unit is in at most m·f
-// groups, with at most m·f rows in all. Its errors are internal.
+// groups, with at most m·f rows in all. Its errors are policy/prepared-only.
 func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	scan := q.CopyOf()
-	if scan == nil || q.Fan == nil {
-		return Bounding{}, fault.Internal(errLive)
+	switch {
+	case scan == nil:
+		return Bounding{}, notOfCopy(q, "it needs several rows of a person, and a copy lacks some",
+			"ask about each row alone: without GROUP BY, DISTINCT or windows below an aggregate, EXISTS or IN over people, and joins of people "+
+				"with each other")
+	case q.Fan == nil:
+		return Bounding{}, notOfCopy(q, "nothing bounds in how many rows of a join one of its rows is",
+			"join public tables by a column of theirs, and none that is itself a join")
 	}
 	most := scan.Table.Copy.MaxRows
 	wanted, m := smallest(most, asked.MaxTotal), smallest(most, asked.MaxTotal, q.Source.MaxTotal)
 	if set := asked.Set; set != nil {
 		return ofSet(q, set, m, asked)
 	}
-	if len(q.Keys) > 0 && (asked.MaxRows > 0 || asked.MaxGroups > 0) { // bounds of each group are asked for
-		return Bounding{}, fault.Internal(errLive)
+	if len(q.Keys) > 0 && (asked.MaxRows > 0 || asked.MaxGroups > 0) {
+		return Bounding{}, notOfCopy(q, "max_rows and max_groups bound each group, and no ranks of the copy do",
+			"leave out max_rows and max_groups; max_rows_total bounds all groups together")
 	}
 	if len(q.Keys) == 0 {
 		wanted, m = smallest(wanted, asked.MaxRows), smallest(m, asked.MaxRows, q.Source.MaxRows)
 	}
 	switch {
-	case q.RankedCopy() == nil && wanted < most: // no condition can leave out a row by its rank
-		return Bounding{}, fault.Internal(errLive)
+	case q.RankedCopy() == nil && wanted < most:
+		return Bounding{}, notOfCopy(q, "within a query in FROM no condition leaves out a row of the copy by its rank",
+			"leave out max_rows and max_rows_total, or name the table in the FROM of the outer query")
 	case q.RankedCopy() == nil:
 		m = most
 	case q.CountsEveryUnit(): // each has a row of the first rank, and one only
@@ -48,7 +57,7 @@ func ofCopy(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 // those that are there, or that were bounded before.
 func joinedBy(q *algebra.BoundQuery, b Bounding) (Bounding, error) {
 	if b.MaxRows > MaxBound/q.Fan.Int64() || b.MaxTotal > MaxBound/q.Fan.Int64() {
-		return Bounding{}, fault.Internal(errLive)
+		return Bounding{}, notOfCopy(q, "its rows meet so many public rows that no noise hides a person", "join public tables by a unique key")
 	}
 	b.MaxRows, b.MaxTotal = b.MaxRows*q.Fan.Int64(), b.MaxTotal*q.Fan.Int64()
 	b.MaxValues, b.MaxGroups = b.MaxRows, smallest(cells(q, b.MaxTotal), b.MaxGroups)
@@ -106,7 +115,8 @@ func ofSet(q *algebra.BoundQuery, set *catalog.RankSet, m int64, asked Bounds) (
 	groups, rows := smallest(m, asked.MaxGroups, q.Source.MaxGroups), smallest(m, asked.MaxRows, q.Source.MaxRows)
 	if asked.MaxGroups > q.Source.MaxGroups && q.Source.MaxGroups > 0 || asked.MaxRows > q.Source.MaxRows && q.Source.MaxRows > 0 ||
 		q.CountsEveryUnit() { // without ranks each is counted once, and none is left out
-		return Bounding{}, fault.Internal(errLive)
+		return Bounding{}, notOfCopy(q, "its ranks bound no more than the policy does, and no count of all people",
+			"leave out max_rows and max_groups")
 	}
 	scan := q.RankedCopy()
 	total, within, follows := m, len(q.Keys) > 0, len(q.Keys) > 0
