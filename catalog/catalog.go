@@ -93,11 +93,12 @@ type Table struct {
 
 	RowSecurity bool     // row level security may be on: each row's visibility depends on that row alone
 	NotCovered  []string // kinds of units that its rows are about too, and that answers about it do not protect
-	// Apart are tables with a privacy unit, by OID, to which no foreign key of it may lead: its rows would be about units
-	// of which nobody was asked.
-	Apart   []uint32
-	mayLead []uint32 // such tables to which one may
+	mayLead     []uint32 // tables with a privacy unit, by OID, to which a foreign key of it may lead; see [Table.Apart]
+	among       []*Table // all of its snapshot
+	checked     *Table   // as Check gave it; nil: it matters not where foreign keys of it lead
 }
+
+func (t *Table) table() TableName { return TableName{t.Schema, t.Name} }
 
 // Lines are places in the policy's document; 0: it does not say.
 type Lines struct{ Unit, MaxRows, MaxGroups, MaxValues, MaxTotal int }

@@ -13,8 +13,9 @@ import (
 // come from public tables included. The snapshot has no version yet; there is one only if there are no errors, which are
 // policy/invalid faults with their place in the policy's text.
 func Check(p *Policy, s *Schema) (*Snapshot, []error) {
-	c := &checker{policy: p, schema: s, pinned: s.For(p)}
-	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, c.pinned), Budgets: p.Budgets, ShareReleases: p.ShareReleases,
+	pinned := s.For(p)
+	c := newChecker(p, s, pinned)
+	snapshot := &Snapshot{Dataset: p.Dataset, Digest: digest(p, pinned), Budgets: p.Budgets, ShareReleases: p.ShareReleases,
 		MaxFailures: p.MaxFailures, Pate: p.Pate, DataVersion: p.DataVersion, RefreshCharges: p.RefreshCharges}
 	var err error
 	if snapshot.Delay, err = p.Timing.Delay(); err != nil { // the file was checked when it was read
@@ -29,7 +30,9 @@ func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 	if len(c.problems) > 0 {
 		return nil, inOrder(c.problems)
 	}
-	apart(snapshot.Tables)
+	for _, t := range snapshot.Tables {
+		t.checked, t.among = t, snapshot.Tables
+	}
 	snapshot.Warnings = c.warnings
 	return snapshot, nil
 }
@@ -37,9 +40,31 @@ func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 type checker struct {
 	policy   *Policy
 	schema   *Schema
-	pinned   *Schema // what is kept of it
+	policies map[TableName]*TablePolicy
+	infos    map[TableName]*TableInfo
+	pinned   map[TableName]*TableInfo // what is kept of the schema
+	domains  map[ColumnRef][]Key      // of the schema
+	byOID    map[uint32][]*TablePolicy
 	problems []error
 	warnings []Warning
+	warned   map[Warning]bool
+	keyed    map[*TablePolicy]keyedKind
+	unknown  int                 // names of tables that are not there
+	named    map[string][]string // kinds by the columns that are called like ids of theirs; nil: not gathered
+}
+
+func newChecker(p *Policy, s, pinned *Schema) *checker {
+	c := &checker{policy: p, schema: s, policies: byName(p.Tables), infos: byName(s.Tables), pinned: byName(pinned.Tables),
+		domains: map[ColumnRef][]Key{}, byOID: map[uint32][]*TablePolicy{}, warned: map[Warning]bool{}, keyed: map[*TablePolicy]keyedKind{}}
+	for _, d := range slices.Backward(s.Domains) {
+		c.domains[d.From] = d.Keys
+	}
+	for _, t := range p.Tables {
+		if info, ok := c.infos[t.TableName]; ok {
+			c.byOID[info.OID] = append(c.byOID[info.OID], t)
+		}
+	}
+	return c
 }
 
 func (c *checker) problem(pos fault.Position, hint, format string, args ...any) {
@@ -48,9 +73,9 @@ func (c *checker) problem(pos fault.Position, hint, format string, args ...any) 
 
 // table checks one table's policy; nil when that found something wrong with the table as a whole.
 func (c *checker) table(t *TablePolicy) *Table {
-	info, ok := c.schema.Table(t.TableName)
+	info, ok := c.infos[t.TableName]
 	if !ok {
-		c.problems = append(c.problems, fault.PolicyUnknown(t.pos, "table", t.String(), c.tableNames()))
+		c.problems = append(c.problems, unknownTable(c, t.pos, t.TableName, c.schema.Tables))
 		return nil
 	}
 	switch {
@@ -87,7 +112,7 @@ func (c *checker) table(t *TablePolicy) *Table {
 		table.Unit = c.unit(t, info)
 		table.Unit.Of = c.kindOf(t)
 	}
-	if pinned, ok := c.pinned.Table(t.TableName); ok && (t.Public || table.Unit.Kind != NoUnit) {
+	if pinned, ok := c.pinned[t.TableName]; ok && (t.Public || table.Unit.Kind != NoUnit) {
 		c.references(t, pinned, table)
 	}
 	if table.Unit.Kind == RowUnit {
@@ -144,11 +169,11 @@ func atMost(bound, other int64) int64 {
 // partition refuses two accounts of whose the same rows are: they are public in both tables or in neither, and one person's in both by the
 // same column.
 func (c *checker) partition(t *TablePolicy, info *TableInfo) {
-	for _, whole := range c.policy.Tables {
-		relation, ok := c.schema.Table(whole.TableName)
-		if !ok || !slices.Contains(info.PartOf, relation.OID) {
-			continue
-		}
+	var wholes []*TablePolicy
+	for _, oid := range info.PartOf {
+		wholes = append(wholes, c.byOID[oid]...)
+	}
+	for _, whole := range wholes {
 		hint := fmt.Sprintf("leave out %s, or give it what %s has", t.TableName, whole.TableName)
 		if whole.Public != t.Public || !whole.Unit.same(t.Unit) {
 			c.problem(t.pos, hint, "%s is a partition of %s, so both are public, or both have the same unit", t.TableName, whole.TableName)
@@ -159,12 +184,20 @@ func (c *checker) partition(t *TablePolicy, info *TableInfo) {
 	}
 }
 
-func (c *checker) tableNames() []string {
-	var names []string
-	for _, t := range c.schema.Tables {
-		names = append(names, t.String())
+// mostSuggested is for how many unknown names of tables another one is suggested, which takes a look at all that there are.
+const mostSuggested = 20
+
+// unknownTable refuses a name that none of some tables has.
+func unknownTable[T interface{ table() TableName }](c *checker, pos fault.Position, name TableName, known []T) *fault.Error {
+	if c.unknown++; c.unknown > mostSuggested {
+		return fault.PolicyUnknown(pos, "table", name.String(), nil).WithHint(
+			fmt.Sprintf("more than %d tables are not there: is this the database that the policy is for?", mostSuggested))
 	}
-	return names
+	var names []string
+	for _, t := range known {
+		names = append(names, t.table().String())
+	}
+	return fault.PolicyUnknown(pos, "table", name.String(), names)
 }
 
 func (t *TableInfo) columnNames() []string {
@@ -223,9 +256,9 @@ const maxPath = 4
 func (c *checker) pathUnit(t *TablePolicy, info *TableInfo, column *ColumnInfo) Unit {
 	next := t
 	for range maxPath {
-		to, ok := c.policy.Table(next.Unit.To)
+		to, ok := c.policies[next.Unit.To]
 		if !ok {
-			c.problems = append(c.problems, fault.PolicyUnknown(next.Unit.pos, "table", next.Unit.To.String(), c.policyTables()).
+			c.problems = append(c.problems, unknownTable(c, next.Unit.pos, next.Unit.To, c.policy.Tables).
 				WithHint("a path leads through tables of this policy"))
 			return Unit{}
 		}
@@ -244,7 +277,7 @@ func (c *checker) pathUnit(t *TablePolicy, info *TableInfo, column *ColumnInfo) 
 
 func (c *checker) foreignKey(t *TablePolicy, info *TableInfo, column *ColumnInfo) Unit {
 	for _, key := range info.ForeignKeys {
-		target, ok := c.schema.Table(key.To)
+		target, ok := c.infos[key.To]
 		if key.Column != column.Name || key.To != t.Unit.To || !ok || !slices.Contains(target.Unique, key.ToColumn) {
 			continue
 		}
@@ -255,14 +288,6 @@ func (c *checker) foreignKey(t *TablePolicy, info *TableInfo, column *ColumnInfo
 	c.problem(t.Unit.pos, fmt.Sprintf("add FOREIGN KEY (%s) REFERENCES %s", column.Name, t.Unit.To),
 		"column %s of table %s has no foreign key to %s", column.Name, t.TableName, t.Unit.To)
 	return Unit{}
-}
-
-func (c *checker) policyTables() []string {
-	var names []string
-	for _, t := range c.policy.Tables {
-		names = append(names, t.String())
-	}
-	return names
 }
 
 // columns pins every column of the table. Those that the policy does not name are exposed without bounds and keys.
@@ -328,7 +353,7 @@ func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, colu
 
 // loadedDomain are the values of a public table's column, as they were read when the schema was: keys that are public anyway.
 func (c *checker) loadedDomain(t *TablePolicy, live *ColumnInfo, column *Column) []Key {
-	keys, ok := c.schema.domain(ColumnRef{Table: t.TableName, Column: live.Name})
+	keys, ok := c.domains[ColumnRef{Table: t.TableName, Column: live.Name}]
 	if !ok || len(keys) > maxLoaded {
 		return nil
 	}

@@ -166,11 +166,13 @@ func (d *decoder) tables(n *node) []*TablePolicy {
 		return nil
 	}
 	var all []*TablePolicy
+	given := map[TableName]bool{}
 	for _, e := range n.entries {
 		t := d.table(e.value, e.key)
-		if slices.ContainsFunc(all, func(o *TablePolicy) bool { return o.TableName == t.TableName }) {
+		if given[t.TableName] {
 			d.problem(e.key.pos, "", "table %s is given twice", t.TableName)
 		}
+		given[t.TableName] = true
 		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b *TablePolicy) int { return compareNames(a.TableName, b.TableName) })

@@ -44,6 +44,17 @@ func (n TableName) String() string {
 	return n.Schema + "." + n.Name
 }
 
+func (n TableName) table() TableName { return n }
+
+// byName finds tables where many are looked for; of two of a name, the first counts.
+func byName[T interface{ table() TableName }](all []T) map[TableName]T {
+	found := make(map[TableName]T, len(all))
+	for _, t := range slices.Backward(all) {
+		found[t.table()] = t
+	}
+	return found
+}
+
 // TablePolicy is the policy of one table.
 type TablePolicy struct {
 	TableName
@@ -139,7 +150,7 @@ func (p *Policy) domainSources() []ColumnRef {
 	var refs []ColumnRef
 	for _, t := range p.Tables {
 		for _, c := range t.Columns {
-			if c.Domain != nil && c.Domain.From != (ColumnRef{}) && !slices.Contains(refs, c.Domain.From) {
+			if c.Domain != nil && c.Domain.From != (ColumnRef{}) {
 				refs = append(refs, c.Domain.From)
 			}
 		}
@@ -150,7 +161,7 @@ func (p *Policy) domainSources() []ColumnRef {
 		}
 		return strings.Compare(a.Column, b.Column)
 	})
-	return refs
+	return slices.Compact(refs)
 }
 
 // canonical is the policy without what does not matter: comments, order of tables and columns, aliases, positions.

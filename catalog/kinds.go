@@ -15,33 +15,41 @@ import (
 // key; without one the kind of which a column of that name is the unit's id, or refers to it, in other tables; else the
 // name.
 func (c *checker) kindOf(t *TablePolicy) string {
-	kind, end := c.keyedKind(t, nil)
-	if kind != "" || end == nil {
-		return kind
+	k := c.keyedKind(t)
+	if k.kind != "" || k.end == nil {
+		return k.kind
 	}
-	var named []string
-	for _, other := range c.policy.Tables {
-		of, _ := c.pinned.Table(other.TableName)
-		if other.Unit == nil || of == nil {
+	if c.named == nil {
+		c.gatherKinds()
+	}
+	if kinds := c.named[k.end.Unit.Column]; len(kinds) == 1 {
+		return kinds[0]
+	}
+	return "column " + k.end.Unit.Column
+}
+
+// gatherKinds notes the kinds that keys say of columns which are the unit's id, or refer to it, by the columns' names.
+func (c *checker) gatherKinds() {
+	c.named = map[string][]string{}
+	add := func(column string, of *TablePolicy) {
+		if kind := c.keyedKind(of).kind; kind != "" && !slices.Contains(c.named[column], kind) && len(c.named[column]) < 2 {
+			c.named[column] = append(c.named[column], kind)
+		}
+	}
+	for _, t := range c.policy.Tables {
+		of, ok := c.pinned[t.TableName]
+		if t.Unit == nil || !ok {
 			continue
 		}
-		if other.Unit.Kind != PathUnit && other.Unit.Column == end.Unit.Column {
-			kind, _ := c.keyedKind(other, nil)
-			named = append(named, kind)
+		if t.Unit.Kind != PathUnit {
+			add(t.Unit.Column, t)
 		}
 		for _, key := range of.ForeignKeys {
-			if to, ok := c.policy.Table(key.To); ok && key.Column == end.Unit.Column && to.isUnit(key.ToColumn) {
-				kind, _ := c.keyedKind(to, nil)
-				named = append(named, kind)
+			if to, ok := c.policies[key.To]; ok && to.isUnit(key.ToColumn) {
+				add(key.Column, to)
 			}
 		}
 	}
-	named = slices.DeleteFunc(named, func(kind string) bool { return kind == "" })
-	slices.Sort(named)
-	if named = slices.Compact(named); len(named) == 1 {
-		return named[0]
-	}
-	return "column " + end.Unit.Column
 }
 
 // isUnit reports whether a column holds the unit's id.
@@ -49,38 +57,66 @@ func (t *TablePolicy) isUnit(column string) bool {
 	return t.Unit != nil && t.Unit.Kind != PathUnit && t.Unit.Column == column
 }
 
-// keyedKind is the kind as far as keys say it; "" where there is only the name of a column, of the table end.
-func (c *checker) keyedKind(t *TablePolicy, met []*TablePolicy) (kind string, end *TablePolicy) {
-	info, ok := c.pinned.Table(t.TableName)
+// keyedKind is a kind as far as keys say it; "" where there is only the name of a column, of the table end.
+type keyedKind struct {
+	kind string
+	end  *TablePolicy
+}
+
+// keyedKind follows the keys of a table's unit. What it finds is that of all tables on the way.
+func (c *checker) keyedKind(t *TablePolicy) keyedKind {
+	var way []*TablePolicy
+	place := map[*TablePolicy]int{}
+	for {
+		found, known := c.keyed[t]
+		first, circle := place[t]
+		switch {
+		case known:
+		case circle: // foreign keys that lead around
+			for _, in := range way[first:] {
+				c.keyed[in] = keyedKind{in.String(), in}
+			}
+			found, way = c.keyed[t], way[:first]
+		default:
+			place[t] = len(way)
+			way = append(way, t)
+			var next *TablePolicy
+			if found, next = c.onward(t); next != nil {
+				t = next
+				continue
+			}
+		}
+		for _, on := range way {
+			c.keyed[on] = found
+		}
+		return found
+	}
+}
+
+// onward is the table to which the key of a table's unit leads, or else the kind.
+func (c *checker) onward(t *TablePolicy) (kind keyedKind, next *TablePolicy) {
+	info, ok := c.pinned[t.TableName]
 	switch {
 	case t.Unit == nil || !ok: // reported elsewhere
-		return "", nil
+		return keyedKind{}, nil
 	case t.Unit.Of != "":
-		return t.Unit.Of, t
-	case slices.Contains(met, t): // foreign keys that lead around in a circle
-		return t.String(), t
-	}
-	met = append(met, t)
-	if t.Unit.Kind == PathUnit {
-		to, ok := c.policy.Table(t.Unit.To)
-		if !ok {
-			return "", nil
-		}
-		return c.keyedKind(to, met)
+		return keyedKind{t.Unit.Of, t}, nil
+	case t.Unit.Kind == PathUnit:
+		return keyedKind{}, c.policies[t.Unit.To]
 	}
 	for _, key := range info.ForeignKeys {
 		if key.Column != t.Unit.Column || key.To == t.TableName {
 			continue
 		}
-		if to, ok := c.policy.Table(key.To); ok && to.isUnit(key.ToColumn) {
-			return c.keyedKind(to, met)
+		if to, ok := c.policies[key.To]; ok && to.isUnit(key.ToColumn) {
+			return keyedKind{}, to
 		}
-		return key.To.String(), t
+		return keyedKind{key.To.String(), t}, nil
 	}
 	if t.Unit.Kind == RowUnit {
-		return t.String(), t
+		return keyedKind{t.String(), t}, nil
 	}
-	return "", t
+	return keyedKind{"", t}, nil
 }
 
 // leads are the tables with a privacy unit to which foreign keys lead from a table's rows, each with whether it is the
@@ -98,14 +134,14 @@ func (c *checker) leads(info *TableInfo, u *UnitPolicy) (all []lead) {
 	var walk func(*TableInfo, bool)
 	walk = func(from *TableInfo, first bool) {
 		for _, key := range from.ForeignKeys {
-			to, ok := c.policy.Table(key.To)
+			to, ok := c.policies[key.To]
 			switch {
 			case !ok:
 			case to.Unit != nil:
 				add(key.To, first && u != nil && u.Column == key.Column)
 			case !seen[key.To]:
 				seen[key.To] = true
-				if next, ok := c.pinned.Table(key.To); ok {
+				if next, ok := c.pinned[key.To]; ok {
 					walk(next, false)
 				}
 			}
@@ -126,9 +162,9 @@ type lead struct {
 // references holds a table against the tables to which its foreign keys lead.
 func (c *checker) references(t *TablePolicy, info *TableInfo, table *Table) {
 	for _, l := range c.leads(info, t.Unit) {
-		to, _ := c.policy.Table(l.to)
+		to := c.policies[l.to]
 		kind := c.kindOf(to)
-		switch target, known := c.pinned.Table(l.to); {
+		switch target, known := c.pinned[l.to]; {
 		case !known: // reported for that table
 		case t.Declassified || slices.Contains(t.NotCovered, kind):
 			table.mayLead = append(table.mayLead, target.OID)
@@ -168,54 +204,65 @@ func (c *checker) identifies(t *TablePolicy, info *TableInfo, column *ColumnInfo
 			if k.Column != column.Name {
 				return false
 			}
-			if to, ok := c.policy.Table(k.To); ok {
+			if to, ok := c.policies[k.To]; ok {
 				return to.Unit != nil && c.kindOf(to) == kind
 			}
 			return k.To.String() == kind
 		})
 }
 
-// apart are the tables to which no foreign key may lead, for each table of a snapshot.
-func apart(tables []*Table) {
-	for _, t := range tables {
-		for _, to := range tables {
-			if !to.Public && to != t && (t.Public || t.Unit.Of != to.Unit.Of) && !slices.Contains(t.mayLead, to.OID) {
-				t.Apart = append(t.Apart, to.OID)
-			}
+// Apart are tables with a privacy unit, by OID, to which no foreign key of the table may lead: its rows would be about units that the
+// policy does not name.
+func (t *Table) Apart() (all []uint32) {
+	if t = t.checked; t == nil {
+		return nil
+	}
+	for _, to := range t.among {
+		if !to.Public && to != t && (t.Public || t.Unit.Of != to.Unit.Of) && !slices.Contains(t.mayLead, to.OID) {
+			all = append(all, to.OID)
 		}
 	}
+	return all
 }
 
-// leadsFrom is where foreign keys of the whole database lead from a table of a policy, in ways that the ForeignKeys of
+// leading gives where foreign keys of the whole database lead from a table of a policy, in ways that the ForeignKeys of
 // the policy's tables do not show. Tables with a privacy unit end a way: what leads on from there is said of them.
-func (s *Schema) leadsFrom(info *TableInfo, p *Policy) []TableName {
+func (s *Schema) leading(tables []*TablePolicy, infos map[TableName]*TableInfo,
+	policies map[TableName]*TablePolicy) func(*TableInfo) []TableName {
 	owned := map[uint32][]TableName{}
-	for _, t := range p.Tables {
-		if to, ok := s.Table(t.TableName); ok && t.Unit != nil {
+	for _, t := range tables {
+		if to, ok := infos[t.TableName]; ok && t.Unit != nil {
 			owned[to.root] = append(owned[to.root], t.TableName)
 		}
 	}
-	var all []TableName
-	reached := map[uint32]bool{}
-	for next := []uint32{info.root}; len(next) > 0; next = next[1:] {
-		for _, r := range s.references {
-			if r.from != next[0] || reached[r.to] {
-				continue
-			}
-			reached[r.to] = true
-			if all = append(all, owned[r.to]...); len(owned[r.to]) == 0 {
-				next = append(next, r.to)
+	leadsTo := map[uint32][]uint32{}
+	for _, r := range s.references {
+		leadsTo[r.from] = append(leadsTo[r.from], r.to)
+	}
+	c := &checker{policies: policies, pinned: infos}
+	return func(info *TableInfo) []TableName {
+		var all []TableName
+		reached := map[uint32]bool{}
+		for next := []uint32{info.root}; len(next) > 0; next = next[1:] {
+			for _, to := range leadsTo[next[0]] {
+				if reached[to] {
+					continue
+				}
+				reached[to] = true
+				if all = append(all, owned[to]...); len(owned[to]) == 0 {
+					next = append(next, to)
+				}
 			}
 		}
+		bare := *info
+		bare.Leads = nil
+		shown := c.leads(&bare, nil)
+		all = slices.DeleteFunc(all, func(n TableName) bool {
+			return slices.ContainsFunc(shown, func(l lead) bool { return l.to == n })
+		})
+		slices.SortFunc(all, compareNames)
+		return slices.Compact(all)
 	}
-	bare := *info
-	bare.Leads = nil
-	shown := (&checker{policy: p, pinned: s}).leads(&bare, nil)
-	all = slices.DeleteFunc(all, func(n TableName) bool {
-		return slices.ContainsFunc(shown, func(l lead) bool { return l.to == n })
-	})
-	slices.SortFunc(all, compareNames)
-	return slices.Compact(all)
 }
 
 // Warning is what a policy's author should know, and what is no mistake by itself.
@@ -226,7 +273,8 @@ type Warning struct {
 
 func (c *checker) warn(pos fault.Position, format string, args ...any) {
 	w := Warning{pos, fmt.Sprintf(format, args...)}
-	if !slices.Contains(c.warnings, w) {
+	if !c.warned[w] {
+		c.warned[w] = true
 		c.warnings = append(c.warnings, w)
 	}
 }

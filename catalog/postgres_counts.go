@@ -72,8 +72,9 @@ func Count(ctx context.Context, tx Querier, table TableName, columns []string) (
 
 // count counts the public tables of a policy that were not counted yet.
 func (s *Schema) count(ctx context.Context, tx pgx.Tx, p *Policy) error {
+	infos := byName(s.Tables)
 	for _, t := range p.Tables {
-		info, ok := s.Table(t.TableName)
+		info, ok := infos[t.TableName]
 		if !ok || !t.Public || info.MostRows > 0 || !info.Readable || info.Kind != PlainTable && info.Kind != PartitionedTable {
 			continue // what is wrong with it, Check says
 		}
@@ -99,8 +100,9 @@ func (s *Schema) count(ctx context.Context, tx pgx.Tx, p *Policy) error {
 
 // outgrows reports whether a public table has more than an earlier schema approved. One from before there were counts approved everything.
 func (s *Schema) outgrows(earlier *Schema) bool {
+	before := byName(earlier.Tables)
 	for _, t := range s.Tables {
-		was, ok := earlier.Table(t.TableName)
+		was, ok := before[t.TableName]
 		if !ok || was.MostRows == 0 {
 			continue
 		}

@@ -152,8 +152,9 @@ func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error
 		if err := schema.readFacts(ctx, tx); err != nil || p == nil {
 			return err
 		}
-		for _, ref := range schema.domainColumns(p) {
-			if err := schema.readDomain(ctx, tx, p, ref); err != nil {
+		refs, declared := schema.domainColumns(p)
+		for i, ref := range refs {
+			if err := schema.readDomain(ctx, tx, ref, i < declared); err != nil {
 				return err
 			}
 		}
@@ -280,35 +281,39 @@ func supported(name string, modifier int32) (t Type, maxLength, scale int) {
 }
 
 // domainColumns are the columns whose values are read: those that the policy uses as domains, and all of its public tables that
-// queries may group by. The former are read up to the largest domain; of the latter, those with many values are forgotten.
-func (s *Schema) domainColumns(p *Policy) []ColumnRef {
-	refs := p.domainSources()
+// queries may group by. The former, the first of them, as many as declared, are read up to the largest domain; of the latter, those with
+// many values are forgotten. What cannot be read is left out: Check says what is wrong.
+func (s *Schema) domainColumns(p *Policy) (refs []ColumnRef, declared int) {
+	infos, policies, sources := byName(s.Tables), byName(p.Tables), map[ColumnRef]bool{}
+	for _, ref := range p.domainSources() {
+		policy, ok := policies[ref.Table]
+		info, exists := infos[ref.Table]
+		if !ok || !policy.Public || !exists || !info.Readable {
+			continue
+		}
+		if _, ok := info.Column(ref.Column); ok {
+			refs, sources[ref] = append(refs, ref), true
+		}
+	}
+	declared = len(refs)
 	for _, t := range p.Tables {
-		info, ok := s.Table(t.TableName)
-		if !ok || !t.Public {
+		info, ok := infos[t.TableName]
+		if !ok || !t.Public || !info.Readable {
 			continue
 		}
 		for _, c := range info.Columns {
-			if ref := (ColumnRef{Table: t.TableName, Column: c.Name}); loadable(c) && !slices.Contains(refs, ref) {
+			if ref := (ColumnRef{Table: t.TableName, Column: c.Name}); loadable(c) && !sources[ref] {
 				refs = append(refs, ref)
 			}
 		}
 	}
-	return refs
+	return refs, declared
 }
 
-// readDomain reads the values of a column of a public table.
-func (s *Schema) readDomain(ctx context.Context, tx pgx.Tx, p *Policy, ref ColumnRef) error {
-	policy, ok := p.Table(ref.Table)
-	info, exists := s.Table(ref.Table)
-	if !ok || !policy.Public || !exists || !info.Readable {
-		return nil // Check says what is wrong
-	}
-	if _, ok := info.Column(ref.Column); !ok {
-		return nil
-	}
+// readDomain reads the values of a column of a public table, which the policy declares to be a domain or not.
+func (s *Schema) readDomain(ctx context.Context, tx pgx.Tx, ref ColumnRef, declared bool) error {
 	column := pgx.Identifier{ref.Column}.Sanitize()
-	limit, declared := maxLoaded, slices.Contains(p.domainSources(), ref)
+	limit := maxLoaded
 	if declared {
 		limit = maxDomain
 	}

@@ -188,9 +188,9 @@ func (s *Store) keepsProtection(ctx context.Context, a Application, public []Tab
 	if err != nil {
 		return nil, err
 	}
-	shown := a.Schema.showing(ever)
+	shown, was := a.Schema.showing(ever), byName(public)
 	for _, t := range a.Policy.Tables {
-		if !t.Public || slices.Contains(public, t.TableName) {
+		if _, ok := was[t.TableName]; ok || !t.Public {
 			continue
 		}
 		was, protected := shown(t.TableName)
@@ -230,11 +230,12 @@ func (s *Schema) showing(ever map[string][]uint32) func(TableName) (was string, 
 			wholes[whole] = tables[oid]
 		}
 	}
+	infos := byName(s.Tables)
 	return func(name TableName) (string, bool) {
 		if _, ok := ever[name.String()]; ok {
 			return name.String(), true
 		}
-		t, ok := s.Table(name)
+		t, ok := infos[name]
 		if !ok {
 			return "", false // Check says so
 		}
@@ -447,8 +448,12 @@ func (r *storedPolicy) public() (names []TableName) {
 
 // read are the tables of which values or counts were read while a policy was checked: those that it had as public.
 func (s *Schema) read() (names []TableName) {
+	valued := map[TableName]bool{}
+	for _, d := range s.Domains {
+		valued[d.From.Table] = true
+	}
 	for _, t := range s.Tables {
-		if t.MostRows > 0 || slices.ContainsFunc(s.Domains, func(d DomainValues) bool { return d.From.Table == t.TableName }) {
+		if t.MostRows > 0 || valued[t.TableName] {
 			names = append(names, t.TableName)
 		}
 	}

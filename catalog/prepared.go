@@ -185,7 +185,7 @@ func (s *Snapshot) CopyOf(t *Table, v Version) *Table {
 	c := *t
 	c.Schema, c.Name, c.OID = PreparedSchema, copyName(s.Dataset, TableName{t.Schema, t.Name}, v.Base()), v.OID
 	c.Copy, c.Ranks = &Copy{Of: TableName{t.Schema, t.Name}, MaxRows: t.Prepare}, nil
-	c.Partitioned, c.RowSecurity, c.Indexes, c.Apart, c.mayLead, c.Prepare = false, false, nil, nil, nil, 0
+	c.Partitioned, c.RowSecurity, c.Indexes, c.checked, c.mayLead, c.Prepare = false, false, nil, nil, nil, 0
 	c.Append = Append{}
 	c.Columns = []*Column{
 		{Name: t.Unit.Column, AttNum: 1, TypeOID: int8OID, TypMod: -1, Type: Int8, NotNull: true, Identifies: t.Unit.Of},

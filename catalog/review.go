@@ -42,22 +42,21 @@ func (r Review) Renews() string {
 
 // renewed are the tables of a snapshot of which something changes that releases rest on, its own or that of a table on the way to its unit.
 func renewed(old, new *Snapshot) (tables []TableName) {
-	changed := map[TableName]bool{}
+	changed, now := map[TableName]bool{}, byName(new.Tables)
 	for _, t := range old.Tables {
-		if now, ok := new.Table(t.Schema, t.Name); !ok || restsOn(t) != restsOn(now) {
-			changed[TableName{t.Schema, t.Name}] = true
-		}
+		is, ok := now[t.table()]
+		changed[t.table()] = !ok || restsOn(t) != restsOn(is)
 	}
-	for range old.Tables { // a path is no longer than that
+	for range maxPath {
 		for _, t := range old.Tables {
 			if t.Unit.Kind == PathUnit && changed[TableName{t.Unit.ToSchema, t.Unit.ToTable}] {
-				changed[TableName{t.Schema, t.Name}] = true
+				changed[t.table()] = true
 			}
 		}
 	}
 	for _, t := range old.Tables {
-		if name := (TableName{t.Schema, t.Name}); changed[name] {
-			tables = append(tables, name)
+		if changed[t.table()] {
+			tables = append(tables, t.table())
 		}
 	}
 	return tables
@@ -66,7 +65,7 @@ func renewed(old, new *Snapshot) (tables []TableName) {
 // restsOn is what releases of a table rest on: not how its rows are stored, how many they are, or where its policy stands.
 func restsOn(t *Table) string {
 	own := *t
-	own.Lines, own.MostRows, own.Partitioned, own.Indexes, own.Apart, own.Columns = Lines{}, 0, false, nil, nil, nil
+	own.Lines, own.MostRows, own.Partitioned, own.Indexes, own.Columns = Lines{}, 0, false, nil, nil
 	for _, c := range t.Columns {
 		column := *c
 		column.DomainLine, column.MostEqual = 0, 0

@@ -109,29 +109,26 @@ func (t *TableInfo) Column(name string) (*ColumnInfo, bool) {
 	return t.Columns[i], true
 }
 
-func (s *Schema) domain(from ColumnRef) ([]Key, bool) {
-	i := slices.IndexFunc(s.Domains, func(d DomainValues) bool { return d.From == from })
-	if i < 0 {
-		return nil, false
-	}
-	return s.Domains[i].Keys, true
-}
-
 // For leaves out what the policy does not name: the rest is kept with the policy, as what it was checked against.
 func (s *Schema) For(p *Policy) *Schema {
 	pinned := &Schema{}
+	infos, policies := byName(s.Tables), byName(p.Tables)
+	leads := s.leading(p.Tables, infos, policies)
 	for _, t := range p.Tables {
-		if info, ok := s.Table(t.TableName); ok {
+		if info, ok := infos[t.TableName]; ok {
 			kept := *info
 			if s.references != nil {
-				kept.Leads = s.leadsFrom(info, p)
+				kept.Leads = leads(info)
 			}
 			pinned.Tables = append(pinned.Tables, &kept)
 		}
 	}
-	sources := p.domainSources()
+	sources := map[ColumnRef]bool{}
+	for _, ref := range p.domainSources() {
+		sources[ref] = true
+	}
 	for _, d := range s.Domains {
-		if t, ok := p.Table(d.From.Table); slices.Contains(sources, d.From) || ok && t.Public && len(d.Keys) <= maxLoaded {
+		if t, ok := policies[d.From.Table]; sources[d.From] || ok && t.Public && len(d.Keys) <= maxLoaded {
 			pinned.Domains = append(pinned.Domains, d)
 		}
 	}
@@ -140,9 +137,9 @@ func (s *Schema) For(p *Policy) *Schema {
 
 // unread are tables of a live schema, those that no statement reads taken for readable: questions are answered from their prepared copies.
 func (p *Policy) unread(live []*TableInfo) []*TableInfo {
-	all := slices.Clone(live)
+	all, policies := slices.Clone(live), byName(p.Tables)
 	for i, t := range all {
-		if slices.ContainsFunc(p.Tables, func(of *TablePolicy) bool { return of.TableName == t.TableName && of.RequirePrepared }) {
+		if of, ok := policies[t.TableName]; ok && of.RequirePrepared {
 			readable := *t
 			readable.Readable = true
 			all[i] = &readable
@@ -155,8 +152,12 @@ func (p *Policy) unread(live []*TableInfo) []*TableInfo {
 // tables that came new are no drift: no policy speaks of them.
 func (s *Schema) Drift(live *Schema) error {
 	var changes []error
+	now, wholes := byName(live.Tables), map[uint32]*TableInfo{}
+	for _, t := range s.Tables {
+		wholes[t.OID] = t
+	}
 	for _, was := range s.Tables {
-		is, ok := live.Table(was.TableName)
+		is, ok := now[was.TableName]
 		switch {
 		case !ok:
 			changes = append(changes, fmt.Errorf("table %s is gone", was.TableName))
@@ -168,8 +169,8 @@ func (s *Schema) Drift(live *Schema) error {
 			changes = append(changes, fmt.Errorf("table %s can no longer be read", was.TableName))
 		default:
 			changes = append(changes, was.drift(is)...)
-			for _, whole := range s.Tables {
-				if slices.Contains(is.PartOf, whole.OID) && !slices.Contains(was.PartOf, whole.OID) {
+			for _, oid := range is.PartOf {
+				if whole, ok := wholes[oid]; ok && !slices.Contains(was.PartOf, oid) {
 					changes = append(changes, fmt.Errorf("table %s has become a partition of table %s", was.TableName, whole.TableName))
 				}
 			}

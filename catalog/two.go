@@ -190,10 +190,13 @@ func (p *Policy) reorders(new *Policy) bool {
 
 // redraws reports whether a domain that both schemas know as a column of a public table has other keys now.
 func (s *Schema) redraws(now *Schema) bool {
+	keys := map[ColumnRef][]Key{}
+	for _, d := range now.Domains {
+		keys[d.From] = d.Keys
+	}
 	return slices.ContainsFunc(s.Domains, func(d DomainValues) bool {
-		return slices.ContainsFunc(now.Domains, func(other DomainValues) bool {
-			return other.From == d.From && !slices.Equal(other.Keys, d.Keys)
-		})
+		is, ok := keys[d.From]
+		return ok && !slices.Equal(is, d.Keys)
 	})
 }
 

@@ -190,13 +190,13 @@ func (c *checker) domainListed(p *ColumnPolicy, live *ColumnInfo) (keys []Key) {
 
 // domainFrom takes the keys from a public table's column, as they were read when the schema was.
 func (c *checker) domainFrom(d *DomainPolicy, live *ColumnInfo) ([]Key, bool) {
-	source, ok := c.policy.Table(d.From.Table)
+	source, ok := c.policies[d.From.Table]
 	if !ok || !source.Public {
 		c.problem(d.pos, fmt.Sprintf("add %s: {public: true} to the tables, if its rows are nobody's secret", d.From.Table),
 			"a domain is taken from a public table, and %s is none of this policy", d.From.Table)
 		return nil, false
 	}
-	info, ok := c.schema.Table(d.From.Table)
+	info, ok := c.infos[d.From.Table]
 	if !ok {
 		return nil, false // reported for the table itself
 	}
@@ -209,7 +209,7 @@ func (c *checker) domainFrom(d *DomainPolicy, live *ColumnInfo) ([]Key, bool) {
 		c.problem(d.pos, "", "%s.%s has the type %s, and cannot hold keys of type %s", d.From.Table, column.Name, column.TypeName, live.TypeName)
 		return nil, false
 	}
-	keys, ok := c.schema.domain(d.From)
+	keys, ok := c.domains[d.From]
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return k.Null })
 	if !ok || len(keys) == 0 {
 		c.problem(d.pos, "", "%s.%s holds no value, so the domain would be empty", d.From.Table, column.Name)

@@ -59,7 +59,7 @@ func provenPin(t *testing.T, s *catalog.Snapshot, table string) sqlrewrite.Preco
 		t.Fatal(table)
 	}
 	pin := sqlrewrite.Precondition{Schema: of.Schema, Table: of.Name, OID: of.OID, RowSecurity: of.RowSecurity, Partitioned: of.Partitioned,
-		Apart: of.Apart, Keys: of.Unique}
+		Apart: of.Apart(), Keys: of.Unique}
 	for _, c := range of.Columns {
 		pin.Columns = append(pin.Columns, sqlrewrite.PreconditionColumn{Name: c.Name, AttNum: c.AttNum, TypeOID: c.TypeOID, TypMod: c.TypMod,
 			Collation: c.Collation,

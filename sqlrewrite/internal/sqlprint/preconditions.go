@@ -130,7 +130,7 @@ func (w *PreconditionWalk) Exprs(list ...algebra.Expr) {
 
 // preconditionOf is what must still hold of a table whatever is read of it.
 func preconditionOf(t *catalog.Table) Precondition {
-	return Precondition{Schema: t.Schema, Table: t.Name, OID: t.OID, RowSecurity: t.RowSecurity, Partitioned: t.Partitioned, Apart: t.Apart}
+	return Precondition{Schema: t.Schema, Table: t.Name, OID: t.OID, RowSecurity: t.RowSecurity, Partitioned: t.Partitioned, Apart: t.Apart()}
 }
 
 // preconditionColumn is what must still hold of a column that is read.
