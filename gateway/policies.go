@@ -111,11 +111,12 @@ type LivePolicies struct {
 	cache   catalog.Cache
 
 	refreshes atomic.Int64
+	checking  chan struct{} // holds the check that is running
 }
 
 // NewLivePolicies holds nothing until [LivePolicies.Refresh].
 func NewLivePolicies(store PolicyStore, schemas map[string]Schemas, log *slog.Logger) *LivePolicies {
-	return &LivePolicies{store: store, schemas: schemas, log: log}
+	return &LivePolicies{store: store, schemas: schemas, log: log, checking: make(chan struct{}, 1)}
 }
 
 // Current implements [Policies].
@@ -137,8 +138,14 @@ func (l *LivePolicies) Document(ctx context.Context, dataset string) (PolicyDocu
 	return PolicyDocument{Text: []byte(revision.Policy.Document), Version: revision.Snapshot.Version}, nil
 }
 
-// Review implements [Policies].
+// Review implements [Policies]. Checks run one after another: each reads a whole schema.
 func (l *LivePolicies) Review(ctx context.Context, dataset string, text []byte) (*catalog.Review, error) {
+	select {
+	case l.checking <- struct{}{}:
+		defer func() { <-l.checking }()
+	case <-ctx.Done():
+		return nil, fault.RequestGone(ctx.Err())
+	}
 	policy, schema, err := l.read(ctx, dataset, text)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
@@ -81,6 +84,49 @@ func TestRefreshLoadsWhatIsNew(t *testing.T) {
 	}
 	if held, err := live.Current("d"); err != nil || held.Version != 2 {
 		t.Errorf("without the control database: %+v, %v", held, err)
+	}
+}
+
+// slowCheck counts the checks that run at once.
+type slowCheck struct {
+	policyShelf
+	running, most, done atomic.Int64
+}
+
+func (s *slowCheck) Inspect(context.Context, *catalog.Policy) (*catalog.Schema, error) {
+	s.most.Store(max(s.most.Load(), s.running.Add(1)))
+	time.Sleep(time.Millisecond)
+	return &catalog.Schema{}, nil
+}
+
+func (s *slowCheck) Review(context.Context, *catalog.Policy, *catalog.Schema) (*catalog.Review, error) {
+	s.running.Add(-1)
+	s.done.Add(1)
+	return &catalog.Review{}, nil
+}
+
+// Checks of a gateway run one after another, and one that waits ends with its client.
+func TestPoliciesAreCheckedOneAtATime(t *testing.T) {
+	const text = "version: 1\ndataset: d\ntables: {people: {unit: {row: id}}}\nbudgets: [{dataset: true, form: pure, epsilon: 1}]\n"
+	shelf := &slowCheck{}
+	live := NewLivePolicies(shelf, map[string]Schemas{"d": shelf}, slog.New(slog.DiscardHandler))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := live.Review(t.Context(), "d", []byte(text)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if shelf.most.Load() != 1 || shelf.done.Load() != 8 {
+		t.Errorf("%d of 8 checks are done, and %d ran at once", shelf.done.Load(), shelf.most.Load())
+	}
+	live.checking <- struct{}{}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := live.Review(gone, "d", []byte(text)); fault.CodeOf(err) != fault.CodeRequestGone {
+		t.Errorf("a check whose client left: %v", err)
 	}
 }
 
