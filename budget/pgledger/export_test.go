@@ -64,3 +64,17 @@ func (p *Ledger) Uncache() {
 	defer p.caches.mu.Unlock()
 	clear(p.caches.byDataset)
 }
+
+// Joined is a queue of look-ups that are texts.
+type Joined struct{ joined joined[string] }
+
+func (j *Joined) Do(ctx context.Context, of string, exchange func(context.Context, []string) error) error {
+	return j.joined.do(ctx, of, exchange)
+}
+
+// Waiting gives the number of look-ups that wait.
+func (j *Joined) Waiting() int {
+	j.joined.mu.Lock()
+	defer j.joined.mu.Unlock()
+	return len(j.joined.waiting)
+}

@@ -40,7 +40,7 @@ func (j *joined[T]) do(ctx context.Context, of T, exchange func(context.Context,
 		j.mu.Unlock()
 		trip(context.WithoutCancel(ctx), []*joining[T]{own}, exchange)
 		if batch := j.take(); batch != nil {
-			go j.run(batch, exchange) //nolint:contextcheck,gosec // it is for many requests: none of them may end it
+			go j.run(batch, exchange) //nolint:contextcheck,gosec // it serves many requests: none of them may end it
 		}
 		return own.err
 	}
@@ -84,15 +84,19 @@ func trip[T any](ctx context.Context, batch []*joining[T], exchange func(context
 	ctx, cancel := context.WithTimeout(ctx, transactionPatience)
 	defer cancel()
 	err := exchange(ctx, all)
-	for _, one := range batch {
-		if err != nil {
-			one.err = fault.DataUnavailable(err)
+	for i, one := range batch {
+		failure := err
+		if err != nil && len(batch) > 1 { // one of them may have caused it: the others do not fail for that
+			failure = exchange(ctx, all[i:i+1])
+		}
+		if failure != nil {
+			one.err = fault.DataUnavailable(failure)
 		}
 		close(one.done)
 	}
 }
 
-// lookup queues its statements. No other look-up may use what their rows are read into: its caller may have given up by then.
+// lookup queues its statements. It owns what their rows are read into, since its caller may have given up when they come.
 type lookup func(*pgx.Batch)
 
 // lookUp runs a look-up in a round trip with others.
