@@ -33,7 +33,7 @@ func (c SetBack) Check(by string) error {
 	return nil
 }
 
-// Text is what the second steward signs: lines that people can read, the same for the same time and for no other. It has a mandate.
+// Text gives the lines that the second steward signs. They are readable, and different for each time. It needs a mandate.
 func (c SetBack) Text() []byte {
 	return signedText("noisegate clock/1", slices.Concat(ledgerLine(c.Mandate.Ledger), [][2]string{
 		{"dataset", quoted(c.Dataset)},
@@ -42,8 +42,8 @@ func (c SetBack) Text() []byte {
 	}, c.Mandate.Pair.lines(), signedAt(c.Mandate.At)))
 }
 
-// Signed says what is wrong with its signature for who does it, where it takes two stewards or not; "" for nothing. That the signature
-// holds is for journal.StewardKeys.
+// Signed says what is wrong with its signers, where it takes two stewards or one; "" for nothing. journal.StewardKeys verifies the
+// signature itself.
 func (c SetBack) Signed(by string, two bool, ledger string) (what string) {
 	m := c.Mandate
 	switch {

@@ -8,7 +8,7 @@ import (
 	"noisegate.example/budget/budgettest"
 )
 
-// TestClocksThatStep is for the ledger in memory; pgledger has the other.
+// TestClocksThatStep runs the steps against the ledger in memory; pgledger runs them against PostgreSQL.
 //
 // covers: F14
 func TestClocksThatStep(t *testing.T) {

@@ -242,8 +242,7 @@ func (b *Auditor) setBack(e budget.Entry) (what string) {
 	return ""
 }
 
-// passes follows the time of entries that are chained, the newest of which was written at a time (zero: it is not known), and says what is
-// wrong with it: it goes back with those alone that say so.
+// passes checks the time of a chained entry against that of the newest entry (zero: unknown). Only an entry of kind clock may set it back.
 func passes(at *time.Time, e budget.Entry) (what string) {
 	if e.Hash == [32]byte{} {
 		return ""

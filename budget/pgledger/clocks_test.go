@@ -16,7 +16,7 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// turns are two gateways' ledgers, of which one after the other does what changes it. Nothing is decided from memory: a test's clocks step.
+// turns alternates changes between the ledgers of two gateways. No ledger decides from its cache, as the clocks of the test step.
 type turns struct {
 	*pgledger.Ledger
 	other *pgledger.Ledger

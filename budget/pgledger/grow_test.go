@@ -84,7 +84,7 @@ func inserts() map[string]int {
 	return map[string]int{"bind": 1, "keep": 2, "keep_released": 2, "open": 3, "write": 3}
 }
 
-// looked is what a statement did: pages that it touched, and look-ups by indexes.
+// looked counts a statement's pages and its index look-ups.
 type looked struct{ pages, lookups int }
 
 // explained runs a statement that a connection has prepared, and takes back what it wrote.

@@ -106,7 +106,7 @@ const MaxAhead = machine.MaxAhead
 // SetClock gives the ledger another clock than the machine's to hold the server's against, before it is used.
 func (p *Ledger) SetClock(now func() time.Time) { p.own = now }
 
-// Ahead is how far the server's clock, or the time of a dataset, was ahead of this process's clock when it looked last; 0: it was not.
+// Ahead gives how far the server's clock or a dataset's time was ahead of this process's clock at the last look; 0: it was not.
 func (p *Ledger) Ahead() time.Duration { return max(time.Duration(p.ahead.Load()), 0) }
 
 // plannedKey is, in a connection's custom data, how many entries the journal had when its statements were planned.

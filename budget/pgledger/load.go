@@ -96,7 +96,7 @@ func (o *openCharge) keep(v budget.Released) error {
 	return nil
 }
 
-// released is what it took.
+// released gives the kept releases.
 func (o *openCharge) released() []budget.Released {
 	o.mu.Lock()
 	defer o.mu.Unlock()

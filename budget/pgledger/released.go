@@ -21,8 +21,8 @@ var (
 	sqlFindLatest string
 )
 
-// KeepReleased implements [budget.ReleasedValues]. Of a charge that this process reserved the values are written in the transaction that
-// ends it, which costs no exchange of its own: if the process dies before, they are lost. Where they cannot be written the charge ends
+// KeepReleased implements [budget.ReleasedValues]. The values of a charge that this process reserved are written by the transaction that
+// ends the charge, without another round trip: if the process dies first, they are lost. Where they cannot be written, the charge ends
 // without them.
 func (p *Ledger) KeepReleased(ctx context.Context, v budget.Released) error {
 	if err := v.Check(); err != nil {

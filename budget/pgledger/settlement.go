@@ -69,7 +69,7 @@ func (s *settlements) put(id budget.ReservationID, now budget.Settlement) {
 	s.known[id] = now
 }
 
-// owned are those of an analyst, who is charged now: none, where there were none, in the place of those of whoever was charged longest ago.
+// owned gives an analyst's settlements. A new analyst replaces the one who was charged longest ago.
 func (s *settlements) owned(analyst string) *settled {
 	if s.known == nil {
 		s.known, s.by = map[budget.ReservationID]budget.Settlement{}, map[string]*settled{}
