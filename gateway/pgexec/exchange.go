@@ -3,6 +3,7 @@ package pgexec
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -74,7 +75,7 @@ func oneRow(results ...any) func(*pgtype.Map, *pgconn.ResultReader) error {
 // divisionByZero is the SQLSTATE of a condition that does not hold.
 const divisionByZero = "22012"
 
-// mostKept bounds the texts of questions that a connection keeps prepared, and keptKey is where it has the list, oldest first.
+// mostKept bounds the texts of questions that a connection keeps prepared, and keptKey is where it has the list, that used last at the end.
 const (
 	mostKept = 256
 	keptKey  = "noisegate texts"
@@ -82,15 +83,13 @@ const (
 
 // prepare has the connection know the texts that it remembers. Where it fails, none of the texts has begun.
 func (x *exchange) prepare(ctx context.Context, conn *pgx.Conn) ([]*pgconn.StatementDescription, error) {
+	if err := x.keep(ctx, conn); err != nil {
+		return nil, err
+	}
 	known := make([]*pgconn.StatementDescription, len(x.texts))
 	for i, t := range x.texts {
-		switch t.life {
-		case forgotten:
+		if t.life == forgotten {
 			continue
-		case lasting:
-			if err := keep(ctx, conn, t.sql); err != nil {
-				return nil, err
-			}
 		}
 		var err error
 		if known[i], err = conn.Prepare(ctx, t.sql, t.sql); err != nil { // known already, but for a new text
@@ -100,31 +99,26 @@ func (x *exchange) prepare(ctx context.Context, conn *pgx.Conn) ([]*pgconn.State
 	return known, nil
 }
 
-// keep makes room for a text.
-func keep(ctx context.Context, conn *pgx.Conn, sql string) error {
+// keep makes the texts of questions the newest that the connection keeps, and has it forget the oldest others where these are too many. A
+// text of this exchange is never forgotten, however many there are: the server would not know it.
+func (x *exchange) keep(ctx context.Context, conn *pgx.Conn) error {
+	var own []string
+	for _, t := range x.texts {
+		if t.life == lasting && !slices.Contains(own, t.sql) {
+			own = append(own, t.sql)
+		}
+	}
 	data := conn.PgConn().CustomData()
-	kept, _ := data[keptKey].(*keptTexts)
-	if kept == nil {
-		kept = &keptTexts{known: map[string]bool{}}
-		data[keptKey] = kept
-	}
-	if kept.known[sql] {
-		return nil
-	}
-	if len(kept.order) >= mostKept {
-		if err := conn.Deallocate(ctx, kept.order[0]); err != nil {
+	kept, _ := data[keptKey].([]string)
+	kept = slices.DeleteFunc(kept, func(sql string) bool { return slices.Contains(own, sql) })
+	surplus := min(max(len(kept)+len(own)-mostKept, 0), len(kept))
+	data[keptKey] = append(kept[surplus:], own...)
+	for _, sql := range kept[:surplus] {
+		if err := conn.Deallocate(ctx, sql); err != nil {
 			return err
 		}
-		delete(kept.known, kept.order[0])
-		kept.order = kept.order[1:]
 	}
-	kept.known[sql], kept.order = true, append(kept.order, sql)
 	return nil
-}
-
-type keptTexts struct {
-	known map[string]bool
-	order []string
 }
 
 // run sends the texts, which are known but for those that are forgotten, and reads their rows. Its error is [fault.Untouched] until all of

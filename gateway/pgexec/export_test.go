@@ -21,3 +21,6 @@ func (d *Database) Unproven() *Database {
 	d.prove = func(sqlrewrite.Statement) error { return nil }
 	return d
 }
+
+// MostKept is how many texts of questions a connection keeps prepared.
+const MostKept = mostKept

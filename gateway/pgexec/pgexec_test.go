@@ -505,3 +505,41 @@ func calculator(t *testing.T) *pgexec.Calculator {
 func ptr(s string) *string { return &s }
 
 func count(n int64) *int64 { return &n }
+
+// A connection that forgets texts, as it knows as many as it may, forgets none that it is about to use: neither the one that locks the
+// tables nor another statement of the same question. Else each 250th question failed, some of them with their charge.
+func TestForgottenTextsAreOthers(t *testing.T) {
+	p := pgtest.Protected(t, ddl+"; CREATE TABLE shops (id int PRIMARY KEY, size int)")
+	asks := func(pins []sqlrewrite.Precondition, n int) sqlrewrite.Statement {
+		return sqlrewrite.Statement{SQL: fmt.Sprintf("SELECT count(*)::text FROM public.people WHERE age <> %d", n), Values: 1,
+			Preconditions: pins}
+	}
+	ask := func(t *testing.T, d *pgexec.Database, what string, statements ...sqlrewrite.Statement) {
+		t.Helper()
+		for _, err := range d.Run(t.Context(), statements...) {
+			if err != nil {
+				t.Fatalf("%s: %v, untouched %t", what, err, fault.IsUntouched(err))
+			}
+		}
+	}
+	one := func(c *pgexec.Config) { c.Connections = 1 }
+	t.Run("statement", func(t *testing.T) {
+		d := open(t, p, one)
+		people := pins(t, d, "people", "age")
+		both := slices.Concat(people, pins(t, d, "shops", "size"))
+		for i := range pgexec.MostKept - 1 {
+			ask(t, d, fmt.Sprint("question ", i), asks(people, i))
+		}
+		ask(t, d, "an old statement beside a new one", asks(both, 0), asks(both, -1))
+	})
+	t.Run("lock", func(t *testing.T) {
+		d := open(t, p, one)
+		people := pins(t, d, "people", "age")
+		var many []sqlrewrite.Statement
+		for i := range pgexec.MostKept + 10 {
+			ask(t, d, fmt.Sprint("question ", i), asks(people, i))
+			many = append(many, asks(people, -i))
+		}
+		ask(t, d, "more statements than are kept", many...)
+	})
+}
