@@ -75,10 +75,12 @@ func oneRow(results ...any) func(*pgtype.Map, *pgconn.ResultReader) error {
 // divisionByZero is the SQLSTATE of a condition that does not hold.
 const divisionByZero = "22012"
 
-// mostKept bounds the texts of questions that a connection keeps prepared, and keptKey is where it has the list, that used last at the end.
+// mostKept and mostKeptBytes bound the texts of questions that a connection keeps prepared, and keptKey is where it has the list, that used
+// last at the end. A server takes some 40 times a text's bytes for it.
 const (
-	mostKept = 256
-	keptKey  = "noisegate texts"
+	mostKept      = 256
+	mostKeptBytes = 512 << 10
+	keptKey       = "noisegate texts"
 )
 
 // prepare has the connection know the texts that it remembers. Where it fails, none of the texts has begun.
@@ -111,7 +113,13 @@ func (x *exchange) keep(ctx context.Context, conn *pgx.Conn) error {
 	data := conn.PgConn().CustomData()
 	kept, _ := data[keptKey].([]string)
 	kept = slices.DeleteFunc(kept, func(sql string) bool { return slices.Contains(own, sql) })
-	surplus := min(max(len(kept)+len(own)-mostKept, 0), len(kept))
+	bytes, surplus := 0, 0
+	for _, sql := range slices.Concat(kept, own) {
+		bytes += len(sql)
+	}
+	for ; surplus < len(kept) && (len(kept)-surplus+len(own) > mostKept || bytes > mostKeptBytes); surplus++ {
+		bytes -= len(kept[surplus])
+	}
 	data[keptKey] = append(kept[surplus:], own...)
 	for _, sql := range kept[:surplus] {
 		if err := conn.Deallocate(ctx, sql); err != nil {

@@ -22,5 +22,8 @@ func (d *Database) Unproven() *Database {
 	return d
 }
 
-// MostKept is how many texts of questions a connection keeps prepared.
-const MostKept = mostKept
+// MostKept and MostKeptBytes bound the texts of questions that a connection keeps prepared.
+const (
+	MostKept      = mostKept
+	MostKeptBytes = mostKeptBytes
+)

@@ -543,3 +543,24 @@ func TestForgottenTextsAreOthers(t *testing.T) {
 		ask(t, d, "more statements than are kept", many...)
 	})
 }
+
+// Long texts are forgotten sooner: 256 of them, of 44 kB each, took 420 MB of the server for each connection.
+func TestKeptTextsAreBounded(t *testing.T) {
+	d := open(t, pgtest.Protected(t, ddl), func(c *pgexec.Config) { c.Connections = 1 })
+	people := pins(t, d, "people", "age")
+	for i := range 3 * pgexec.MostKeptBytes / 40_000 {
+		sql := fmt.Sprintf("SELECT count(*)::text FROM public.people WHERE age <> %d%s", i, strings.Repeat(" ", 40_000))
+		if _, err := collect(t, d, sqlrewrite.Statement{SQL: sql, Values: 1, Preconditions: people}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := collect(t, d, sqlrewrite.Statement{Values: 1, Preconditions: people,
+		SQL: "SELECT sum(octet_length(statement))::text FROM pg_catalog.pg_prepared_statements"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := strconv.Atoi(revealed(t, rows[0].Values[0]))
+	if err != nil || kept > pgexec.MostKeptBytes+64<<10 || kept < pgexec.MostKeptBytes/2 { // with the fixed texts
+		t.Errorf("%d bytes are kept, %v", kept, err)
+	}
+}
