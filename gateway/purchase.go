@@ -46,6 +46,11 @@ func (s *Service) Enter(ctx context.Context, who auth.Principal) (release func()
 	return s.questions.Enter(ctx, who.Subject)
 }
 
+// EnterWith is [Service.Enter] for a request with a schedule, which counts from the end of the wait on.
+func (s *Service) EnterWith(ctx context.Context, tick *Schedule, who auth.Principal) (release func(), err error) {
+	return tick.enter(ctx, s.questions, who.Subject)
+}
+
 // EnterList is [Service.Enter] for what is only read of the ledger: it never waits for a question.
 func (s *Service) EnterList(ctx context.Context, who auth.Principal) (release func(), err error) {
 	return s.lists.Enter(ctx, who.Subject)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"noisegate.example/api"
 	"noisegate.example/gateway"
@@ -86,5 +87,21 @@ func TestFailedFitKeepsItsCharge(t *testing.T) {
 		if spent := left.Budgets[0].Spent.Rho; strings.Trim(string(spent), "0.") != "" != c.kept {
 			t.Errorf("%s: spent %s", name, spent)
 		}
+	}
+}
+
+// The time that a fit waits for a place is none of its work's: it is not stopped, once it is charged, as it waited longer than it may take.
+func TestWaitsAreNoWork(t *testing.T) {
+	const longest = 1600 * time.Millisecond
+	g := gatewaytest.New(t, durable, gatewaytest.Options{Quantum: 50 * time.Millisecond, StatementTimeout: longest,
+		Fairness: gateway.Fairness{Places: 1, PerAnalyst: 1}})
+	ana := auth.Principal{Subject: "ana", Groups: []string{"analysts"}}
+	release, err := g.Enter(t.Context(), ana)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(longest+100*time.Millisecond, release)
+	if _, err := g.Fit.Fit(t.Context(), ana, fit.Request[api.FitRequest]{Body: incomes()}); err != nil {
+		t.Error(err)
 	}
 }

@@ -82,7 +82,7 @@ func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, a
 	defer func() { s.gateway.CountRefusal(o.dataset, who, gateway.Asked, err) }()
 	tick := s.gateway.Schedule(o.dataset)
 	defer s.gateway.Cancellable(who, cmp.Or(o.key, o.name), tick)()
-	release, err := s.gateway.Enter(ctx, who)
+	release, err := s.gateway.EnterWith(ctx, tick, who)
 	if err != nil {
 		return nil, err
 	}
