@@ -120,6 +120,7 @@ type use struct{ name, sql string }
 
 var uses = []use{
 	{"key", "SELECT %[1]s, count(*) FROM %[2]s GROUP BY 1"},
+	{"cast key", "SELECT %[1]s::text, count(*) FROM %[2]s GROUP BY 1 HAVING count(*) > 3"},
 	{"sum", "SELECT sum(%[1]s) FROM %[2]s"},
 	{"filter", "SELECT count(*) FROM %[2]s WHERE %[1]s = %[3]s"},
 	{"join", "SELECT count(*) FROM %[2]s JOIN kinds o ON o.%[4]s = %[1]s"},
@@ -238,7 +239,7 @@ func TestTypesMatrix(t *testing.T) {
 		}
 	}
 	for _, name := range slices.Concat(strings.Fields("row parts column via copy ranked public longp limited over_varchar label fixed made"),
-		[]string{"key", "sum", "filter", "join", "count distinct", "median", "mode", "rollup", "outer"}) {
+		[]string{"key", "cast key", "sum", "filter", "join", "count distinct", "median", "mode", "rollup", "outer"}) {
 		if answered[name] == 0 {
 			t.Errorf("no question about %s is answered", name)
 		}

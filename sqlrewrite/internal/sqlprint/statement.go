@@ -339,7 +339,11 @@ func (p *StatementPrinter) Key(e algebra.Expr) string {
 	if c, ok := e.(algebra.Computed); ok {
 		// PostgreSQL drops a collation under a collation where it casts the key to text, and would not see that the same key is grouped by.
 		if inner, ok := c.ErrorFree.(algebra.Collate); ok {
-			name = p.Text(inner.X)
+			x := inner.X
+			for inner, ok = x.(algebra.Collate); ok && p.adds(); inner, ok = x.(algebra.Collate) { // a text that is cast to text has several
+				x = inner.X
+			}
+			name = p.Text(x)
 		}
 		switch {
 		case scalar.IsFloat(algebra.CarrierOf(e)):
