@@ -30,13 +30,20 @@ func bearer(h http.Header) (string, error) {
 	return strings.TrimSpace(token), nil
 }
 
-// checkQuery refuses query parameters that the route does not take, and those that are given twice.
+// checkQuery refuses an address that is no text, query parameters that the route does not take, and those that are given twice.
 func checkQuery(r *http.Request, known []string) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return fault.RequestBody("is fine, but the query string of the URL is not")
 	}
+	isText := func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) } // as PostgreSQL has it
+	if !isText(r.URL.Path) {
+		return fault.RequestBody("is fine, but the path of the URL is not UTF-8 without NUL")
+	}
 	for name, list := range values {
+		if slices.Contains(known, name) && !isText(list[0]) {
+			return fault.RequestParameter(name, "UTF-8 without NUL")
+		}
 		if !slices.Contains(known, name) {
 			return fault.RequestUnknownField(name, known)
 		}

@@ -37,6 +37,17 @@ func TestWhatCostsNothingNeedsNoPrice(t *testing.T) {
 	}
 }
 
+// A path or a parameter that is no text of PostgreSQL's is refused, and no database is blamed for it.
+func TestAddressesAreText(t *testing.T) {
+	f := newFront(t, gatewaytest.Options{}, 4)
+	for _, path := range []string{"/v1/releases/%00", "/v1/releases/a%00b", "/v1/plans/%ff", "/v1/releases?cursor=%00", "/v1/plans/%00"} {
+		if response, text := f.do(t, call{method: "GET", path: path, token: "ana:analyst"}); response.StatusCode != http.StatusBadRequest ||
+			codeOf(t, text) != fault.CodeRequestBody {
+			t.Errorf("%s: %d %s", path, response.StatusCode, text)
+		}
+	}
+}
+
 // TestBodiesAreText: what is no Unicode is refused, and not read as another text; a field that clients do not write is none.
 func TestBodiesAreText(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
