@@ -69,18 +69,7 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 		s.move(e.AccountIDs, machine.SumOf(e.Loss), machine.SumOf(e.Loss))
 		return s.plan(e)
 	case budget.EntrySettle, budget.EntryVoid, budget.EntryExpire, budget.EntryFail:
-		c, ok := s.Open[e.Reservation]
-		if !ok {
-			return "its charge is not open"
-		}
-		delete(s.Open, e.Reservation)
-		freed := machine.Sums{}
-		freed.Subtract(machine.SumOf(c.Loss))
-		for _, number := range c.Accounts {
-			used := freed
-			used.Add(machine.SumOf(machine.Counts(s.scope(number, e), e.Loss, e.Shared)))
-			s.move([]int64{number}, used, freed)
-		}
+		return s.end(e)
 	case budget.EntryLimit, budget.EntryRefill, budget.EntryFreeze, budget.EntryThaw:
 		if len(e.AccountIDs) != 1 {
 			return "it says nothing of one account"
@@ -123,16 +112,38 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 		if !ok {
 			return notAClock
 		}
-		for number, a := range s.Accounts {
-			if a.Opened.After(c.To) {
-				a.Opened = c.To
-				s.Accounts[number] = a
-			}
-		}
+		s.setBack(c.To)
 	default:
 		return "nobody knows its kind"
 	}
 	return ""
+}
+
+// end follows the end of a charge.
+func (s *Replayed) end(e budget.Entry) (what string) {
+	c, ok := s.Open[e.Reservation]
+	if !ok {
+		return "its charge is not open"
+	}
+	delete(s.Open, e.Reservation)
+	freed := machine.Sums{}
+	freed.Subtract(machine.SumOf(c.Loss))
+	for _, number := range c.Accounts {
+		used := freed
+		used.Add(machine.SumOf(machine.Counts(s.scope(number, e), e.Loss, e.Shared)))
+		s.move([]int64{number}, used, freed)
+	}
+	return ""
+}
+
+// setBack has no account open after the time that the ledger goes on from.
+func (s *Replayed) setBack(to time.Time) {
+	for number, a := range s.Accounts {
+		if a.Opened.After(to) {
+			a.Opened = to
+			s.Accounts[number] = a
+		}
+	}
 }
 
 // drawn follows how far plans are drawn.

@@ -40,7 +40,7 @@ func (j *joined[T]) do(ctx context.Context, of T, exchange func(context.Context,
 		j.mu.Unlock()
 		trip(context.WithoutCancel(ctx), []*joining[T]{own}, exchange)
 		if batch := j.take(); batch != nil {
-			go j.run(batch, exchange) //nolint:contextcheck,gosec // it serves many requests: none of them may end it
+			go j.run(batch, exchange) // it serves many requests: none of them may end it
 		}
 		return own.err
 	}

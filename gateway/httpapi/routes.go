@@ -97,13 +97,20 @@ func routes() []route {
 			handle: operation(part("dataset"), (*server).refusals, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/datasets/{dataset}/verify", roles: steward,
 			handle: operation(part("dataset"), (*server).verify, asJSON)},
-		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset", "requests"},
-			handle: operation(journalPage, (*server).audit, asJSON)},
-		{method: http.MethodGet, pattern: "/v1/audit/export", roles: steward, query: []string{"dataset"}, handle: (*server).export},
 		{method: http.MethodGet, pattern: "/openapi.json", public: true, handle: getOpenAPI},
 		{method: http.MethodGet, pattern: "/healthz", public: true, handle: getHealth},
 		{method: http.MethodGet, pattern: "/readyz", public: true, handle: (*server).getReady},
-	}, slices.Concat(pateRoutes(), collectRoutes(), consoleRoutes(), docsRoutes())...)
+	}, slices.Concat(auditRoutes(), pateRoutes(), collectRoutes(), consoleRoutes(), docsRoutes())...)
+}
+
+// auditRoutes show the journal to stewards.
+func auditRoutes() []route {
+	steward := []auth.Role{auth.Steward}
+	return []route{
+		{method: http.MethodGet, pattern: "/v1/audit", roles: steward, query: []string{"cursor", "dataset", "requests"},
+			handle: operation(journalPage, (*server).audit, asJSON)},
+		{method: http.MethodGet, pattern: "/v1/audit/export", roles: steward, query: []string{"dataset"}, handle: (*server).export},
+	}
 }
 
 // name is what requests of a route are counted by: never what a client wrote.
