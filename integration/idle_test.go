@@ -18,7 +18,7 @@ import (
 const idleTime = 15 * time.Second
 
 // TestIdleGatewayDoesLittle watches a gateway with four datasets that nobody asks: it looks for other policies, schemas,
-// roles and servers, and that must cost next to nothing. docs/performance.md has the figures that it logs.
+// roles and servers, and that must cost next to nothing.
 func TestIdleGatewayDoesLittle(t *testing.T) {
 	t.Parallel()
 	s := newOwnStack(t, "counted", census(t), pums(t), pagila(t), people(`  - {dataset: true, form: zcdp, rho: 1, delta: 1e-6}`))

@@ -231,7 +231,7 @@ func TestLookUpsOfFreshEnsembles(t *testing.T) {
 	bought := time.Since(began)
 	t.Logf("estimate of 8,000 keys: %v; purchase of %d labels: %v", estimated, n, bought)
 	// Nested loops took 7.7 s for the first, and the second failed after 120 s. Without a neighbour they take 0.2 s and 10
-	// s at most (docs/performance.md).
+	// s at most.
 	if estimated > 4*time.Second || bought > 60*time.Second {
 		t.Error("too slow")
 	}

@@ -1,6 +1,6 @@
 package sqlprint
 
-// How a statement that adds up per unit is best planned; docs/performance.md has the figures.
+// How a statement that adds up per unit is best planned (docs/performance.md).
 const (
 	planSorted = "SET LOCAL enable_hashagg = off"
 	// planPartitions adds up in each partition of a table whose partitions keep units apart.
