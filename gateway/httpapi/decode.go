@@ -38,7 +38,7 @@ func checkQuery(r *http.Request, known []string) error {
 	}
 	isText := func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) } // as PostgreSQL has it
 	if !isText(r.URL.Path) {
-		return fault.RequestBody("is fine, but the path of the URL is not UTF-8 without NUL")
+		return fault.RequestNotFound("route")
 	}
 	for name, list := range values {
 		if slices.Contains(known, name) && !isText(list[0]) {

