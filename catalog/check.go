@@ -184,7 +184,7 @@ func (c *checker) partition(t *TablePolicy, info *TableInfo) {
 	}
 }
 
-// mostSuggested is for how many unknown names of tables another one is suggested, which takes a look at all that there are.
+// mostSuggested bounds the unknown tables for which a check suggests a name, since each suggestion reads all names.
 const mostSuggested = 20
 
 // unknownTable refuses a name that none of some tables has.

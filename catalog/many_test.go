@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// manyShapes are policies of tables that are all alike, by how their rows reach a unit.
+// manyShapes holds a policy line for each way in which a table's rows reach a unit.
 var manyShapes = map[string]string{
 	"kinds":      "unit: {row: id}",
 	"columns":    "unit: {column: person}, max_rows: 2", // and no key says whose they are

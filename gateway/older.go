@@ -24,10 +24,10 @@ var textRefusals = []fault.Code{fault.CodeFanOut, fault.CodeTooComplex, fault.Co
 	fault.CodeUnsupported}
 
 const (
-	// sinceApplied is for how long a policy was in force before an answer counts as one under it: a gateway that had not read it yet, or a
-	// question that was under way, may have gone by the one before.
+	// sinceApplied is the age of a policy from which on answers surely follow it: until then a gateway may not have read it, and a question
+	// that began earlier follows the version before.
 	sinceApplied = time.Hour
-	// The answers that are looked through are the newest so many, in pages.
+	// The search reads the newest answers, page by page.
 	pagesBought, perPageBought = 20, 500
 )
 

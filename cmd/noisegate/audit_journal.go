@@ -274,7 +274,7 @@ func requestText(request json.RawMessage) string {
 	return indent + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+indent)
 }
 
-// inForceText is what an entry says of policies, reads of public tables, keys or clocks.
+// inForceText describes an entry about policies, reads of public tables, keys or clocks.
 func inForceText(e api.AuditEntry) string {
 	var said struct {
 		Version     int64             `json:"applies_policy_version"`

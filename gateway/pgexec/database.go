@@ -364,7 +364,7 @@ const (
 	commitText = "COMMIT"
 )
 
-// warm has a connection know the fixed texts that every question sends, whoever uses it first.
+// warm prepares the fixed texts that every question sends, so that a connection's first question takes no longer than others.
 func warm(ctx context.Context, conn *pgx.Conn) error {
 	for _, sql := range []string{beginText, pinText, planCustom, commitText} {
 		if _, err := conn.Prepare(ctx, sql, sql); err != nil {

@@ -71,7 +71,7 @@ func (a *Answered) Told(key string, r *api.QueryResponse) {
 	a.keys[key] = r.ReleaseID
 }
 
-// released is what a release is, without the note of a replay, which says how old it is.
+// released encodes a result without the note on a replay's age.
 func released(r api.Result) ([]byte, error) {
 	notes := make([]api.Note, 0, len(r.Notes))
 	for _, n := range r.Notes {

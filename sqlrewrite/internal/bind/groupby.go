@@ -168,8 +168,7 @@ func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, er
 	return key, nil
 }
 
-// missingKeys refuses a key x over a column of which no keys are known. Steps of a bounded value are a key; within one unit's rows each
-// value is.
+// missingKeys refuses a key x over a column without known keys. Steps of a bounded value are a key; within one unit's rows each value is.
 func missingKeys(b *algebra.Binder, n interface{ At() syntax.Pos }, c *algebra.Field, x algebra.Expr) error {
 	if form := domain.StepForm(x); form != "" {
 		return fault.MissingSteps(b.At(n), c.Name, form)

@@ -153,9 +153,9 @@ func workOf(b *algebra.Binder, q *algebra.BoundQuery, statistics []algebra.Stati
 	return w, err
 }
 
-// listsSearched is what it costs, in ns, to look along the lists that a statement compares the keys and values of a row with: those of the
-// keys that are shown, where tables are joined, since PostgreSQL plans without them then and hashes none (clauses.c,
-// convert_saop_to_hashed), and those that a statistic chooses among (array_position).
+// listsSearched gives the cost, in ns, of searching a row's keys and values in lists: in those of the shown keys, where tables are joined,
+// since PostgreSQL then plans without them and hashes none (clauses.c, convert_saop_to_hashed), and in those that a statistic chooses among
+// (array_position).
 func listsSearched(q *algebra.BoundQuery, statistics []algebra.Statistic) int64 {
 	listed := 0
 	if q.Shared().Joins() && !slices.ContainsFunc(q.Cells(), algebra.GroupKey.Private) {
