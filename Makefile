@@ -105,7 +105,8 @@ race-whole: ## all tests of packages that start goroutines, under the race detec
 integration: ## the real binary over HTTP, with output per test
 	$(TEST) -count=1 -v -timeout 10m ./integration/...
 
-golden: ## rewrite golden files, the list of functions, and the threat model's list of tests, from what is there; read the diff before you commit it
+golden: ## rewrite golden files, the node table's functions, the list of functions, and the threat model's list of tests; read the diff before you commit it
+	$(TEST) ./internal/gen/nodes -rewrite
 	$(TEST) ./catalog $(addprefix ./sqlrewrite/internal/,bind domain free parse plan sqlprint stability suggest) ./sqlrewrite/statement -rewrite
 	$(TEST) ./internal/archtest -rewrite
 

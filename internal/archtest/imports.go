@@ -136,6 +136,7 @@ func foundations() []layer {
 		{dir: "internal/testfiles", own: []string{"cmd/noisegate/demodata"}},
 		{dir: "internal/archtest"},
 		{dir: "internal/mutate"},
+		{dir: "internal/gen/nodes"},
 		{dir: "internal/strictjson", pure: true},
 		{dir: "internal/pgversion", pure: true},
 		{dir: "internal/pgserver", own: []string{"internal/pgversion"}, others: []library{only(embedded, "fetch.go")}},

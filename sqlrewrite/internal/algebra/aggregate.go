@@ -10,24 +10,22 @@ import (
 
 // Aggregate is an aggregate, or a function that exists only with OVER.
 type Aggregate struct {
-	Name     string
-	Args     []Expr
-	Star     bool
-	Distinct bool
-	Order    []Ordering // inside the parentheses
-	Within   []Ordering // WITHIN GROUP
-	Filter   Expr       // nil: none
-	Over     *Window    // nil: one value for each group
+	Name     string     `node:"1"`
+	Args     []Expr     `node:"2"`
+	Star     bool       `node:"3"`
+	Distinct bool       `node:"4"`
+	Order    []Ordering `node:"5"`          // inside the parentheses
+	Within   []Ordering `node:"6"`          // WITHIN GROUP
+	Filter   Expr       `node:"7,optional"` // nil: none
+	Over     *Window    `node:"8"`          // nil: one value for each group
 	// Safe is set below the noise: it raises no error, and does not depend on the order of the rows, so that floats are added as
 	// numerics. Above the noise, over released values and public rows, it is PostgreSQL's own.
-	Safe bool
-	T    catalog.Type
+	Safe bool         `node:"9,-"`
+	T    catalog.Type `node:"10,-"`
 	// Cells is its number among the aggregates and windows over released rows that are followed to the rows that each value is computed
 	// from, so that there is an interval; 0: it is not followed. See [Followed].
-	Cells int
+	Cells int `node:"11,-"`
 }
-
-func (e Aggregate) Typ() catalog.Type { return e.T }
 
 // X is the first argument; nil for none.
 func (e Aggregate) X() Expr {
@@ -37,24 +35,6 @@ func (e Aggregate) X() Expr {
 	return e.Args[0]
 }
 
-func (e Aggregate) children() []Expr {
-	all := slices.Clone(e.Args)
-	orders := append(slices.Clone(e.Order), e.Within...)
-	if e.Filter != nil {
-		orders = append(orders, Ordering{Expr: e.Filter})
-	}
-	if e.Over != nil {
-		for _, x := range e.Over.Partition {
-			orders = append(orders, Ordering{Expr: x})
-		}
-		orders = append(orders, e.Over.Order...)
-	}
-	for _, o := range orders {
-		all = append(all, o.Expr)
-	}
-	return all
-}
-
 // Window is OVER (PARTITION BY owner, partition ORDER BY order frame). Which rows it sees is decided after HAVING and before DISTINCT,
 // ORDER BY and LIMIT, as in PostgreSQL.
 //
@@ -62,29 +42,29 @@ func (e Aggregate) children() []Expr {
 // unit may change. Rows that tie in the order are told apart by all that their query reads of them, so that only rows change places that
 // are equal to it; docs/sql/relations.md proves it.
 type Window struct {
-	Partition []Expr
-	Order     []Ordering
-	Frame     *Frame // nil: the default
+	Partition []Expr     `node:"1"`
+	Order     []Ordering `node:"2"`
+	Frame     *Frame     `node:"3,own"` // nil: the default
 
-	At    syntax.Expr
-	Owner *Field // the id of the unit; nil where no row is a unit's
+	At    syntax.Expr `node:"4,-"`
+	Owner *Field      `node:"5"` // the id of the unit; nil where no row is a unit's
 	// Sequential: the value depends on the order of rows that tie. Others have one value for all of them.
-	Sequential bool
-	Ties       []*Field // what the query reads of a row; of sequential windows
+	Sequential bool     `node:"6,-"`
+	Ties       []*Field `node:"7,-"` // what the query reads of a row; of sequential windows
 	// Key are fields by which no two rows tie. Only where a query has sequential windows in several orders: rows where one is NULL
 	// have no value.
-	Key []*Field
+	Key []*Field `node:"8,-"`
 }
 
 // Frame is the frame of a window. Offsets are constants that were checked.
 type Frame struct {
-	Mode       syntax.FrameMode
-	Start, End FrameBound
+	Mode       syntax.FrameMode `node:"1"`
+	Start, End FrameBound       `node:"2 3"`
 }
 
 type FrameBound struct {
-	Kind   syntax.FrameBoundKind
-	Offset *Constant
+	Kind   syntax.FrameBoundKind `node:"1"`
+	Offset *Constant             `node:"2"`
 }
 
 // Given reports whether rows that tie are equal in a field anyway.

@@ -17,6 +17,7 @@
 //	several.go    several release blocks, and which of their rows a row stems from
 //	part.go       blocks that count the rows of all groups of another one
 //	same.go       whether two expressions are one, by their structure
+//	nodes_gen.go  operands and comparison of all nodes, from the numbers of their fields: internal/gen/nodes
 //	statistic.go  released statistics, and the estimators that are computed from them
 //	grid.go       bounded values as whole numbers of steps
 //	binder.go     the state of binding: what is read, and what names mean

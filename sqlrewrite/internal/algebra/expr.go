@@ -14,261 +14,127 @@ import (
 // Expr is a typed expression over the leaves of one scope: columns of a row below the aggregates ([Column]), group keys and
 // released values above them ([KeyRef], [EstimatorRef]). Names are resolved, types agree, constants are checked. It is the only
 // form of expression that is printed.
+//
+//nodes:1 Column, 2 KeyRef, 3 EstimatorRef, 4 Constant, 5 Not, 6 Negate, 7 Binary, 8 In, 9 Is, 10 Distinct, 11 Like, 12 Choice, 13 Cast
+//nodes:14 Collate, 15 Call, 16 Computed, 17 Guard, 18 Exists, 19 InRows, 20 Aggregate, 21 Subquery, 22 Either
 type Expr interface {
 	Typ() catalog.Type
 }
 
 // Column is a column of the row. Enums are compared and grouped as text.
-type Column struct{ Of *Field }
+type Column struct {
+	Of *Field `node:"1"`
+}
 
 // KeyRef is a group key of the block, by its place in GROUP BY.
 type KeyRef struct {
-	Index int
-	Name  string
-	T     catalog.Type
+	Index int          `node:"1"`
+	Name  string       `node:"2"`
+	T     catalog.Type `node:"3"`
 }
 
 // EstimatorRef is a released value of the block: index points into BoundQuery.Estimators.
 type EstimatorRef struct {
-	Index  int
-	T      catalog.Type
-	Chosen bool // not a noisy number but a selection: it has no interval
+	Index  int          `node:"1"`
+	T      catalog.Type `node:"2"`
+	Chosen bool         `node:"3"` // not a noisy number but a selection: it has no interval
 }
 
 // Constant is a literal in the text form that PostgreSQL reads for its type.
 type Constant struct {
-	T    catalog.Type
-	Text string
-	Null bool
+	T    catalog.Type `node:"1"`
+	Text string       `node:"2"`
+	Null bool         `node:"3"`
 }
 
 // Not is NOT x.
-type Not struct{ X Expr }
+type Not struct {
+	X Expr `node:"1"`
+}
 
 // Negate is -x.
 type Negate struct {
-	X Expr
-	T catalog.Type
+	X Expr         `node:"1"`
+	T catalog.Type `node:"2,-"`
 }
 
 // Binary is x op y for every operator of [syntax.Operator] with two operands.
 type Binary struct {
-	Op   syntax.Operator
-	L, R Expr
-	T    catalog.Type
+	Op   syntax.Operator `node:"1"`
+	L, R Expr            `node:"2 3,by=operand:Op"`
+	T    catalog.Type    `node:"4,-"`
 }
 
 // In is x [NOT] IN (list).
 type In struct {
-	X    Expr
-	List []Expr
-	Not  bool
+	X    Expr   `node:"1"`
+	List []Expr `node:"2,by=compared"`
+	Not  bool   `node:"3"`
 }
 
 // Is is x IS [NOT] NULL, TRUE, FALSE or UNKNOWN.
 type Is struct {
-	X    Expr
-	What syntax.Truth
-	Not  bool
+	X    Expr         `node:"1"`
+	What syntax.Truth `node:"2"`
+	Not  bool         `node:"3"`
 }
 
 // Distinct is x IS [NOT] DISTINCT FROM y.
 type Distinct struct {
-	L, R Expr
-	Not  bool
+	L, R Expr `node:"1 2"`
+	Not  bool `node:"3"`
 }
 
 // Like is x [NOT] [I]LIKE pattern, or x matches a regular expression, for a pattern that was checked.
 type Like struct {
-	X               Expr
-	Pattern         Constant
-	Regex           bool
-	CaseInsensitive bool
-	Not             bool
+	X               Expr     `node:"1"`
+	Pattern         Constant `node:"2"`
+	Regex           bool     `node:"3"`
+	CaseInsensitive bool     `node:"4"`
+	Not             bool     `node:"5"`
 }
 
 // Choice is a searched CASE; otherwise is nil for NULL.
 type Choice struct {
-	Arms      []Arm
-	Otherwise Expr
-	T         catalog.Type
+	Arms      []Arm        `node:"1"`
+	Otherwise Expr         `node:"2,optional"`
+	T         catalog.Type `node:"3,-"`
 }
 
-type Arm struct{ Cond, Result Expr }
+type Arm struct {
+	Cond, Result Expr `node:"1 2"`
+}
 
 // Cast is x::t.
 type Cast struct {
-	X    Expr
-	T    catalog.Type
-	Mods []int32
+	X    Expr         `node:"1"`
+	T    catalog.Type `node:"2"`
+	Mods []int32      `node:"3"`
 }
 
 // Collate is a text under the collation of comparisons.
-type Collate struct{ X Expr }
+type Collate struct {
+	X Expr `node:"1"`
+}
 
 // Call is a function of the allow-list.
 type Call struct {
-	Name string
-	Args []Expr
-	T    catalog.Type
+	Name string       `node:"1"`
+	Args []Expr       `node:"2"`
+	T    catalog.Type `node:"3,-"`
 }
 
-func (e Column) Typ() catalog.Type       { return e.Of.Type }
-func (e KeyRef) Typ() catalog.Type       { return e.T }
-func (e EstimatorRef) Typ() catalog.Type { return e.T }
-func (e Constant) Typ() catalog.Type     { return e.T }
-func (Not) Typ() catalog.Type            { return catalog.Bool }
-func (e Negate) Typ() catalog.Type       { return e.T }
-func (e Binary) Typ() catalog.Type       { return e.T }
-func (In) Typ() catalog.Type             { return catalog.Bool }
-func (Is) Typ() catalog.Type             { return catalog.Bool }
-func (Distinct) Typ() catalog.Type       { return catalog.Bool }
-func (Like) Typ() catalog.Type           { return catalog.Bool }
-func (e Choice) Typ() catalog.Type       { return e.T }
-func (e Cast) Typ() catalog.Type         { return e.T }
-func (e Call) Typ() catalog.Type         { return e.T }
-func (e Collate) Typ() catalog.Type      { return catalog.Text }
-func (e Computed) Typ() catalog.Type     { return e.Written.Typ() }
-
-// Children are the direct operands of an expression.
-func Children(e Expr) []Expr {
-	switch e := e.(type) {
-	case Column, KeyRef, EstimatorRef, Constant:
-		return nil
-	case Not:
-		return []Expr{e.X}
-	case Negate:
-		return []Expr{e.X}
-	case Binary:
-		return []Expr{e.L, e.R}
-	case In:
-		return append([]Expr{e.X}, e.List...)
-	case Is:
-		return []Expr{e.X}
-	case Distinct:
-		return []Expr{e.L, e.R}
-	case Like:
-		return []Expr{e.X, e.Pattern}
-	case Choice:
-		var all []Expr
-		for _, a := range e.Arms {
-			all = append(all, a.Cond, a.Result)
-		}
-		if e.Otherwise != nil {
-			all = append(all, e.Otherwise)
-		}
-		return all
-	case Cast:
-		return []Expr{e.X}
-	case Call:
-		return e.Args
-	case Collate:
-		return []Expr{e.X}
-	case Computed:
-		return []Expr{e.ErrorFree}
-	case Guard:
-		return []Expr{e.X}
-	case Exists:
-		return nil // what is inside is rows of their own
-	case InRows:
-		return e.X
-	case Aggregate:
-		return e.children()
-	case Subquery:
-		return e.X
-	case Either:
-		return []Expr{e.L, e.R}
-	default:
-		panic("sqlrewrite: expression without a case in children")
-	}
-}
-
-// Map is an expression whose direct operands, those of [Children], are replaced by what f makes of them.
-func Map(e Expr, f func(Expr) Expr) Expr { //nolint:funlen // a case for each kind of expression
-	all := func(list []Expr) []Expr {
-		out := make([]Expr, len(list))
-		for i, x := range list {
-			out[i] = f(x)
-		}
-		return out
-	}
-	orderings := func(list []Ordering) []Ordering {
-		out := slices.Clone(list)
-		for i := range out {
-			out[i].Expr = f(out[i].Expr)
-		}
-		return out
-	}
-	switch e := e.(type) {
-	case Not:
-		e.X = f(e.X)
-		return e
-	case Negate:
-		e.X = f(e.X)
-		return e
-	case Binary:
-		e.L, e.R = f(e.L), f(e.R)
-		return e
-	case In:
-		e.X, e.List = f(e.X), all(e.List)
-		return e
-	case Is:
-		e.X = f(e.X)
-		return e
-	case Distinct:
-		e.L, e.R = f(e.L), f(e.R)
-		return e
-	case Like:
-		e.X = f(e.X)
-		return e
-	case Choice:
-		e.Arms = slices.Clone(e.Arms)
-		for i, a := range e.Arms {
-			e.Arms[i] = Arm{Cond: f(a.Cond), Result: f(a.Result)}
-		}
-		if e.Otherwise != nil {
-			e.Otherwise = f(e.Otherwise)
-		}
-		return e
-	case Cast:
-		e.X = f(e.X)
-		return e
-	case Call:
-		e.Args = all(e.Args)
-		return e
-	case Collate:
-		e.X = f(e.X)
-		return e
-	case Computed:
-		e.ErrorFree = f(e.ErrorFree)
-		return e
-	case Guard:
-		e.X, e.Clamped = f(e.X), f(e.Clamped)
-		return e
-	case InRows:
-		e.X = all(e.X)
-		return e
-	case Aggregate:
-		e.Args, e.Order, e.Within = all(e.Args), orderings(e.Order), orderings(e.Within)
-		if e.Filter != nil {
-			e.Filter = f(e.Filter)
-		}
-		if e.Over != nil {
-			over := *e.Over
-			over.Partition, over.Order = all(over.Partition), orderings(over.Order)
-			e.Over = &over
-		}
-		return e
-	case Subquery:
-		e.X = all(e.X)
-		return e
-	case Either:
-		e.L, e.R = f(e.L), f(e.R)
-		return e
-	default: // leaves, and EXISTS, whose rows are its own
-		return e
-	}
-}
+func (e Column) Typ() catalog.Type   { return e.Of.Type }
+func (e Computed) Typ() catalog.Type { return e.Written.Typ() }
+func (e Guard) Typ() catalog.Type    { return e.Clamped.Typ() }
+func (Collate) Typ() catalog.Type    { return catalog.Text }
+func (Not) Typ() catalog.Type        { return catalog.Bool }
+func (In) Typ() catalog.Type         { return catalog.Bool }
+func (Is) Typ() catalog.Type         { return catalog.Bool }
+func (Distinct) Typ() catalog.Type   { return catalog.Bool }
+func (Like) Typ() catalog.Type       { return catalog.Bool }
+func (Exists) Typ() catalog.Type     { return catalog.Bool }
+func (InRows) Typ() catalog.Type     { return catalog.Bool }
 
 // Conjuncts splits a condition at its outermost ANDs.
 func Conjuncts(e syntax.Expr) []syntax.Expr {
@@ -301,10 +167,10 @@ func BoundConjuncts(e Expr) []Expr {
 
 // Subquery is a query inside an expression above the release block: EXISTS, IN, or a value.
 type Subquery struct {
-	Kind  subKind
-	X     []Expr // IN only
-	Query *Query
-	T     catalog.Type
+	Kind  subKind      `node:"1"`
+	X     []Expr       `node:"2"` // IN only
+	Query *Query       `node:"3,plain"`
+	T     catalog.Type `node:"4,-"`
 }
 
 type subKind int
@@ -318,13 +184,10 @@ const (
 // Either is what an output of a set operation stems from. A row of UNION ALL that has the number of a released row of a block is of the
 // side that carries this block.
 type Either struct {
-	L, R        Expr
-	Left, Right []int // the blocks that each side carries; none but for UNION ALL
-	T           catalog.Type
+	L, R        Expr         `node:"1 2"`
+	Left, Right []int        `node:"3 4,-"` // the blocks that each side carries; none but for UNION ALL
+	T           catalog.Type `node:"5,-"`
 }
-
-func (e Subquery) Typ() catalog.Type { return e.T }
-func (e Either) Typ() catalog.Type   { return e.T }
 
 // AsExists is IN as EXISTS: they are the same where IN is not NULL.
 func (e InRows) AsExists() Exists {
@@ -429,9 +292,10 @@ func IntegerText(text string) (canonical string, t catalog.Type, ok bool) {
 // is clamped already, are not clamped again. docs/sql/error-free.md lists the form of each operation.
 
 // Guard is an operand of a partial operation. A question's identity does not have the clamp: it changes no value of a right computation.
-type Guard struct{ X, Clamped Expr }
-
-func (g Guard) Typ() catalog.Type { return g.Clamped.Typ() }
+type Guard struct {
+	X       Expr `node:"1,written"`
+	Clamped Expr `node:"2,hidden"`
+}
 
 func Unguarded(x Expr) Expr {
 	if g, ok := x.(Guard); ok {
@@ -577,22 +441,19 @@ func (t Term) Signed() *scalar.Parts {
 
 // Exists is EXISTS (SELECT FROM from WHERE where). Its rows are public, or those of the unit of the row that it is a condition of.
 type Exists struct {
-	Of    *Relation
-	From  FromItem // a [*RowCap]
-	Where Expr     // nil: none
+	Of    *Relation `node:"3,-"`
+	From  FromItem  `node:"1"`     // a [*RowCap]
+	Where Expr      `node:"2,own"` // nil: none
 }
 
 // InRows is (x, ...) IN (SELECT outputs FROM from WHERE where), for rows like those of [Exists].
 type InRows struct {
-	X       []Expr
-	Outputs []*Field
-	Of      *Relation
-	From    FromItem
-	Where   Expr // nil: none
+	X       []Expr    `node:"1"`
+	Outputs []*Field  `node:"3"`
+	Of      *Relation `node:"5,-"`
+	From    FromItem  `node:"2"`
+	Where   Expr      `node:"4,own"` // nil: none
 }
-
-func (Exists) Typ() catalog.Type { return catalog.Bool }
-func (InRows) Typ() catalog.Type { return catalog.Bool }
 
 func IsComparison(op syntax.Operator) bool {
 	return slices.Contains([]syntax.Operator{syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge}, op)
@@ -605,10 +466,10 @@ func IsComparison(op syntax.Operator) bool {
 
 // Computed is an operation over the columns of a row.
 type Computed struct {
-	Written   Expr          // as the analyst wrote it, for people and to tell whether two are the same
-	ErrorFree Expr          // what is printed; its type is the one that carries the value
-	Within    *scalar.Range // nil: neither a number nor a time
-	Printed
+	Written   Expr          `node:"1,written,own"` // as the analyst wrote it, for people and to tell whether two are the same
+	ErrorFree Expr          `node:"2"`             // what is printed; its type is the one that carries the value
+	Within    *scalar.Range `node:"3,-"`           // nil: neither a number nor a time
+	Printed   `node:"4,-"`
 }
 
 // WrittenAs is an expression as the analyst wrote it.

@@ -53,15 +53,15 @@ type Load struct {
 
 // Output is one column of the answer.
 type Output struct {
-	Name string
-	Expr Expr
+	Name string `node:"1,-"`
+	Expr Expr   `node:"2"`
 }
 
 // Ordering is one key of ORDER BY over keys and values.
 type Ordering struct {
-	Expr       Expr
-	Descending bool
-	NullsFirst bool
+	Expr       Expr `node:"1"`
+	Descending bool `node:"2"`
+	NullsFirst bool `node:"3"`
 }
 
 // GroupKey is one expression of GROUP BY.

@@ -41,15 +41,13 @@ func (r *Relation) PartOf(f *Field) string {
 
 // Joined is a join as it is printed: inner, left, full (of public tables only) or cross, where on is nil.
 type Joined struct {
-	Kind        syntax.JoinKind
-	Left, Right FromItem
-	On          Expr
-	Meets       *Meeting // nil: each row of the left side meets one of the right at most
-	Semi        bool     // it stands for EXISTS or IN
-	Public      bool     // over large public tables
+	Kind        syntax.JoinKind `node:"1,by=join"`
+	Left, Right FromItem        `node:"2 3"`
+	On          Expr            `node:"4"`
+	Meets       *Meeting        `node:"5,-"` // nil: each row of the left side meets one of the right at most
+	Semi        bool            `node:"6,-"` // it stands for EXISTS or IN
+	Public      bool            `node:"7,-"` // over large public tables
 }
-
-func (*Joined) fromItem() {}
 
 // Pair is an equality between a field of the left and one of the right side of a join, that holds on every row that is used.
 type Pair struct{ L, R *Field }
@@ -177,23 +175,23 @@ type Reliance struct {
 }
 
 // FromItem is how a relation prints: [*Scan], [*Joined], [*Derived] or [*RowCap].
+//
+//nodes:23 Scan, 24 Joined, 25 Derived, 26 RowCap
 type FromItem interface{ fromItem() }
 
 // Leaf is a relation with a name in the statement.
 type Leaf struct {
-	Alias  string // "" while it is the only one
-	Name   string // what the query calls it, for people; "" where that is its table's name
-	Fields []*Field
+	Alias  string   `node:"1,-"` // "" while it is the only one
+	Name   string   `node:"2"`   // what the query calls it, for people; "" where that is its table's name
+	Fields []*Field `node:"3,by=declared"`
 }
 
 // Scan is a table of the protected database.
 type Scan struct {
-	Leaf
-	Table   *catalog.Table
-	Reached string // the column by which a path from another table arrives here; empty: none does
+	Leaf    `node:"1"`
+	Table   *catalog.Table `node:"2"`
+	Reached string         `node:"3,-"` // the column by which a path from another table arrives here; empty: none does
 }
-
-func (*Scan) fromItem() {}
 
 // StatementFacts is what the binders of one statement share.
 type StatementFacts struct {
@@ -435,9 +433,7 @@ func (n *Joined) Mark() *Field {
 
 // Derived is a query in FROM: UNION ALL of its parts, above the release block one query.
 type Derived struct {
-	Leaf
-	Parts   []*Query
-	Lateral bool // its only part reads no rows but the one beside it
+	Leaf    `node:"1"`
+	Parts   []*Query `node:"2"`
+	Lateral bool     `node:"3"` // its only part reads no rows but the one beside it
 }
-
-func (*Derived) fromItem() {}

@@ -7,19 +7,17 @@ import "fmt"
 // unit's rows alone; docs/sql/relations.md proves it. Of a public table, beside a prepared copy, each value of a column keeps so many, in
 // an order by what the statement reads.
 type RowCap struct {
-	Leaf
-	Of    FromItem
-	By    *Field // rows with one value of it are one unit's; rows where it is NULL belong to nobody
-	Units bool   // by is the unit's id
-	Rows  int64  // so many stay; 0: it is not capped, and prints as what it is made of
+	Leaf  `node:"1,-"`
+	Of    FromItem `node:"2"`
+	By    *Field   `node:"3,-"` // rows with one value of it are one unit's; rows where it is NULL belong to nobody
+	Units bool     `node:"4,-"` // by is the unit's id
+	Rows  int64    `node:"5,-"` // so many stay; 0: it is not capped, and prints as what it is made of
 	// most is what the policy says of one unit, its rows of all its groups; least is what the cap is not lowered below.
-	Least, Most int64
-	Bare        bool     // conditions cost too much to be tested on every row
-	Where       Expr     // conditions on its rows alone, which hold above too: what fails them takes no place; nil: none
-	Outputs     []*Field // printed as c0, c1, ...
+	Least, Most int64    `node:"6 7,-"`
+	Bare        bool     `node:"8,-"`  // conditions cost too much to be tested on every row
+	Where       Expr     `node:"9,-"`  // conditions on its rows alone, which hold above too: what fails them takes no place; nil: none
+	Outputs     []*Field `node:"10,-"` // printed as c0, c1, ...
 }
-
-func (*RowCap) fromItem() {}
 
 // Active reports whether it leaves rows out.
 func (c *RowCap) Active() bool { return c.Rows > 0 }

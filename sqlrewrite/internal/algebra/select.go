@@ -13,31 +13,31 @@ import (
 // belongs to a privacy unit, like those that it reads, or to nobody; above it they are released values, public rows, and what queries make
 // of them, and the query runs in PostgreSQL as it is written.
 type Query struct {
-	Block   bool          // the rows of a release block, as its own SELECT gives them; only BlockAt and Outputs are set beside it
-	BlockAt int           // which one, of a statement that has several
-	Set     *SetOperation // then only OrderBy, Limit and Offset are the query's own
+	Block   bool          `node:"1,-"` // the rows of a release block, as its own SELECT gives them; only BlockAt and Outputs are set beside it
+	BlockAt int           `node:"2,-"` // which one, of a statement that has several
+	Set     *SetOperation `node:"3,-"` // then only OrderBy, Limit and Offset are the query's own
 
-	From     FromItem // nil: one row without columns
-	Where    Expr     // nil: none
-	Keys     []Expr
-	Distinct bool
-	Outputs  []Output // printed as c0, c1, ...
+	From     FromItem `node:"4"` // nil: one row without columns
+	Where    Expr     `node:"5"` // nil: none
+	Keys     []Expr   `node:"6"`
+	Distinct bool     `node:"7"`
+	Outputs  []Output `node:"8"` // printed as c0, c1, ...
 
-	Of *Relation // below the release block: what From is
+	Of *Relation `node:"9,-"` // below the release block: what From is
 
 	// Above it:
-	Grouped bool    // has keys or aggregates
-	Sets    [][]int // of GROUPING SETS: the places in Keys of each set's keys; nil: one set, of all keys
-	Having  Expr
-	On      []Expr // DISTINCT ON
-	OrderBy []Ordering
-	Limit   *int64
-	Offset  int64
+	Grouped bool       `node:"10,-"` // has keys or aggregates
+	Sets    [][]int    `node:"11,-"` // of GROUPING SETS: the places in Keys of each set's keys; nil: one set, of all keys
+	Having  Expr       `node:"12,-"`
+	On      []Expr     `node:"13,-"` // DISTINCT ON
+	OrderBy []Ordering `node:"14,-"`
+	Limit   *int64     `node:"15,-"`
+	Offset  int64      `node:"16,-"`
 	// Origins are the outputs over keys and released values, as far as they can be followed through other queries; sizes are theirs.
-	Origins []Expr
-	Sizes   []int
+	Origins []Expr `node:"17,-"`
+	Sizes   []int  `node:"18,-"`
 	// Wrapped are the outputs as ORDER BY of a set operation or after DISTINCT names them.
-	Wrapped []*Field
+	Wrapped []*Field `node:"19,-"`
 }
 
 // SetOperation is one of two queries with outputs of the types of the result.
