@@ -136,6 +136,23 @@ func (Like) Typ() catalog.Type       { return catalog.Bool }
 func (Exists) Typ() catalog.Type     { return catalog.Bool }
 func (InRows) Typ() catalog.Type     { return catalog.Bool }
 
+// Has reports whether an expression, or a part of it, is something.
+func Has(e Expr, is func(Expr) bool) bool {
+	return e != nil && (is(e) || slices.ContainsFunc(Children(e), func(x Expr) bool { return Has(x, is) }))
+}
+
+// Parts gives an expression and all that it is computed from, each before its operands.
+func Parts(e Expr) []Expr {
+	if e == nil {
+		return nil
+	}
+	all := []Expr{e}
+	for _, x := range Children(e) {
+		all = append(all, Parts(x)...)
+	}
+	return all
+}
+
 // Conjuncts splits a condition at its outermost ANDs.
 func Conjuncts(e syntax.Expr) []syntax.Expr {
 	if e == nil {

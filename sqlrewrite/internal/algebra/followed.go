@@ -61,12 +61,9 @@ func numbersIn(e Expr) (all []int) {
 
 // Numbered finds the followed aggregate with a number in an expression.
 func Numbered(e Expr, number int) (found Aggregate, ok bool) {
-	if a, is := e.(Aggregate); is && a.Cells == number {
-		return a, true
-	}
-	for _, child := range Children(e) {
-		if found, ok = Numbered(child, number); ok {
-			return found, true
+	for _, x := range Parts(e) {
+		if a, is := x.(Aggregate); is && a.Cells == number {
+			return a, true
 		}
 	}
 	return Aggregate{}, false

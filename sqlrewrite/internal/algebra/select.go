@@ -55,8 +55,7 @@ func (q *Query) Rowwise() bool {
 
 // HasAggregate reports whether an expression is computed of groups of rows.
 func HasAggregate(e Expr) bool {
-	_, ok := e.(Aggregate)
-	return ok || slices.ContainsFunc(Children(e), HasAggregate)
+	return Has(e, func(x Expr) bool { _, is := x.(Aggregate); return is })
 }
 
 // Results are the expressions of the outputs.

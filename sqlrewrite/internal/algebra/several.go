@@ -48,10 +48,8 @@ func Shifted(e Expr, keys, estimators int) Expr {
 }
 
 // BlocksOf are the blocks whose keys or values an expression over several names.
-func (q *BoundQuery) BlocksOf(e Expr) []int {
-	var found []int
-	var visit func(Expr)
-	visit = func(e Expr) {
+func (q *BoundQuery) BlocksOf(e Expr) (found []int) {
+	for _, e := range Parts(e) {
 		for at := range q.Blocks {
 			keys, estimators := Offsets(q.Blocks, at)
 			switch e := e.(type) {
@@ -65,11 +63,7 @@ func (q *BoundQuery) BlocksOf(e Expr) []int {
 				}
 			}
 		}
-		for _, child := range Children(e) {
-			visit(child)
-		}
 	}
-	visit(e)
 	slices.Sort(found)
 	return slices.Compact(found)
 }

@@ -250,7 +250,7 @@ func unboundedNotes(p *plan.Plan, rows int, lost []int) []algebra.Note {
 		}
 		text := fmt.Sprintf("%s: there is no interval in %d of %d rows: a number that is divided by is so small "+
 			"against its noise that any value is possible", f.Column.Name, lost[i], rows)
-		if holds(p.Query.Outputs[i].Expr, isAggregate) {
+		if algebra.HasAggregate(p.Query.Outputs[i].Expr) {
 			text += ", or a released row counts more than once"
 		}
 		notes = append(notes, algebra.Note{Code: "unbounded-interval", Text: text})

@@ -25,7 +25,7 @@ func shownWithIntervals(p *plan.Plan, output int) bool {
 	if p.Several != nil {
 		return shownOver(p, e)
 	}
-	return HasInterval(p, e) && (p.Query.KeepsRows() || p.Query.Post.Grouped && holds(e, isAggregate))
+	return HasInterval(p, e) && (p.Query.KeepsRows() || p.Query.Post.Grouped && algebra.HasAggregate(e))
 }
 
 // barsOf is how many intervals an answer has at most, with so many released rows; before there are any, 0, private keys count as one group.

@@ -66,7 +66,7 @@ func (b *Box) interval(e algebra.Expr, f plan.OutputForm, at *place, sqlType str
 	switch {
 	case f.Releases == 0:
 		return nil
-	case holds(e, isAggregate):
+	case algebra.HasAggregate(e):
 		s = b.followed(e, at, row)
 	case at.row == 0:
 		return nil

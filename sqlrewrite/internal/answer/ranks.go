@@ -81,7 +81,7 @@ func reach(p *plan.Plan, e algebra.Expr, level mechanisms.Confidence) *big.Rat {
 		}
 	}
 	ratio := ratioOf(p, e, 0)
-	if ratio == nil || holds(e, isAggregate) {
+	if ratio == nil || algebra.HasAggregate(e) {
 		return nil
 	}
 	sum, ok := ratio.Of.Affine()

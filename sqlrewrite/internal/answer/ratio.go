@@ -25,7 +25,7 @@ func ratioOf(p *plan.Plan, e algebra.Expr, rows int) *plan.Ratio {
 		return nil
 	}
 	level, known := Level(p, rows)
-	if sum, ok := c.Of.Affine(); ok && known && !holds(e, isAggregate) {
+	if sum, ok := c.Of.Affine(); ok && known && !algebra.HasAggregate(e) {
 		c.Width = sumWidth(p, sum, level)
 	}
 	return c
@@ -173,15 +173,7 @@ func spreadOfCall(e algebra.Call, width *big.Rat) *big.Rat {
 }
 
 func hasRatio(e algebra.Expr) bool {
-	if _, is := e.(ratioRef); is {
-		return true
-	}
-	for _, child := range algebra.Children(e) {
-		if hasRatio(child) {
-			return true
-		}
-	}
-	return false
+	return algebra.Has(e, func(x algebra.Expr) bool { _, is := x.(ratioRef); return is })
 }
 
 // unrounded and wholeDigits are numbers of decimal places.

@@ -29,7 +29,7 @@ func (at *place) absent(e algebra.Aggregate) bool {
 
 // aggregate is the form of an aggregate, or of a window, over released rows.
 func (w follower) aggregate(e algebra.Aggregate) (plan.Fraction, bool) {
-	if e.Cells == 0 || len(e.Args) == 0 || holds(e.Args[0], isAggregate) {
+	if e.Cells == 0 || len(e.Args) == 0 || algebra.HasAggregate(e.Args[0]) {
 		return plan.Fraction{}, false
 	}
 	one, ok := follower{p: w.p}.fraction(e.Args[0])
@@ -47,7 +47,7 @@ func (w follower) aggregate(e algebra.Aggregate) (plan.Fraction, bool) {
 		return one.InRow(runs[0][0]), true
 	case algebra.Picks(e.Name) && len(e.Args) == 3:
 		return w.fraction(e.Args[2])
-	case algebra.Picks(e.Name) || len(runs) == 0 || holds(e.Args[0], isCall): // it is NULL, or does not count rows with NULL
+	case algebra.Picks(e.Name) || len(runs) == 0 || algebra.Has(e.Args[0], isCall): // it is NULL, or does not count rows with NULL
 		return plan.Fraction{}, false
 	}
 	sum, ok := one.OverRows(runs)
@@ -60,13 +60,6 @@ func (w follower) aggregate(e algebra.Aggregate) (plan.Fraction, bool) {
 	}
 	return sum, ok
 }
-
-// holds reports whether an expression, or a part of it, is something.
-func holds(e algebra.Expr, is func(algebra.Expr) bool) bool {
-	return is(e) || slices.ContainsFunc(algebra.Children(e), func(x algebra.Expr) bool { return holds(x, is) })
-}
-
-func isAggregate(e algebra.Expr) bool { _, is := e.(algebra.Aggregate); return is }
 
 func isCall(e algebra.Expr) bool { _, is := e.(algebra.Call); return is }
 

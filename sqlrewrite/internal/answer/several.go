@@ -68,7 +68,7 @@ func (s sides) of(p *plan.Plan, numbers []int) []side {
 	}
 	for i, f := range p.Outputs {
 		one := side{of: p.Query.Outputs[i], form: f}
-		if holds(one.of.Expr, isEither) {
+		if algebra.Has(one.of.Expr, isEither) {
 			one.of.Expr = sideOf(one.of.Expr, numbers)
 			one.form = outputForm(p, one.of, 0)
 		}

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 
 	"noisegate.example/catalog"
@@ -181,20 +182,12 @@ func keyDomain(x, where algebra.Expr, work *int) (keys []catalog.Key, ok bool) {
 }
 
 // ColumnsOf are the columns of an expression, each once.
-func ColumnsOf(e algebra.Expr) []*algebra.Field {
-	var all []*algebra.Field
-	seen := make(map[*algebra.Field]bool)
-	var walk func(algebra.Expr)
-	walk = func(e algebra.Expr) {
-		if f := algebra.PlainField(e); f != nil && !seen[f] {
-			seen[f] = true
+func ColumnsOf(e algebra.Expr) (all []*algebra.Field) {
+	for _, x := range algebra.Parts(e) {
+		if f := algebra.PlainField(x); f != nil && !slices.Contains(all, f) {
 			all = append(all, f)
 		}
-		for _, child := range algebra.Children(e) {
-			walk(child)
-		}
 	}
-	walk(e)
 	return all
 }
 

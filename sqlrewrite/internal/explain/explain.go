@@ -93,15 +93,12 @@ func columnsOf(q *algebra.BoundQuery, release int) (names []string) {
 	if q.Post != nil {
 		return nil
 	}
-	var reads func(algebra.Expr) bool
-	reads = func(e algebra.Expr) bool {
-		if ref, ok := e.(algebra.EstimatorRef); ok {
-			return slices.Contains(q.Estimators[ref.Index].Of, release)
-		}
-		return slices.ContainsFunc(algebra.Children(e), reads)
+	reads := func(e algebra.Expr) bool {
+		ref, ok := e.(algebra.EstimatorRef)
+		return ok && slices.Contains(q.Estimators[ref.Index].Of, release)
 	}
 	for _, o := range q.Outputs {
-		if reads(o.Expr) {
+		if algebra.Has(o.Expr, reads) {
 			names = append(names, o.Name)
 		}
 	}

@@ -182,13 +182,11 @@ func boundLines(e algebra.Expr) []int {
 }
 
 // linesOf are the lines that the fields of an expression name.
-func linesOf(e algebra.Expr, line func(*algebra.Field) int) []int {
-	if f := algebra.PlainField(e); f != nil {
-		return []int{line(f)}
-	}
-	var lines []int
-	for _, child := range algebra.Children(e) {
-		lines = append(lines, linesOf(child, line)...)
+func linesOf(e algebra.Expr, line func(*algebra.Field) int) (lines []int) {
+	for _, x := range algebra.Parts(e) {
+		if f := algebra.PlainField(x); f != nil {
+			lines = append(lines, line(f))
+		}
 	}
 	return lines
 }

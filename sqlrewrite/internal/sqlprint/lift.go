@@ -221,12 +221,7 @@ func (p *Printer) ahead(j *algebra.Joined, left, right algebra.FromItem, conditi
 }
 
 // hasQuery reports whether there is EXISTS or IN (query) in an expression.
-func hasQuery(e algebra.Expr) bool {
-	if e == nil {
-		return false
-	}
-	return stability.IsQuery(e) || slices.ContainsFunc(algebra.Children(e), hasQuery)
-}
+func hasQuery(e algebra.Expr) bool { return algebra.Has(e, stability.IsQuery) }
 
 // settle says that what has not become a join in an expression does not.
 func (p *Printer) settle(e algebra.Expr) {

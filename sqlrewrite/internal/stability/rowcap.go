@@ -107,16 +107,11 @@ func capsIn(n algebra.FromItem, grouped bool, more ...algebra.Expr) []*algebra.R
 	return all
 }
 
-func capsOf(e algebra.Expr, grouped bool) []*algebra.RowCap {
-	if e == nil {
-		return nil
-	}
-	var all []*algebra.RowCap
-	if x, ok := e.(algebra.Exists); ok {
-		all = append(capsIn(x.From, grouped), capsOf(x.Where, grouped)...)
-	}
-	for _, c := range algebra.Children(e) {
-		all = append(all, capsOf(c, grouped)...)
+func capsOf(e algebra.Expr, grouped bool) (all []*algebra.RowCap) {
+	for _, x := range algebra.Parts(e) {
+		if x, ok := x.(algebra.Exists); ok {
+			all = append(append(all, capsIn(x.From, grouped)...), capsOf(x.Where, grouped)...)
+		}
 	}
 	return all
 }
