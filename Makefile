@@ -175,7 +175,8 @@ histories: ## 1000 random histories of labels, 2000 pairs of histories of charge
 neighbours: ## the proofs of the rewriter on PROOFS (500000) random queries each, the coupling on 5000
 	$(TEST) -count=1 -v -run 'Neighbours$$|OracleRandom|Coupling$$|CostOracle$$' -timeout 12h $(PROVED) -proof-queries $(PROOFS) -cost-queries 100000
 
-types: ## each type of a column in each shape of table and use; 300 pairs of questions of which others asked one before
+types: ## each type of a column in each shape of table and use; 300 numeric(p, s); 300 pairs of questions of which others asked one before
+	$(TEST) -count=1 -v -run 'NumericColumns' ./sqlrewrite/proofs/oracle -numeric-types 300
 	$(TEST) -count=1 -v -run 'TypesMatrix' -timeout 1h ./integration -types
 	$(TEST) -count=1 -v -run 'OthersPastInTime' -timeout 1h ./integration -others-past 300
 

@@ -86,8 +86,8 @@ func (d *derivation) convert(v *value, k kind) *value {
 			c.within = v.within.Mapped(floated)
 		default: // a wider integer
 		}
-	case v.kind == numeric && isFloat(k):
-		if v.wide && !v.within.Finite() { // NaN, or of so many digits
+	case v.kind == numeric && k == float8: // real holds fewer
+		if v.wide && !v.within.Finite() { // a float holds its size
 			c.grain, c.same = grainOf(ranges.Ten(-v.digits)), true
 			break
 		}

@@ -26,7 +26,7 @@ import (
 //
 // A copy of a table (prepared.go) is owned by the column in which each unit has a number; no other table may be beside it that has units.
 //
-// A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) has p digits, s of them after the point, or is NaN.
+// A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) is a multiple of 10^-s below 10^(p-s), or NaN.
 func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 	pin := d.pins.of(t)
 	r := &relation{solid: make(map[int]bool), scanned: 1, tables: []string{alias}}
@@ -101,8 +101,8 @@ func (d *derivation) leaf(c *catalog.Column) *value {
 	switch {
 	case v.kind == numeric && c.TypMod >= 4:
 		precision, scale := int((c.TypMod-4)>>16&0xffff), int(c.TypMod-4)&0x7ff
-		if scale <= precision && scale < 1024 {
-			v.digits, v.scale, v.same, v.wide = scale, scale, true, precision <= 250
+		if scale < 1024 { // 11 bits, two's complement: the others are negative
+			v.digits, v.scale, v.same, v.wide = scale, scale, true, max(precision, scale) <= 300
 		}
 	case v.kind == bpchar && c.TypMod > 4:
 		v.scale, v.same = int(c.TypMod), true

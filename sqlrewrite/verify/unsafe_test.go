@@ -28,10 +28,11 @@ func town() (*catalog.Snapshot, []Pin) {
 		}
 		return t, p
 	}
-	numeric10d2 := fmt.Sprint(10<<16 | 2 + 4)
+	digits := func(precision, scale int) string { return fmt.Sprint("numeric!", precision<<16|scale&0x7ff+4) }
 	people, a := table("people", 1, catalog.Unit{Kind: catalog.RowUnit, Column: "person_id"}, "person_id integer, age integer, ward integer, big bigint, small smallint, "+
-		"height double precision, single real, balance numeric!"+numeric10d2+", ratio numeric, name text, code character, code5 character!9, "+
-		"born date, at timestamp without time zone, seen timestamp with time zone, married boolean, token uuid, mood enum", []string{"person_id"})
+		"height double precision, single real, balance "+digits(10, 2)+", ratio numeric, name text, code character, code5 character!9, "+
+		"born date, at timestamp without time zone, seen timestamp with time zone, married boolean, token uuid, mood enum, "+
+		"tiny "+digits(3, 300)+", tinier "+digits(3, 301)+", round "+digits(3, -1)+", long "+digits(301, 0), []string{"person_id"})
 	visits, b := table("visits", 2, catalog.Unit{Kind: catalog.ColumnUnit, Column: "person_id"}, "visit_id bigint, person_id integer, ward integer, minutes integer, "+
 		"reason text, fee numeric, cost double precision, code character, age integer", []string{"visit_id"}, []string{"person_id", "ward"})
 	payments, c := table("payments", 3, catalog.Unit{Kind: catalog.PathUnit, Column: "visit_id", ToSchema: "public", ToTable: "visits", ToColumn: "visit_id"},

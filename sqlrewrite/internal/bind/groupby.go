@@ -203,7 +203,7 @@ func columnKey(b *algebra.Binder, n *syntax.Column, c *algebra.Field, work *int)
 		return key, fault.UnitColumn(b.At(n), c.Name).WithPart(unitBeside(b.Bound.Source, c)) // public keys are constants
 	case !algebra.OneText(key.X):
 		return key, fault.Unsupported(b.At(n), "grouping by a column of type "+string(c.Type),
-			"equal values of it may be written differently").WithPart(domain.StepForm(key.X))
+			"equal values of "+c.Name+" may be written differently").WithPart(domain.StepForm(key.X))
 	case c.Domain() != nil:
 		key.Domain = c.Domain()
 	case c.Type == catalog.Bool:

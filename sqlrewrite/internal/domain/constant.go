@@ -125,9 +125,11 @@ func Unify(b *algebra.Binder, n syntax.Expr, op syntax.Operator, ln, rn syntax.E
 	if err := mixedZone(b, n, l, r); err != nil {
 		return nil, nil, err
 	}
-	if scalar.IsFloat(l.Typ()) && BeyondFloat(r) || scalar.IsFloat(r.Typ()) && BeyondFloat(l) {
-		return nil, nil, b.Unsupported(n, "comparing a floating-point value with a numeric column without fixed digits",
-			"compare both with constants")
+	for _, e := range [][2]algebra.Expr{{l, r}, {r, l}} {
+		if scalar.IsFloat(e[0].Typ()) && BeyondFloat(e[1]) {
+			return nil, nil, b.Unsupported(n, "comparing a floating-point value with a numeric column that may be beyond it",
+				"compare both with constants: "+fieldNames(e[1])+" may be beyond double precision")
+		}
 	}
 	switch op {
 	case syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:

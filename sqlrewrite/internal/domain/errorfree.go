@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
@@ -107,8 +108,23 @@ func tame(b *algebra.Binder, n syntax.Expr, o Operand) error {
 	case o.X.Typ() == scalar.IntervalType:
 		return b.Unsupported(n, "an interval this long", "")
 	default:
-		return b.Unsupported(n, "a computation with numbers this large or this small", "make the numbers smaller: cast or round them first")
+		them := fieldNames(o.X)
+		if them == "" {
+			them = "them"
+		}
+		return b.Unsupported(n, "a computation with numbers this large or this small", "make the numbers smaller: cast or round "+them+" first")
 	}
+}
+
+// fieldNames are the fields that an expression reads, for words.
+func fieldNames(e algebra.Expr) string {
+	var names []string
+	for _, f := range algebra.FreeFields(e) {
+		if name := f.Text(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func errorFreeOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error) {

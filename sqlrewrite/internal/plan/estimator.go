@@ -53,7 +53,7 @@ func (p *Plan) ValueText(index int, row ReleasedRow) catalog.Key {
 		if s == nil {
 			return catalog.Key{Null: true}
 		}
-		return catalog.Key{Text: scalar.FormatNumber(s.Lo, v.T, scalar.MeanDigits)}
+		return catalog.Key{Text: scalar.FormatNumber(s.Lo, v.T, scalar.MeanDigitsOf(s.Lo))}
 	}
 }
 

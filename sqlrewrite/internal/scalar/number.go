@@ -26,6 +26,15 @@ func ClampRat(v, lo, hi *big.Rat) *big.Rat {
 // MeanDigits are PostgreSQL's decimal places of a numeric mean.
 const MeanDigits = 16
 
+// MeanDigitsOf are the decimal places of a mean that may be small: at least eight digits from its first one on.
+func MeanDigitsOf(v *big.Rat) int {
+	digits := MeanDigits
+	for first := new(big.Rat).Abs(v); first.Sign() > 0 && first.Cmp(big.NewRat(1, 100_000_000)) < 0; digits++ {
+		first.Mul(first, big.NewRat(10, 1))
+	}
+	return digits
+}
+
 // UnitDigits are the decimal places that show every multiple of a unit.
 func UnitDigits(unit *big.Rat) int {
 	if digits, exact := unit.FloatPrec(); exact {

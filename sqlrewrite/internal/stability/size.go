@@ -57,7 +57,7 @@ func numericSize(e algebra.Expr) domain.Size {
 		return size
 	case algebra.Column:
 		if digits, fixed := algebra.Scale(e); fixed {
-			return domain.Size{Whole: int64(e.Of.TypMod-4)>>16 - int64(digits), Scale: int64(digits)}
+			return domain.Size{Whole: max(0, int64(e.Of.TypMod-4)>>16-int64(digits)), Scale: int64(digits)}
 		}
 		return domain.Size{Whole: freeWhole, Scale: freeScale}
 	case algebra.Guard:
