@@ -13,7 +13,7 @@ import (
 // Sizes. How large the operands of an operation can be, from their ranges, from conditions on octet_length, and from what is computed of what:
 //
 //  1. A text has as many bytes as CASE WHEN octet_length(x) <= n says, four for each of its characters, or as many as the operands of the function
-//     that makes it allow. A stored text of which nothing says so counts as unknownBytes: more is not read, but by its header, where it is compared.
+//     that makes it allow. A stored text of which nothing says so may have 2^30: no operation over it is proven to be short.
 //  2. A numeric has the digits of its range before the point, and after it those that are known; a quotient those of select_div_scale (numeric.c).
 //
 // *Example.* left(x, 200) has 800 bytes, and 300 where x has at most 300; a · b of numbers below 100 with two digits each has 4 and 4.
@@ -31,6 +31,8 @@ type measure struct {
 
 const (
 	unknownBytes  = 1024
+	storedBytes   = 1 << 30
+	labelBytes    = 63 // of an enum: NAMEDATALEN, without the byte that ends it
 	unknownDigits = 60
 	textOfOther   = 40 // bytes of a number, a time or a uuid as text
 )
@@ -84,10 +86,16 @@ func textBytes(n *pgquery.Node, v *value, operands []measure) int64 {
 	case name == "concat", op == "||", n.GetTypeCast() != nil:
 		lower(sum)
 	}
-	if most == 0 {
+	switch {
+	case most > 0:
+		return most
+	case v.kind == enum:
+		return labelBytes
+	case n.GetColumnRef() != nil || sum >= storedBytes:
+		return storedBytes
+	default:
 		return unknownBytes
 	}
-	return most
 }
 
 // calledBy is the function or the operator of a node.

@@ -1,8 +1,11 @@
 package verify
 
 import (
+	"fmt"
 	"math/big"
 	"testing"
+
+	"noisegate.example/sqlrewrite/internal/stability"
 )
 
 // How many rows one row meets is derived of joins, EXISTS, IN and windows.
@@ -115,6 +118,30 @@ func TestUnsafeWork(t *testing.T) {
 		}
 		if wrong.PairsPerRow = nil; Statement(sql, args, on, wrong) != nil {
 			t.Errorf("%s: what was derived is not proven", c.sql)
+		}
+	}
+}
+
+// A stored text may have 2^30 bytes, and no operation reads one whole: each is refused over a column of which nothing says how long its texts
+// are, and is proven over what has at most 1,024 bytes.
+func TestStoredTextsAreNotReadWhole(t *testing.T) {
+	on, pins := town()
+	claim := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins,
+		RowWork: big.NewInt(2 * stability.MaxRowWork), UnitWork: big.NewInt(2 * stability.MaxUnitWork)}
+	for _, operation := range []string{
+		`%s LIKE «%%a%%»::@text`, `%s ILIKE «%%a%%»::@text`, `%s ~ «a»::@text`, `%s < «a»::@text`, `%s = «a»::@text`, `%[1]s || %[1]s = «a»::@text`, `@lower(%s) = «a»::@text`, `@"left"(%s, 5) = «a»::@text`,
+		`@length(%s) > 5`, `@substr(%s, 2, 3) = «a»::@text`, `@strpos(%s, «a»::@text) > 1`, `@btrim(%s) = «a»::@text`, `@starts_with(%s, «a»::@text)`, `GREATEST(%s, «a»::@text) = «b»::@text`,
+		`%s IN («a»::@text, «b»::@text)`, `%s = ANY («a,b»::@text[])`, `COALESCE(%s, «a»::@text) LIKE «b»::@text`, `CASE WHEN age > 5 THEN %s ELSE «a»::@text END LIKE «b»::@text`,
+	} {
+		proven := func(x string) error {
+			sql, args := expand(`SELECT @count(*) FILTER (WHERE ((` + fmt.Sprintf(operation, x) + `) IS NULL))::@text FROM ONLY "public"."people"`)
+			return Statement(sql, args, on, claim)
+		}
+		if err := proven(`"name"`); err == nil {
+			t.Errorf("%s of a whole text is proven", operation)
+		}
+		if err := proven(`CASE WHEN (@octet_length("name") <= 1024) THEN "name" END`); err != nil {
+			t.Errorf("%s of a short text: %v", operation, err)
 		}
 	}
 }
