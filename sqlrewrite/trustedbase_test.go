@@ -11,7 +11,7 @@ import (
 )
 
 // docs/trusted-base.md lists what must be believed: each file is there and has no more lines than the page says, every file of verify is
-// listed, and what is trusted of this package has less than 3,050 lines.
+// listed, and what is trusted of this package has at most 3,000 lines.
 func TestTrustedBase(t *testing.T) {
 	page, err := os.ReadFile("../docs/trusted-base.md")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestTrustedBase(t *testing.T) {
 			t.Errorf("the page does not list %s", name)
 		}
 	}
-	if total == 0 || total > 3050 {
-		t.Errorf("%d lines of sqlrewrite are trusted, want at most 3,050", total)
+	if total == 0 || total > 3000 {
+		t.Errorf("%d lines of sqlrewrite are trusted, want at most 3,000", total)
 	}
 }

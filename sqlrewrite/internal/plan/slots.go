@@ -12,11 +12,7 @@ import (
 // Slots is how many slots of a registered plan the query needs: one for each release.
 func (p *Plan) Slots() int { return len(p.Releases) }
 
-// WithNoise is the plan with other noise: release i has the noise of next[i], the slots that a registered plan has left, in order. The
-// slots alone decide ε and ρ, whatever price the plan was made for; the text decides the sensitivity. Its fingerprint is p's.
-//
-// It refuses private keys and quantiles (a selection is no slot), more releases than there are slots, and a slot whose mechanism is not
-// the one that the options ask for: plan/slot-mismatch, plan/exhausted.
+// WithNoise is sqlrewrite.Plan.WithSlots.
 func (p *Plan) WithNoise(next []mechanisms.Slot) (*Plan, error) {
 	switch {
 	case p.Several != nil:

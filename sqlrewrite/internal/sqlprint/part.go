@@ -6,12 +6,6 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
-// NeverNull reports whether an expression has a value on every row.
-func NeverNull(e algebra.Expr) bool {
-	f := algebra.PlainField(e)
-	return f != nil && f.NotNull()
-}
-
 // PlanPart is one statement of a plan: releases that one scan serves.
 type PlanPart struct {
 	Releases  []int // by index; all additive, or all of one histogram
@@ -45,6 +39,3 @@ func PartsOf(q *algebra.BoundQuery) []PlanPart {
 	}
 	return parts
 }
-
-// MaxCandidates caps the points that a quantile or a mode is chosen from: each point that has rows is a row of the statement's result.
-const MaxCandidates = 10_000

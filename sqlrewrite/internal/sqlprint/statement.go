@@ -698,3 +698,12 @@ func (p *StatementPrinter) stepDigits(g *algebra.Grid) string {
 	}
 	return "pg_catalog.round(" + x + ", " + strconv.Itoa(digits) + ")"
 }
+
+// NeverNull reports whether an expression has a value on every row.
+func NeverNull(e algebra.Expr) bool {
+	f := algebra.PlainField(e)
+	return f != nil && f.NotNull()
+}
+
+// MaxCandidates caps the points that a quantile or a mode is chosen from: each point that has rows is a row of the statement's result.
+const MaxCandidates = 10_000
