@@ -64,8 +64,8 @@ func numericType(r *rand.Rand) (p, s int) {
 	return p, max(-1000, min(s, 1000))
 }
 
-// Every numeric(p, s) that PostgreSQL takes is answered as PostgreSQL answers, or refused with words that name the column, or as numeric(10,2)
-// is refused.
+// Every numeric(p, s) that PostgreSQL takes is answered as PostgreSQL answers, or refused with words that name the column, or as
+// numeric(10,2) is refused.
 //
 // needs: postgres
 func TestNumericColumns(t *testing.T) {
