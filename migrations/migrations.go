@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -67,6 +68,69 @@ func Apply(ctx context.Context, conn *pgx.Conn) (applied []string, err error) {
 func Check(ctx context.Context, conn *pgx.Conn) error {
 	return check(ctx, conn, embedded)
 }
+
+// Unchanged is nil when the functions and the triggers of a schema that [Check] takes are as the migrations made them; else [ErrEdited].
+// They are the ledger's guards against a defect of the gateway, and whoever owns the database can replace them.
+func Unchanged(ctx context.Context, q querier) error {
+	known, err := load(embedded)
+	if err != nil {
+		return err
+	}
+	return unchanged(ctx, q, known)
+}
+
+// Statements that make and drop what guards the tables. A body ends where it says $$ again.
+var (
+	functionMade = regexp.MustCompile(`(?s)CREATE (?:OR REPLACE )?FUNCTION noisegate\.(\w+)\(.*?\sAS\s+\$\$(.*?)\$\$`)
+	triggerMade  = regexp.MustCompile(`(?s)(?:CREATE(?: CONSTRAINT)?|(DROP)) TRIGGER (\w+)\s[^;]*?\bON noisegate\.(\w+)(?:[^;]*?EXECUTE FUNCTION (noisegate\.\w+))?`)
+)
+
+func unchanged(ctx context.Context, q querier, known []migration) error {
+	type guard struct{ text, file string }
+	made := map[string]guard{}
+	for _, m := range known {
+		for _, f := range functionMade.FindAllStringSubmatch(m.sql, -1) {
+			made["function noisegate."+f[1]] = guard{f[2], m.name}
+		}
+		for _, t := range triggerMade.FindAllStringSubmatch(m.sql, -1) {
+			if name := "trigger " + t[2] + " of noisegate." + t[3]; t[1] == "" {
+				made[name] = guard{t[4], m.name}
+			} else {
+				delete(made, name)
+			}
+		}
+	}
+	rows, err := q.Query(ctx, guardsSQL)
+	if err != nil {
+		return fmt.Errorf("migrations: cannot read functions and triggers: %w", err)
+	}
+	there := map[string]bool{} // and as they were made
+	var name, text string
+	_, err = pgx.ForEachRow(rows, []any{&name, &text}, func() error {
+		before, twice := there[name]
+		there[name] = text == made[name].text && (before || !twice)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("migrations: cannot read functions and triggers: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		if !there[name] {
+			return fmt.Errorf("%w: the %s is not as %s made it; make it so again, and find out who changed it", ErrEdited, name, made[name].file)
+		}
+	}
+	return nil
+}
+
+// guardsSQL reads functions with their bodies, and triggers with the functions that they call; "" for one that is off, or fires on a replica
+// alone.
+const guardsSQL = `
+SELECT 'function noisegate.' || proname, prosrc FROM pg_catalog.pg_proc WHERE pronamespace = 'noisegate'::regnamespace
+UNION ALL
+SELECT 'trigger ' || t.tgname || ' of noisegate.' || c.relname, CASE WHEN t.tgenabled IN ('O', 'A') THEN n.nspname || '.' || f.proname ELSE '' END
+FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid
+	JOIN pg_catalog.pg_namespace n ON n.oid = f.pronamespace
+WHERE c.relnamespace = 'noisegate'::regnamespace AND NOT t.tgisinternal`
 
 func apply(ctx context.Context, conn *pgx.Conn, files fs.FS) (applied []string, err error) {
 	known, err := load(files)
@@ -158,7 +222,10 @@ func check(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 	if err != nil {
 		return err
 	}
-	return compare(known, recorded)
+	if err := compare(known, recorded); err != nil {
+		return err
+	}
+	return unchanged(ctx, conn, known)
 }
 
 // querier is a connection or a transaction.

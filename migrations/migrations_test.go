@@ -51,6 +51,7 @@ func TestRealMigrations(t *testing.T) {
 	if err := migrations.Check(t.Context(), ledger); err != nil {
 		t.Errorf("after: %v", err)
 	}
+	guardsAreCompared(t, d)
 	if applied, err = migrations.Apply(t.Context(), conn); err != nil || len(applied) != 0 {
 		t.Errorf("again: applied %v, %v", applied, err)
 	}
@@ -181,4 +182,52 @@ func migratedUpTo(t *testing.T, n int) (*pgtest.ControlDatabase, *pgx.Conn) {
 		t.Fatal(err)
 	}
 	return d, conn
+}
+
+// guardsAreCompared: each function and each trigger that is changed, switched off, dropped or made twice is found, by its name.
+func guardsAreCompared(t *testing.T, d *pgtest.ControlDatabase) {
+	t.Helper()
+	conn, ledger := d.Conn(t, d.DSN), d.Conn(t, d.LedgerDSN)
+	rows, err := conn.Query(t.Context(), `
+		SELECT 'the function noisegate.' || proname || ' is', format(e, oid::regprocedure, replace(pg_get_functiondef(oid), prosrc, ' ' || prosrc),
+			regexp_replace(pg_get_functiondef(oid), '\(', '(one_more int, '))
+		FROM pg_proc, unnest('{"%2$s","ALTER FUNCTION %1$s RENAME TO other"}'::text[] || CASE WHEN pronargs > 0 THEN '{"%2$s; %3$s"}'::text[] END) e
+		WHERE pronamespace = 'noisegate'::regnamespace
+		UNION ALL SELECT 'the trigger ' || tgname || ' of ' || tgrelid::regclass || ' is', format(e, tgrelid::regclass, tgname)
+		FROM pg_trigger, unnest(ARRAY['ALTER TABLE %s DISABLE TRIGGER %I', 'ALTER TABLE %s ENABLE REPLICA TRIGGER %I', 'DROP TRIGGER %2$I ON %1$s'])
+			e WHERE NOT tgisinternal AND tgrelid::regclass::text LIKE 'noisegate.%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edits, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Says, SQL string }])
+	if err != nil || len(edits) < 100 {
+		t.Fatalf("%d edits, %v", len(edits), err)
+	}
+	for _, edit := range edits {
+		err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+			if _, err := tx.Conn().PgConn().Exec(t.Context(), edit.SQL).ReadAll(); err != nil {
+				t.Fatal(edit.SQL, err)
+			}
+			if err := migrations.Unchanged(t.Context(), tx); !errors.Is(err, migrations.ErrEdited) || !strings.Contains(err.Error(), edit.Says) {
+				t.Errorf("%s: %v", edit.SQL, err)
+			}
+			return pgx.ErrTxCommitRollback
+		})
+		if !errors.Is(err, pgx.ErrTxCommitRollback) {
+			t.Fatal(err)
+		}
+	}
+	if err := migrations.Check(t.Context(), ledger); err != nil {
+		t.Error(err)
+	}
+	if _, err := conn.Exec(t.Context(), "ALTER TABLE noisegate.entry DISABLE TRIGGER append_only"); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.Check(t.Context(), ledger); !errors.Is(err, migrations.ErrEdited) {
+		t.Errorf("a trigger is off: %v", err)
+	}
+	if _, err := conn.Exec(t.Context(), "ALTER TABLE noisegate.entry ENABLE TRIGGER append_only"); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d edits", len(edits))
 }
