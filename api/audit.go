@@ -72,6 +72,17 @@ type AuditEntry struct {
 type ExportEnd struct {
 	Heads    []ChainHead    `json:"heads"`
 	Policies []StoredPolicy `json:"policies"` // as they were stored when the heads were read
+	// Tables are what the ledger has of each dataset besides, read at the same moment; exports of before lack them.
+	Tables []StoredTables `json:"tables,omitempty"`
+}
+
+// StoredTables are the accounts, with their limits and sums, the open charges and the plans of a dataset as the ledger has them, which
+// entries have to explain. State and Archived are JSON that package budget/journal reads as Replayed.
+type StoredTables struct {
+	Dataset string          `json:"dataset"`
+	State   json.RawMessage `json:"state"`
+	// Archived is the state at the newest archive's end, byte for byte, whose SHA-256 the chain has; absent where nothing was archived.
+	Archived string `json:"archived,omitempty"`
 }
 
 // Verification is the answer to POST /v1/datasets/{dataset}/verify: each entry has the hash that it should have, and accounts, open charges

@@ -370,6 +370,8 @@ type Ledger interface {
 	// begins at the first, and then every charge and account is compared with its entries as well. What does not agree is
 	// a [*BrokenError], which names the entry.
 	Verify(ctx context.Context, from Head) (Verified, error)
+	// Tables are what the ledger has of a dataset besides entries, whether or not they explain it: for exports.
+	Tables(ctx context.Context, dataset string) (Tables, error)
 	// Check says whether the ledger answers, and no dataset's chain is known to be broken; else it is data/unavailable, with a
 	// [*BrokenError] as the cause of the latter.
 	Check(ctx context.Context) error
@@ -380,6 +382,15 @@ type Verified struct {
 	Head      Head // the end that was reached
 	Entries   int  // how many were compared
 	Unchained int  // entries that are older than the chain itself
+}
+
+// Tables are what a ledger has of a dataset at one moment.
+type Tables struct {
+	Head     Head        // where the chain ends; the later one where the journal and its end disagree
+	Policies []PolicyRow // oldest first
+	// State is accounts, open charges and plans, and Archived the state that the rest goes on from, nil where nothing was archived: JSON
+	// that journal.Replayed is read from.
+	State, Archived json.RawMessage
 }
 
 // ReleaseInfo is a line of an analyst's history.

@@ -86,7 +86,11 @@ func (s *Service) Audit(ctx context.Context, who auth.Principal, of JournalPage)
 	}
 	shown := &api.AuditPage{Entries: []api.AuditEntry{}, Heads: []api.ChainHead{}}
 	for _, name := range datasets {
-		head, policies, err := s.chainHead(ctx, name)
+		now, policies, err := s.stateNow(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		head, err := s.chainHead(ctx, now)
 		if err != nil {
 			return nil, err
 		}
@@ -129,11 +133,18 @@ func (s *Service) Export(ctx context.Context, who auth.Principal, dataset string
 	}
 	end := api.ExportEnd{Heads: []api.ChainHead{}, Policies: []api.StoredPolicy{}}
 	for _, name := range datasets {
-		head, policies, err := s.chainHead(ctx, name)
+		stored, err := s.ledger.Tables(ctx, name)
 		if err != nil {
 			return err
 		}
-		end.Heads, end.Policies = append(end.Heads, head), append(end.Policies, policies...)
+		head, err := s.chainHead(ctx, stored.Head)
+		if err != nil {
+			return err
+		}
+		end.Heads, end.Policies = append(end.Heads, head), append(end.Policies, policiesOf(name, stored.Policies)...)
+		if stored.State != nil {
+			end.Tables = append(end.Tables, api.StoredTables{Dataset: name, State: stored.State, Archived: string(stored.Archived)})
+		}
 	}
 	w := journal.NewExportWriter(to, s.signer)
 	for _, head := range end.Heads {
@@ -162,14 +173,19 @@ func (s *Service) Export(ctx context.Context, who auth.Principal, dataset string
 	return w.Close()
 }
 
-// chainHead is where a dataset's chain ends, with the versions of its policy that were stored then.
-func (s *Service) chainHead(ctx context.Context, dataset string) (api.ChainHead, []api.StoredPolicy, error) {
-	head, policies, err := s.stateNow(ctx, dataset)
-	if err != nil {
-		return api.ChainHead{}, nil, err
+// chainHead is the end of a dataset's chain as stewards see it.
+func (s *Service) chainHead(ctx context.Context, head budget.Head) (api.ChainHead, error) {
+	ledger, err := s.chain.LedgerName(ctx, head.Dataset)
+	return api.ChainHead{Dataset: head.Dataset, Seq: head.Seq, Hash: hexText(head.Hash), Ledger: ledger}, err
+}
+
+func policiesOf(dataset string, rows []budget.PolicyRow) (stored []api.StoredPolicy) {
+	for _, v := range rows {
+		stored = append(stored, api.StoredPolicy{Dataset: dataset, Version: v.Version, Document: hexText(v.Document),
+			Facts: hexText(v.Facts), Digest: hexText(v.Digest), AppliedBy: v.AppliedBy, AppliedAt: v.AppliedAt, Entry: v.Entry,
+			RaisedBy: v.RaisedBy})
 	}
-	ledger, err := s.chain.LedgerName(ctx, dataset)
-	return api.ChainHead{Dataset: dataset, Seq: head.Seq, Hash: hexText(head.Hash), Ledger: ledger}, policies, err
+	return stored
 }
 
 // addRequests adds what was asked to the entries of a page with which a charge begins. The page ends where it has [requestsPerPage].
@@ -214,12 +230,7 @@ func (s *Service) stateNow(ctx context.Context, dataset string) (head budget.Hea
 			return head, nil, err
 		}
 		if slices.Equal(before, after) {
-			for _, v := range after {
-				stored = append(stored, api.StoredPolicy{Dataset: dataset, Version: v.Version, Document: hexText(v.Document),
-					Facts: hexText(v.Facts), Digest: hexText(v.Digest), AppliedBy: v.AppliedBy, AppliedAt: v.AppliedAt, Entry: v.Entry,
-					RaisedBy: v.RaisedBy})
-			}
-			return head, stored, nil
+			return head, policiesOf(dataset, after), nil
 		}
 	}
 }

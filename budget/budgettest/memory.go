@@ -404,6 +404,15 @@ func (m *Memory) Verify(_ context.Context, from budget.Head) (budget.Verified, e
 	return chain.Verified, chain.EndsAt(budget.Head{Dataset: from.Dataset, Seq: m.heads[from.Dataset].Seq, Hash: m.heads[from.Dataset].Hash})
 }
 
+// Tables implements [budget.Ledger], without a state: it has no tables.
+func (m *Memory) Tables(_ context.Context, dataset string) (budget.Tables, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	head := m.heads[dataset]
+	head.Dataset = dataset
+	return budget.Tables{Head: head, Policies: slices.Clone(m.inForce[dataset].Rows)}, nil
+}
+
 // newest goes backwards through the entries from where the page begins.
 func (m *Memory) newest(page budget.Page) iter.Seq[budget.Entry] {
 	return func(yield func(budget.Entry) bool) {

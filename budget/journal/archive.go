@@ -37,6 +37,16 @@ func (a Archived) Head() budget.Head {
 	return budget.Head{Dataset: a.Dataset, Seq: a.Seq, Hash: a.Hash}
 }
 
+// StateOf reads the state at the end of the file, as the ledger keeps it, and makes sure that it is the one that the chain speaks of.
+func (a Archived) StateOf(text string) (Replayed, error) {
+	s := NewReplayed(a.Dataset)
+	if sha256.Sum256([]byte(text)) != a.State || json.Unmarshal([]byte(text), &s) != nil {
+		return s, &BrokenError{Dataset: a.Dataset, Seq: a.Seq, What: "what is kept of its archive is not what was archived"}
+	}
+	s.Head = a.Head()
+	return s, nil
+}
+
 // Digest is a SHA-256, in JSON 64 hexadecimal digits.
 type Digest [32]byte
 

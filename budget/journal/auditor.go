@@ -160,14 +160,6 @@ func (b *Auditor) applied(e budget.Entry) (what string) {
 	return ""
 }
 
-// Policies compares stored versions of the policy, oldest first, with the entries.
-func (b *Auditor) Policies(stored []budget.PolicyRow) error {
-	if what := ComparePolicies(b.policies, stored); what != "" {
-		return &BrokenError{Dataset: b.dataset, What: what}
-	}
-	return nil
-}
-
 func (b *Auditor) reserved(e budget.Entry) (what string) {
 	if b.charges[e.Reservation] != nil {
 		return "its charge was reserved before"

@@ -28,6 +28,7 @@ type Replayed struct {
 type ReplayedAccount struct {
 	Text     json.RawMessage `json:"account"` // the newest machine.LimitRecord
 	Opened   time.Time       `json:"opened"`
+	Chained  bool            `json:"chained,omitempty"` // the entry that opened it is; old texts do not say it
 	Used     machine.Sums    `json:"used"`
 	Reserved machine.Sums    `json:"reserved"`
 }
@@ -76,7 +77,7 @@ func (s *Replayed) Add(e budget.Entry) (what string) {
 		}
 		a, ok := s.Accounts[e.AccountIDs[0]]
 		if !ok {
-			a.Opened = e.At.UTC()
+			a.Opened, a.Chained = e.At.UTC(), e.Hash != [32]byte{}
 		}
 		a.Text = e.AccountText
 		s.Accounts[e.AccountIDs[0]] = a
@@ -228,22 +229,14 @@ func (s *Replayed) plan(e budget.Entry) (what string) {
 	return ""
 }
 
-// Tables are what lies beside the entries of a dataset: all accounts, the open ones of the charges that a replayed state
-// names, and its plans.
-type Tables struct {
-	Accounts []*machine.Account
-	Open     map[budget.ReservationID]ReplayedCharge
-	Plans    map[budget.ReservationID]ReplayedPlan
-	Policies []budget.PolicyRow // all versions, oldest first
-}
-
-// Compare says what in the tables is not as the entries have it.
-func (s Replayed) Compare(t Tables) (what string) {
-	if len(t.Accounts) != len(s.Accounts) {
+// Compare says what in a ledger's tables is not as the entries have it. The tables are read as a state: accounts with their records, all
+// open charges, and plans. Versions of policies are for [ComparePolicies].
+func (s Replayed) Compare(tables Replayed) (what string) {
+	if len(tables.Accounts) != len(s.Accounts) {
 		return "there are other accounts than it says"
 	}
-	for _, a := range t.Accounts {
-		known, ok := s.Accounts[a.Number]
+	for number, a := range tables.Accounts {
+		known, ok := s.Accounts[number]
 		switch {
 		case !ok || !known.is(a):
 			return "its account is not as it says"
@@ -251,26 +244,39 @@ func (s Replayed) Compare(t Tables) (what string) {
 			return "an account's sums are not those of its charges"
 		}
 	}
+	if len(tables.Open) != len(s.Open) {
+		return "there are other open charges than it says"
+	}
 	for id, c := range s.Open {
-		if found, ok := t.Open[id]; !ok || found.Loss != c.Loss || !slices.Equal(found.Accounts, c.Accounts) {
+		if found, ok := tables.Open[id]; !ok || found.Loss != c.Loss || !slices.Equal(found.Accounts, c.Accounts) {
 			return "its charge is not as it says"
 		}
 	}
 	for id, p := range s.Plans {
-		if found, ok := t.Plans[id]; !ok || found.Drawn != p.Drawn || !slices.Equal(found.Slots.Epsilon, p.Slots.Epsilon) ||
+		if found, ok := tables.Plans[id]; !ok || found.Drawn != p.Drawn || !slices.Equal(found.Slots.Epsilon, p.Slots.Epsilon) ||
 			!slices.Equal(found.Slots.Rho, p.Slots.Rho) {
 			return "its plan is not the one that was paid for and drawn from"
 		}
 	}
-	return ComparePolicies(s.Policies, t.Policies)
+	return ""
 }
 
-// is reports whether an account has the limit, the freeze and the age that its entries say.
-func (k ReplayedAccount) is(a *machine.Account) bool {
-	said := machine.LimitRecord{Version: a.Version} // old entries do not say it
-	if json.Unmarshal(k.Text, &said) != nil || a.Opened.Before(k.Opened) {
+// AccountOf is an account of the ledger's tables.
+func AccountOf(a *machine.Account) (ReplayedAccount, error) {
+	text, err := json.Marshal(machine.RecordOf(a, budget.Refill{}))
+	return ReplayedAccount{Text: text, Opened: a.Opened.UTC(), Used: a.Used, Reserved: a.Reserved}, err
+}
+
+// is reports whether an account of the tables has the limit, the freeze and the age that its entries say.
+func (k ReplayedAccount) is(a ReplayedAccount) bool {
+	var has machine.LimitRecord
+	if json.Unmarshal(a.Text, &has) != nil {
+		return false
+	}
+	said := machine.LimitRecord{Version: has.Version} // old entries do not say it
+	if json.Unmarshal(k.Text, &said) != nil || a.Opened.Before(k.Opened) || k.Chained && !a.Opened.Equal(k.Opened) {
 		return false
 	}
 	said.Reason, said.Under, said.Mandate = "", 0, nil
-	return said == machine.RecordOf(a, budget.Refill{})
+	return said == has
 }

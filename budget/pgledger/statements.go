@@ -15,6 +15,10 @@ var (
 	sqlLoadAccounts string
 	//go:embed sql/all_accounts.sql
 	sqlAllAccounts string
+	//go:embed sql/open_charges.sql
+	sqlOpenCharges string
+	//go:embed sql/all_plans.sql
+	sqlAllPlans string
 	//go:embed sql/load_charges.sql
 	sqlLoadCharges string
 	//go:embed sql/load_questions.sql

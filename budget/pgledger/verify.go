@@ -1,6 +1,7 @@
 package pgledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"noisegate.example/budget"
 	"noisegate.example/budget/journal"
 	"noisegate.example/internal/fault"
+	"noisegate.example/migrations"
 )
 
 // heads are the newest ends of chains that this process knows to be committed, on which server, and the datasets whose
@@ -186,6 +188,13 @@ func (p *Ledger) Verify(ctx context.Context, from budget.Head) (budget.Verified,
 	if from.Seq > 0 {
 		return p.verify(ctx, from, nil)
 	}
+	if err := migrations.Unchanged(ctx, p.pool); errors.Is(err, migrations.ErrEdited) {
+		p.heads.mu.Lock()
+		defer p.heads.mu.Unlock()
+		return budget.Verified{}, p.heads.breaks(&journal.BrokenError{Dataset: from.Dataset, What: err.Error()})
+	} else if err != nil {
+		return budget.Verified{}, fault.DataUnavailable(err)
+	}
 	further := journal.NewReplayed(from.Dataset)
 	return p.verify(ctx, from, &further)
 }
@@ -271,11 +280,15 @@ func verify(ctx context.Context, tx pgx.Tx, from budget.Head, further *journal.R
 			return chain.Verified, err
 		}
 	}
-	beside, err := readTables(ctx, tx, *further)
+	tables, err := readTables(ctx, tx, from.Dataset)
 	if err != nil {
 		return chain.Verified, err
 	}
-	if broken.What = further.Compare(beside); broken.What != "" {
+	policies, err := queried(ctx, tx, scanPolicy, sqlPolicies, from.Dataset)
+	if err != nil {
+		return chain.Verified, err
+	}
+	if broken.What = cmp.Or(further.Compare(tables), journal.ComparePolicies(further.Policies, policies)); broken.What != "" {
 		return chain.Verified, broken
 	}
 	return chain.Verified, nil

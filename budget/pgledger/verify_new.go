@@ -2,34 +2,41 @@ package pgledger
 
 import (
 	"context"
-	"maps"
+	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/budget"
-	"noisegate.example/budget/internal/machine"
 	"noisegate.example/budget/journal"
+	"noisegate.example/internal/fault"
 )
 
-// readTables reads what lies beside the entries, as far as a replayed state names it.
-func readTables(ctx context.Context, tx pgx.Tx, s journal.Replayed) (t journal.Tables, err error) {
-	if t.Accounts, err = queried(ctx, tx, scanTally, sqlAllAccounts, s.Head.Dataset); err != nil {
+// readTables reads what lies beside a dataset's entries.
+func readTables(ctx context.Context, tx pgx.Tx, dataset string) (journal.Replayed, error) {
+	t := journal.NewReplayed(dataset)
+	accounts, err := queried(ctx, tx, scanTally, sqlAllAccounts, dataset)
+	if err != nil {
 		return t, err
 	}
-	t.Open, t.Plans = map[budget.ReservationID]journal.ReplayedCharge{}, map[budget.ReservationID]journal.ReplayedPlan{}
+	for _, a := range accounts {
+		number := a.Number
+		for _, twice := t.Accounts[number]; twice; _, twice = t.Accounts[number] {
+			number = ^number // no entry has one
+		}
+		if t.Accounts[number], err = journal.AccountOf(a); err != nil {
+			return t, err
+		}
+	}
 	_, err = queried(ctx, tx, func(row pgx.CollectableRow) (none struct{}, err error) {
 		var id budget.ReservationID
-		var is machine.State
 		var c journal.ReplayedCharge
-		err = row.Scan(&id, nil, nil, nil, &c.Accounts, &is, &c.Loss.Epsilon, &c.Loss.Unbounded, &c.Loss.Rho, &c.Loss.Delta, &c.Loss.Tail,
-			nil, nil, nil)
-		if is == machine.Open {
-			t.Open[id] = c
-		}
+		err = row.Scan(&id, &c.Accounts, &c.Loss.Epsilon, &c.Loss.Unbounded, &c.Loss.Rho, &c.Loss.Delta, &c.Loss.Tail)
+		t.Open[id] = c
 		return none, err
-	}, sqlLoadCharges, slices.Collect(maps.Keys(s.Open)))
+	}, sqlOpenCharges, dataset)
 	if err != nil {
 		return t, err
 	}
@@ -39,11 +46,49 @@ func readTables(ctx context.Context, tx pgx.Tx, s journal.Replayed) (t journal.T
 		err = row.Scan(&id, &p.Slots.Epsilon, &p.Slots.Rho, &p.Drawn)
 		t.Plans[id] = p
 		return none, err
-	}, sqlLoadPlans, slices.Collect(maps.Keys(s.Plans)))
-	if err == nil {
-		t.Policies, err = queried(ctx, tx, scanPolicy, sqlPolicies, s.Head.Dataset)
-	}
+	}, sqlAllPlans, dataset)
 	return t, err
+}
+
+// Tables implements [budget.Ledger].
+func (p *Ledger) Tables(ctx context.Context, dataset string) (s budget.Tables, err error) {
+	known := p.newest(dataset)
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, p.pool, snapshot, func(tx pgx.Tx) error {
+		if s.Head, _, err = readHead(ctx, tx, budget.Head{Dataset: dataset}); err != nil {
+			return err
+		}
+		entries, err := queried(ctx, tx, func(row pgx.CollectableRow) (h budget.Head, err error) {
+			var hash []byte
+			h.Dataset = dataset
+			err = row.Scan(&h.Seq, &hash)
+			copy(h.Hash[:], hash)
+			return h, err
+		}, "SELECT seq, hash FROM noisegate.entry WHERE dataset = $1 ORDER BY seq DESC LIMIT 1", dataset)
+		for _, h := range append(entries, known) {
+			if h.Seq > s.Head.Seq {
+				s.Head = h
+			}
+		}
+		if err == nil {
+			s.Policies, err = queried(ctx, tx, scanPolicy, sqlPolicies, dataset)
+		}
+		if err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, sqlArchive, dataset).Scan(nil, nil, &s.Archived); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		tables, err := readTables(ctx, tx, dataset)
+		if err == nil {
+			s.State, err = json.Marshal(tables)
+		}
+		return err
+	})
+	if err != nil {
+		err = fault.DataUnavailable(err)
+	}
+	return s, err
 }
 
 func queried[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {

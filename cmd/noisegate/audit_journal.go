@@ -26,6 +26,8 @@ type ledgerExport struct {
 	heads     []api.ChainHead
 	policies  []api.StoredPolicy       // as they were stored when the heads were read
 	stored    bool                     // that is known
+	tables    []api.StoredTables       // none: an older program wrote it
+	broken    map[string]string        // what a running gateway found out about its datasets; nil: nobody asked it
 	signature *journal.ExportSignature // nil: there is none
 }
 
@@ -50,6 +52,7 @@ func readJournal(r io.Reader) (*ledgerExport, error) {
 			api.AuditEntry
 			Heads    *[]api.ChainHead    `json:"heads"`
 			Policies *[]api.StoredPolicy `json:"policies"`
+			Tables   []api.StoredTables  `json:"tables"`
 		}
 		if err := journal.ReadLine(text, &line); err != nil {
 			return fmt.Errorf("line %d cannot be read: %w", n, err)
@@ -58,7 +61,7 @@ func readJournal(r io.Reader) (*ledgerExport, error) {
 		case ended:
 			return fmt.Errorf("line %d comes after the heads of its chains", n)
 		case line.Heads != nil:
-			ended, j.heads = true, *line.Heads
+			ended, j.heads, j.tables = true, *line.Heads, line.Tables
 			if j.stored = line.Policies != nil; j.stored { // else an older program wrote it
 				j.policies = *line.Policies
 			}

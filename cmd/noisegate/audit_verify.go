@@ -40,6 +40,7 @@ type verifiedChain struct {
 	Unopened  int    `json:"unopened"`  // of them, those whose price was not looked at: what was given does not open it
 	Signed    int    `json:"signed"`    // refills with a steward's signature
 	Unsigned  int    `json:"unsigned"`  // refills without
+	Accounts  int    `json:"accounts"`  // whose limit and sums are what entries say; 0: an older gateway exported it, without them
 	Approved  int    `json:"approved"`  // versions of the policy, and limits, with a second steward's signature
 	Seq       int64  `json:"seq"`       // of the newest entry
 	Hash      string `json:"hash"`
@@ -73,10 +74,16 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if c.Export == "" {
+		if err := c.askGateway(ctx, a, j); err != nil {
+			return err
+		}
+	}
 	var found []verifiedChain
 	broken := 0
 	for _, dataset := range j.datasets(receipts, files) {
 		chain := j.verify(dataset, files[dataset], receipts, stewards)
+		chain.Broken = cmp.Or(chain.Broken, j.broken[dataset])
 		if found = append(found, chain); chain.Broken != "" {
 			broken++
 		}
@@ -92,6 +99,23 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	return err
 }
 
+// askGateway has the gateway compare what no export has: answers and requests of charges, ceilings, and the functions that guard the tables.
+func (c *auditVerifyCommand) askGateway(ctx context.Context, a *app, j *ledgerExport) error {
+	client, err := c.client(a)
+	if err != nil {
+		return err
+	}
+	j.broken = map[string]string{}
+	for _, head := range j.heads {
+		verified, err := client.Verify(ctx, head.Dataset)
+		if err != nil {
+			return a.refused(c.JSON, "", err)
+		}
+		j.broken[head.Dataset] = verified.Broken
+	}
+	return nil
+}
+
 func showChains(a *app, found []verifiedChain, stewards journal.StewardKeys) {
 	for _, chain := range found {
 		fmt.Fprintf(a.Out, "%s: %d entries up to %d, head %s", chain.Dataset, chain.Entries, chain.Seq, chain.Hash)
@@ -103,6 +127,9 @@ func showChains(a *app, found []verifiedChain, stewards journal.StewardKeys) {
 		}
 		if chain.Receipts > 0 {
 			fmt.Fprintf(a.Out, "; %d receipts hold", chain.Receipts)
+		}
+		if chain.Accounts == 0 && chain.Broken == "" {
+			fmt.Fprint(a.Out, "; its accounts are not in it")
 		}
 		if chain.Unbound > 0 {
 			fmt.Fprintf(a.Out, "; %d bind no price", chain.Unbound)
@@ -299,11 +326,21 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 	chain, auditor := journal.NewChain(budget.Head{Dataset: dataset}), journal.NewAuditor(dataset, stewards)
 	evidence := receipted{hashes: map[int64][32]byte{}, settled: map[budget.ReservationID]settledCharge{},
 		opaque: map[journal.Digest]budget.ReservationID{}}
-	base := j.archivedTo(dataset)
+	archived := j.archivedTo(dataset)
+	base := archived.Head()
 	judged := base.Seq == 0 || len(files) > 0 // else nobody knows the accounts that the rest was charged to
+	tables, err := j.tablesOf(dataset)
+	replayed := journal.NewReplayed(dataset)
 	if !judged {
 		chain = journal.NewChain(base)
 	}
+	if tables != nil && base.Seq > 0 && err == nil {
+		var kept journal.Replayed
+		if kept, err = archived.StateOf(tables.Archived); !judged {
+			replayed = kept
+		}
+	}
+	followed := judged || tables != nil
 	add := func(e budget.Entry, shown journal.Shown) error {
 		if err := chain.Add(e); err != nil {
 			return err
@@ -313,10 +350,18 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 				return err
 			}
 		}
+		if followed {
+			if what := replayed.Add(e); what != "" {
+				return &journal.BrokenError{Dataset: dataset, Seq: e.Seq, What: what}
+			}
+		}
 		evidence.add(e, shown, auditor)
 		return nil
 	}
-	files, left, err := leadTo(base, files)
+	var left []archivedFile
+	if err == nil {
+		files, left, err = leadTo(base, files)
+	}
 	for _, file := range files {
 		if err == nil {
 			err = file.read(&chain.Head, add)
@@ -343,13 +388,21 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 			err = chain.EndsAt(head)
 		}
 	}
-	if err == nil && judged && j.stored {
-		err = j.verifyPolicies(dataset, auditor)
+	if err == nil && followed && j.stored {
+		err = j.verifyPolicies(dataset, replayed.Policies)
+	}
+	if err == nil && tables != nil {
+		if what := replayed.Compare(tables.state); what != "" {
+			err = &journal.BrokenError{Dataset: dataset, What: what}
+		}
 	}
 	found := verifiedChain{Dataset: dataset, Entries: chain.Entries, Unchained: chain.Unchained, Seq: chain.Head.Seq,
 		Signed: auditor.Signed, Unsigned: auditor.Unsigned, Approved: auditor.Approved, Hash: hex.EncodeToString(chain.Head.Hash[:])}
 	if !judged {
 		found.Archived = base.Seq
+	}
+	if err == nil && tables != nil {
+		found.Accounts = len(tables.state.Accounts)
 	}
 	for _, file := range left {
 		if err == nil {
@@ -370,7 +423,7 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 }
 
 // verifyPolicies compares the stored versions of a dataset's policy with the entries.
-func (j *ledgerExport) verifyPolicies(dataset string, auditor *journal.Auditor) error {
+func (j *ledgerExport) verifyPolicies(dataset string, told []budget.PolicyRow) error {
 	var stored []budget.PolicyRow
 	for _, p := range j.policies {
 		if p.Dataset != dataset {
@@ -386,7 +439,10 @@ func (j *ledgerExport) verifyPolicies(dataset string, auditor *journal.Auditor) 
 		}
 		stored = append(stored, row)
 	}
-	return auditor.Policies(stored)
+	if what := journal.ComparePolicies(told, stored); what != "" {
+		return &journal.BrokenError{Dataset: dataset, What: what}
+	}
+	return nil
 }
 
 // receipted is what receipts are held against: hashes of entries by number, and settled charges, also by what receipts show of them.
@@ -456,8 +512,28 @@ func (a *receipted) hold(dataset string, receipts []journal.Receipt, found *veri
 	return nil
 }
 
-// archivedTo is the entry that a dataset's chain goes on from; zero where nothing was archived. The chain itself says so.
-func (j *ledgerExport) archivedTo(dataset string) (base budget.Head) {
+// readTables is what the ledger had of a dataset beside its entries.
+type readTables struct {
+	api.StoredTables
+	state journal.Replayed
+}
+
+// tablesOf is nil for an export that lacks them.
+func (j *ledgerExport) tablesOf(dataset string) (*readTables, error) {
+	i := slices.IndexFunc(j.tables, func(t api.StoredTables) bool { return t.Dataset == dataset })
+	if i < 0 {
+		return nil, nil
+	}
+	t := &readTables{StoredTables: j.tables[i], state: journal.NewReplayed(dataset)}
+	if err := json.Unmarshal(t.State, &t.state); err != nil {
+		return nil, fmt.Errorf("the state of its tables cannot be read: %w", err)
+	}
+	return t, nil
+}
+
+// archivedTo is what a dataset's chain says of the newest archive, from whose end it goes on; zero where nothing was archived.
+func (j *ledgerExport) archivedTo(dataset string) (newest journal.Archived) {
+	newest.Dataset = dataset
 	first := int64(0)
 	for _, shown := range j.entries {
 		if shown.Dataset != dataset {
@@ -468,10 +544,10 @@ func (j *ledgerExport) archivedTo(dataset string) (base budget.Head) {
 		}
 		e, err := entryOf(shown)
 		if archived, ok := journal.ArchiveOf(e); err == nil && ok && archived.Seq < first {
-			base = archived.Head()
+			newest = archived
 		}
 	}
-	return base
+	return newest
 }
 
 // leadTo reads all files, and are those whose entries lead to a head, one after another. The others are left, mostly of

@@ -34,7 +34,7 @@ func everyKindOfEntry() []budget.EntryKind {
 // evidenceSite is a site whose ledger has every kind of entry, partly in an archive.
 type evidenceSite struct {
 	*site
-	env                      config.Environment
+	env, serving             config.Environment
 	export, archive, receipt string // files
 	key                      string
 	signer                   *journal.Signer
@@ -84,11 +84,11 @@ func newEvidenceSite(t *testing.T) *evidenceSite {
 		t.Fatal(err)
 	}
 	s.key = s.write(t, "receipt.pub", string(public))
-	serving := config.Environment{"NOISEGATE_CONTROL_RECEIPT_KEY_FILE": s.write(t, "receipt.key", string(keyText))}
+	s.serving = config.Environment{"NOISEGATE_CONTROL_RECEIPT_KEY_FILE": s.write(t, "receipt.key", string(keyText))}
 	s.env = config.Environment{"NOISEGATE_URL": "http://" + s.address, "NOISEGATE_TOKEN": s.token(t, "sam", "steward")}
 	s.expect(t, nil, exitOK, "applied", "migrate")
 	s.expect(t, nil, exitOK, "applied", "policy", "apply", s.policy)
-	stop := s.serve(t, serving)
+	stop := s.serve(t, s.serving)
 	stopped := func() {
 		if code, log := stop(); code != exitOK {
 			t.Errorf("exit code %d: %s", code, log)
@@ -103,7 +103,7 @@ func newEvidenceSite(t *testing.T) *evidenceSite {
 		t.Fatal(err)
 	}
 	s.everyKind(t) // once more, behind the archive
-	stop = s.serve(t, serving)
+	stop = s.serve(t, s.serving)
 	second := s.ask(t, "SELECT count(*) FROM people WHERE age > 40")
 	s.export, s.receipt = filepath.Join(s.dir, "export"), s.write(t, "receipts", first+"\n"+second+"\n")
 	s.expect(t, s.env, exitOK, "entries written", "audit", "export", "--out="+s.export)
@@ -243,6 +243,7 @@ func TestEveryKindOfEvidence(t *testing.T) {
 	t.Logf("%d members were changed in the export, %d in the archive", inExport, inArchive)
 	s.forgedPrices(t)
 	s.oldForms(t, text)
+	s.editsShow(t)
 }
 
 // forgedPrices: whoever writes a whole ledger anew, with hashes that fit, cannot give it other prices than its receipts bind.
