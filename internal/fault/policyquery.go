@@ -23,7 +23,7 @@ func NotAggregate(pos Position, what string) *Error {
 
 // NotGrouped refuses a column of the select list, HAVING or ORDER BY that is no group key.
 func NotGrouped(pos Position, column string) *Error {
-	return NotAggregate(pos, "column "+Quote(column)).WithHint("add it to GROUP BY, or put an aggregate around it").WithPart(column)
+	return NotAggregate(pos, "column "+Quote(column)).WithHint("add it to GROUP BY, or put an aggregate around it")
 }
 
 // GroupByUnit refuses a group for each privacy unit.

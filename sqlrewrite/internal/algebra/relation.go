@@ -262,9 +262,9 @@ func (r *Relation) UnitText() string {
 	case o == nil || r.PartOf(o) == "":
 		return ""
 	case len(r.Parts) > 1:
-		return r.PartOf(o) + "." + o.Name
+		return scalar.NameText(r.PartOf(o), o.Name)
 	default:
-		return o.Name
+		return scalar.NameText(o.Name)
 	}
 }
 

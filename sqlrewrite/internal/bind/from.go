@@ -63,7 +63,7 @@ func standIn(b *algebra.Binder, unit *algebra.Field) (name string, absent bool) 
 			if !f.Column.NotNull || !f.Exposed || f.Unit || !f.Type.IsNumber() && !f.Type.IsTime() { // a long text counts as NULL
 				continue
 			}
-			if name = p.Alias + "." + f.Name; !f.Identity() {
+			if name = scalar.NameText(p.Alias, f.Name); !f.Identity() {
 				return name, true
 			}
 		}

@@ -1,7 +1,6 @@
 package bind
 
 import (
-	"fmt"
 	"math/big"
 	"reflect"
 	"slices"
@@ -186,11 +185,12 @@ func unitBeside(r *algebra.Relation, c *algebra.Field) string {
 	if unit := r.UnitText(); unit != "" || to.Table == nil || to.Table.Unit.Column == "" || r.PartOf(c) == "" {
 		return unit
 	}
-	on := fmt.Sprintf("ON %s.%s = %s.%s", to.Table.Name, to.Column, r.PartOf(c), c.Name)
+	table := to.Table.Name
+	on := "ON " + scalar.NameText(table, to.Column) + " = " + scalar.NameText(r.PartOf(c), c.Name)
 	if to.Column == c.Name {
-		on = "USING (" + c.Name + ")" // which leaves the name as it is
+		on = "USING (" + scalar.NameText(c.Name) + ")" // which leaves the name as it is
 	}
-	return fmt.Sprintf("JOIN %s %s GROUP BY %s.%s", to.Table.Name, on, to.Table.Name, to.Table.Unit.Column)
+	return "JOIN " + scalar.NameText(table) + " " + on + " GROUP BY " + scalar.NameText(table, to.Table.Unit.Column)
 }
 
 // columnKey decides how the keys of a column may be shown.

@@ -9,6 +9,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/stability"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
@@ -312,7 +313,7 @@ func linkOf(p algebra.Pair, l, r *algebra.Relation) (unitLink, bool) {
 
 // missing is the condition that would make the two sides the same unit's.
 func (j *joining) missing() string {
-	name := func(r *algebra.Relation, f *algebra.Field) string { return r.PartOf(f) + "." + f.Name }
+	name := func(r *algebra.Relation, f *algebra.Field) string { return scalar.NameText(r.PartOf(f), f.Name) }
 	left, right := "", ""
 	for _, side := range []struct {
 		r    *algebra.Relation
@@ -323,7 +324,8 @@ func (j *joining) missing() string {
 			*side.text = name(side.r, side.r.Owner())
 		case side.r.Pending != nil && side.r.Has(side.r.Pending.From):
 			to := side.r.Pending.To
-			return fmt.Sprintf("JOIN %s ON %s.%s = %s, and join on the unit there", to.Table.Name, to.Table.Name, to.Column,
+			return fmt.Sprintf("JOIN %s ON %s = %s, and join on the unit there", scalar.NameText(to.Table.Name),
+				scalar.NameText(to.Table.Name, to.Column),
 				name(side.r, side.r.Pending.From))
 		default:
 			*side.text = "the unit of " + side.r.Table

@@ -387,7 +387,7 @@ func (lb *postBinder) coveredExpr(e algebra.Expr) error {
 		if lb.Bound.Source.Has(e.Of) {
 			return fault.Unsupported(lb.Position(lb.Query.Pos), "column "+fault.Quote(e.Of.Name)+
 				", which is neither a group key nor inside an aggregate,",
-				"add it to GROUP BY").WithPart(e.Of.Name)
+				"add it to GROUP BY").WithPart(scalar.NameText(e.Of.Name))
 		}
 		return nil
 	}

@@ -52,7 +52,7 @@ func (s blockScope) Column(n *syntax.Column) (algebra.Expr, error) {
 	if c.Unit {
 		return nil, fault.UnitColumn(s.At(n), c.Name)
 	}
-	return nil, fault.NotGrouped(s.At(n), c.Name)
+	return nil, fault.NotGrouped(s.At(n), c.Name).WithPart(scalar.NameText(c.Name))
 }
 
 func (s blockScope) Call(n *syntax.Call) (algebra.Expr, error) {

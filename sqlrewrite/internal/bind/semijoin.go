@@ -8,6 +8,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/stability"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -125,7 +126,7 @@ func unlinked(b *algebra.Binder, n interface{ At() syntax.Pos }, r *algebra.Rela
 	}
 	inner, outer, condition := r.PartOf(r.Owner()), source.PartOf(source.Owner()), ""
 	if inner != "" && outer != "" {
-		condition = fmt.Sprintf("%s.%s = %s.%s", inner, r.UnitName(), outer, source.UnitName())
+		condition = scalar.NameText(inner, r.UnitName()) + " = " + scalar.NameText(outer, source.UnitName())
 	}
 	return fault.UnitJoin(b.At(n), condition)
 }

@@ -42,7 +42,12 @@ func CutText(text string) *QueryText {
 			at += lengthUntil(text[at:], "*/")
 			continue
 		case r == '\'' || r == '"' || r == '`':
-			end = at + 1 + lengthUntil(text[at+1:], string(r))
+			for end = at; ; { // a mark that is doubled does not end it
+				end += 1 + lengthUntil(text[end+1:], string(r))
+				if end >= len(text) || text[end] != byte(r) {
+					break
+				}
+			}
 		case isWordRune(r):
 			for end < len(text) {
 				next, size := utf8.DecodeRuneInString(text[end:])

@@ -7,6 +7,7 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/parse"
+	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
 // repair changes the text around the token that a refusal points at; empty where it knows nothing to change.
@@ -41,16 +42,24 @@ func repairName(q *parse.QueryText, i int, refusal *fault.Error) string {
 	if refusal.Part == "" || !strings.HasPrefix(string(refusal.Code), "sql/unknown-") {
 		return ""
 	}
+	part := refusal.Part
+	switch refusal.Code {
+	case fault.CodeUnknownFunction:
+	case fault.CodeUnknownTable: // it may be in a schema
+		part = scalar.NameText(strings.SplitN(part, ".", 2)...)
+	default:
+		part = scalar.NameText(part)
+	}
 	if q.Word(i+1) == "." {
 		switch refusal.Code {
 		case fault.CodeUnknownColumn:
 			i += 2
 		case fault.CodeUnknownTable: // which was written with a schema
-			return q.Replaced(i, i+3, refusal.Part)
+			return q.Replaced(i, i+3, part)
 		default: // the name comes first
 		}
 	}
-	return q.Replaced(i, i+1, refusal.Part)
+	return q.Replaced(i, i+1, part)
 }
 
 // repairQuotes makes a string of what is no column: Male or "Male" in a comparison; the nearest value of the column's domain, if it has
@@ -76,7 +85,7 @@ func (s *suggester) domainBefore(q *parse.QueryText, i int) []string {
 		return nil
 	}
 	for _, t := range s.snapshot.Tables {
-		if c, ok := t.Column(strings.ToLower(q.Slice(at, at+1))); ok && c.Exposed && len(c.Domain) > 0 {
+		if c, ok := t.Column(nameOf(q.Slice(at, at+1))); ok && c.Exposed && len(c.Domain) > 0 {
 			var values []string
 			for _, k := range c.Domain {
 				if !k.Null {
@@ -87,6 +96,14 @@ func (s *suggester) domainBefore(q *parse.QueryText, i int) []string {
 		}
 	}
 	return nil
+}
+
+// nameOf is the name that a word, or a name in quotes, means.
+func nameOf(word string) string {
+	if inner, quoted := strings.CutPrefix(word, `"`); quoted {
+		return strings.ReplaceAll(strings.TrimSuffix(inner, `"`), `""`, `"`)
+	}
+	return strings.ToLower(word)
 }
 
 // quotesHint says that a text is written in single quotes, and which texts there are.
