@@ -30,7 +30,7 @@ TEST = $(GO) test -vet=off -ldflags=-w
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench paired neighbours versions costs timing totality citus proofs proofs-mutants mutants ends histories types faults-brief peers reproducible installable static sbom
+.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants ends histories types faults-brief peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -245,6 +245,11 @@ peers: ## the same questions to Noisegate and to other programs, DRAWS (300) ans
 
 ledger: ## a ledger of ENTRIES (5000000) entries: verified, archived, and how long a start takes (hours on a busy machine)
 	$(TEST) -count=1 -v -run 'TestArchiveOfMany$$' -timeout 6h ./budget/pgledger -entries $(ENTRIES)
+
+scale: ## what docs/scale.md says, with its date and commit: 10 million rows, 3 GB of memory, an hour
+	@date -u +%F; git rev-parse --short HEAD; uptime
+	$(TEST) -v -run '^$$' -bench '(Prepared|Preparing|Append)$$' -benchtime 3x -timeout 3h ./integration -rows 10000000 -users 1000000 -bench-live=false
+	$(TEST) -run '^$$' -bench . ./budget/pgledger
 
 bench: ## Go benchmarks, then the gateway against plain SQL over BENCHROWS (1000000) rows
 	$(TEST) -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(filter-out ./integration,$(call having,^func Benchmark))
