@@ -192,6 +192,13 @@ type Stored struct {
 	SettledAt time.Time
 }
 
+// Bought says for which charge to look.
+type Bought struct {
+	Dataset, Analyst string
+	Request          json.RawMessage // byte for byte
+	Since            time.Time       // it was settled then or later
+}
+
 // Again names a charge whose answer is to be given again, and the accounts of whoever asks.
 type Again struct {
 	Dataset  string
@@ -354,6 +361,8 @@ type Ledger interface {
 
 	// Releases lists the settled charges of one analyst, newest first, without their answers: those before one of them, or "" for the newest.
 	Releases(ctx context.Context, analyst string, before ReservationID, limit int) ([]ReleaseInfo, error)
+	// Bought is the newest settled charge of one analyst, among their newest 10,000, that was made for a request; "" for none.
+	Bought(ctx context.Context, b Bought) (ReservationID, error)
 	// Release gives one settled charge of one analyst; budget/unknown-release when there is none or it is another analyst's.
 	Release(ctx context.Context, analyst string, id ReservationID) (*Stored, error)
 	// Requests gives what was asked with charges of any analyst, whatever became of them, in their order; nil for one that does not exist.

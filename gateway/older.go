@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"slices"
@@ -23,13 +22,9 @@ import (
 var textRefusals = []fault.Code{fault.CodeFanOut, fault.CodeTooComplex, fault.CodeTooManyKeys, fault.CodeTooManyScans,
 	fault.CodeUnsupported}
 
-const (
-	// sinceApplied is the age of a policy from which on answers surely follow it: until then a gateway may not have read it, and a question
-	// that began earlier follows the version before.
-	sinceApplied = time.Hour
-	// The search reads the newest answers, page by page.
-	pagesBought, perPageBought = 20, 500
-)
+// sinceApplied is the age of a policy from which on answers surely follow it: until then a gateway may not have read it, and a question
+// that began earlier follows the version before.
+const sinceApplied = time.Hour
 
 // boughtBefore gives the caller's own answer to a request that planning refuses; nil where the refusal stands.
 func (s *Service) boughtBefore(ctx context.Context, who auth.Principal, r Request, refusal error) *Answer {
@@ -93,27 +88,6 @@ func (s *Service) chargeOf(ctx context.Context, r Request, snapshot *catalog.Sna
 	if inForce.Version != snapshot.Version || inForce.Digest != snapshot.Digest {
 		return "", nil
 	}
-	before := budget.ReservationID("")
-	for range pagesBought {
-		page, err := s.ledger.Releases(ctx, analyst, before, perPageBought)
-		if err != nil {
-			return "", err
-		}
-		for _, line := range page {
-			if line.Dataset != r.Dataset {
-				continue
-			}
-			if line.SettledAt.Sub(inForce.AppliedAt) < sinceApplied {
-				return "", nil
-			}
-			if bytes.Equal(line.Request, request) {
-				return line.ID, nil
-			}
-		}
-		if len(page) < perPageBought {
-			return "", nil
-		}
-		before = page[len(page)-1].ID
-	}
-	return "", nil
+	return s.ledger.Bought(ctx, budget.Bought{Dataset: r.Dataset, Analyst: analyst, Request: request,
+		Since: inForce.AppliedAt.Add(sinceApplied)})
 }

@@ -82,7 +82,8 @@ func Unchanged(ctx context.Context, q querier) error {
 // Statements that make and drop what guards the tables. A body ends where it says $$ again.
 var (
 	functionMade = regexp.MustCompile(`(?s)CREATE (?:OR REPLACE )?FUNCTION noisegate\.(\w+)\(.*?\sAS\s+\$\$(.*?)\$\$`)
-	triggerMade  = regexp.MustCompile(`(?s)(?:CREATE(?: CONSTRAINT)?|(DROP)) TRIGGER (\w+)\s[^;]*?\bON noisegate\.(\w+)(?:[^;]*?EXECUTE FUNCTION (noisegate\.\w+))?`)
+	triggerMade  = regexp.MustCompile(`(?s)(?:CREATE(?: CONSTRAINT)?|(DROP)) TRIGGER (\w+)\s[^;]*?\bON noisegate\.(\w+)` +
+		`(?:[^;]*?EXECUTE FUNCTION (noisegate\.\w+))?`)
 )
 
 func unchanged(ctx context.Context, q querier, known []migration) error {
@@ -122,8 +123,8 @@ func unchanged(ctx context.Context, q querier, known []migration) error {
 	return nil
 }
 
-// guardsSQL reads functions with their bodies, and triggers with the functions that they call; "" for one that is off, or fires on a replica
-// alone.
+// guardsSQL reads functions with their bodies, and triggers with the functions that they call; "" for one that is off, or fires on a
+// replica alone.
 const guardsSQL = `
 SELECT 'function noisegate.' || proname, prosrc FROM pg_catalog.pg_proc WHERE pronamespace = 'noisegate'::regnamespace
 UNION ALL

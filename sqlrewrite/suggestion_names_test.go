@@ -17,8 +17,8 @@ import (
 // TestSuggestionsQuoteNames: where tables and columns have names that SQL wants in quotes, the same suggestions are given as without, and
 // each is accepted.
 func TestSuggestionsQuoteNames(t *testing.T) {
-	names := strings.Fields("people visits items bills rides id sex city age income height born seen visit ward region minutes at price cost " +
-		"ride bike km")
+	names := strings.Fields("people visits items bills rides id sex city age income height born seen visit ward region minutes at price " +
+		"cost ride bike km")
 	words := strings.Fields("user order table group all any array case check desc distinct else end for from grant having in into like " +
 		"limit not offset")
 	styles := map[string]func(i int, name string) string{
@@ -55,10 +55,11 @@ func TestSuggestionsQuoteNames(t *testing.T) {
 	for _, style := range []string{"plain", "mixed case", "reserved", "non-ASCII", "a quote"} {
 		bare := func(of ...string) string { return strings.Join(of, ".") }
 		inPolicy := func(of ...string) string { return "'" + strings.Join(of, ".") + "'" }
-		snapshot := rewritetest.ParseSnapshot(t, renamed(suggestionTables, styles[style], bare), renamed(suggestionPolicy, styles[style], inPolicy))
+		change := styles[style]
+		snapshot := rewritetest.ParseSnapshot(t, renamed(suggestionTables, change, bare), renamed(suggestionPolicy, change, inPolicy))
 		given := 0
 		for _, plainText := range slices.Sorted(maps.Keys(texts)) {
-			text := renamed(plainText, styles[style], scalar.NameText)
+			text := renamed(plainText, change, scalar.NameText)
 			_, _, err := Read(t.Context(), text, snapshot, o)
 			var refusal *fault.Error
 			if err == nil || !errors.As(Suggest(t.Context(), err, text, snapshot, o), &refusal) {

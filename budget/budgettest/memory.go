@@ -336,6 +336,20 @@ func (m *Memory) Releases(_ context.Context, analyst string, before budget.Reser
 	return all, nil
 }
 
+// Bought implements [budget.Ledger].
+func (m *Memory) Bought(_ context.Context, b budget.Bought) (budget.ReservationID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e := range m.newest(budget.Page{}) {
+		c := m.machine.Charges[e.Reservation]
+		if e.Kind == budget.EntrySettle && e.Analyst == b.Analyst && len(c.Registers) == 0 && c.Dataset == b.Dataset &&
+			string(c.Request) == string(b.Request) && !c.Closed.Before(b.Since) {
+			return c.ID, nil
+		}
+	}
+	return "", nil
+}
+
 // Release implements [budget.Ledger].
 func (m *Memory) Release(_ context.Context, analyst string, id budget.ReservationID) (*budget.Stored, error) {
 	m.mu.Lock()

@@ -3,9 +3,11 @@ package budgettest
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"noisegate.example/budget"
 	"noisegate.example/internal/fault"
@@ -211,9 +213,35 @@ func testReleases(f *fixture) {
 	if !slices.Equal(got, anas) {
 		f.Errorf("listed %v, want %v", got, anas)
 	}
+	bought := func(b budget.Bought) budget.ReservationID {
+		id, err := f.ledger.Bought(f.Context(), b)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return id
+	}
+	asked, err := f.ledger.Requests(f.Context(), anas, 1<<20)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, request := range asked {
+		first := slices.IndexFunc(asked, func(r json.RawMessage) bool { return string(r) == string(request) })
+		b := budget.Bought{Dataset: dataset, Analyst: "ana", Request: request}
+		if id := bought(b); id != anas[first] {
+			f.Errorf("bought %s, want %s, the newest of %s", id, anas[first], anas[i])
+		}
+		later, spaced, elsewhere, others := b, b, b, b
+		later.Since, spaced.Request, elsewhere.Dataset = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), append(slices.Clone(request), ' '), "other"
+		others.Analyst = "eve"
+		for _, b := range []budget.Bought{later, spaced, elsewhere, others} {
+			if id := bought(b); id != "" {
+				f.Errorf("%+v: bought %s", b, id)
+			}
+		}
+	}
 	// Stewards read what anybody asked, also what has no answer yet.
 	all := append([]budget.ReservationID{open.ID, "01AAAAAAAAAAAAAAAAAAAAAAAA"}, anas...)
-	asked, err := f.ledger.Requests(f.Context(), all, 1<<20)
+	asked, err = f.ledger.Requests(f.Context(), all, 1<<20)
 	if err != nil || len(asked) != len(all) || len(asked[0]) == 0 || asked[1] != nil || len(asked[2]) == 0 {
 		f.Errorf("asked %s, %v", asked, err)
 	}

@@ -517,6 +517,15 @@ func (p *Ledger) Releases(ctx context.Context, analyst string, before budget.Res
 	}, sqlReleases, analyst, before, budget.Page{Limit: limit}.Lines())
 }
 
+// Bought implements [budget.Ledger].
+func (p *Ledger) Bought(ctx context.Context, b budget.Bought) (id budget.ReservationID, err error) {
+	err = p.pool.QueryRow(ctx, sqlBought, b.Analyst, b.Dataset, string(b.Request), b.Since).Scan(&id)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", fault.DataUnavailable(err)
+	}
+	return id, nil
+}
+
 // Release implements [budget.Ledger].
 func (p *Ledger) Release(ctx context.Context, analyst string, id budget.ReservationID) (*budget.Stored, error) {
 	s := &budget.Stored{}

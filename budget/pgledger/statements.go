@@ -65,6 +65,8 @@ var (
 	sqlBalances string
 	//go:embed sql/dataset_balances.sql
 	sqlDatasetBalances string
+	//go:embed sql/bought.sql
+	sqlBought string
 	//go:embed sql/releases.sql
 	sqlReleases string
 	//go:embed sql/release.sql

@@ -99,7 +99,7 @@ func (c *auditVerifyCommand) run(ctx context.Context, a *app) error {
 	return err
 }
 
-// askGateway has the gateway compare what no export has: answers and requests of charges, ceilings, and the functions that guard the tables.
+// askGateway has the gateway compare what no export has: answers and requests of charges, ceilings, and the functions that guard tables.
 func (c *auditVerifyCommand) askGateway(ctx context.Context, a *app, j *ledgerExport) error {
 	client, err := c.client(a)
 	if err != nil {

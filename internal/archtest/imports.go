@@ -239,7 +239,7 @@ func rooms() []layer {
 			"sqlrewrite/internal/plan"},
 			tests: []string{"budget/accounting"}},
 		{dir: "sqlrewrite/internal/suggest", pure: true, own: []string{
-			"internal/fault", "catalog", "sqlrewrite/internal/parse"}},
+			"internal/fault", "catalog", "sqlrewrite/internal/parse", "sqlrewrite/internal/scalar"}},
 		{dir: "sqlrewrite/internal/parsetest", own: []string{"internal/fault"}},
 		{dir: "sqlrewrite/internal/rewritetest"},
 	}
