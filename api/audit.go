@@ -72,7 +72,7 @@ type AuditEntry struct {
 type ExportEnd struct {
 	Heads    []ChainHead    `json:"heads"`
 	Policies []StoredPolicy `json:"policies"` // as they were stored when the heads were read
-	// Tables are what the ledger has of each dataset besides, read at the same moment; exports of before lack them.
+	// Tables are what the ledger has of each dataset next to its entries, read at the same moment; exports of before lack them.
 	Tables []StoredTables `json:"tables,omitempty"`
 }
 

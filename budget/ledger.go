@@ -379,7 +379,7 @@ type Ledger interface {
 	// begins at the first, and then every charge and account is compared with its entries as well. What does not agree is
 	// a [*BrokenError], which names the entry.
 	Verify(ctx context.Context, from Head) (Verified, error)
-	// Tables are what the ledger has of a dataset besides entries, whether or not they explain it: for exports.
+	// Tables are what the ledger has of a dataset next to its entries, whether or not they explain it: for exports.
 	Tables(ctx context.Context, dataset string) (Tables, error)
 	// Check says whether the ledger answers, and no dataset's chain is known to be broken; else it is data/unavailable, with a
 	// [*BrokenError] as the cause of the latter.

@@ -70,7 +70,7 @@ func Check(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // Unchanged is nil when the functions and the triggers of a schema that [Check] takes are as the migrations made them; else [ErrEdited].
-// They are the ledger's guards against a defect of the gateway, and whoever owns the database can replace them.
+// They are the ledger's guards against a defect of the gateway, and the database's owner can replace them.
 func Unchanged(ctx context.Context, q querier) error {
 	known, err := load(embedded)
 	if err != nil {

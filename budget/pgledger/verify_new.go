@@ -14,7 +14,7 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// readTables reads what lies beside a dataset's entries.
+// readTables reads what lies next to a dataset's entries.
 func readTables(ctx context.Context, tx pgx.Tx, dataset string) (journal.Replayed, error) {
 	t := journal.NewReplayed(dataset)
 	accounts, err := queried(ctx, tx, scanTally, sqlAllAccounts, dataset)

@@ -512,7 +512,7 @@ func (a *receipted) hold(dataset string, receipts []journal.Receipt, found *veri
 	return nil
 }
 
-// readTables is what the ledger had of a dataset beside its entries.
+// readTables is what the ledger had of a dataset next to its entries.
 type readTables struct {
 	api.StoredTables
 	state journal.Replayed
