@@ -76,7 +76,7 @@ func (p *Ledger) Tables(ctx context.Context, dataset string) (s budget.Tables, e
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, sqlArchive, dataset).Scan(nil, nil, &s.Archived); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		if err := tx.QueryRow(ctx, sqlArchive, dataset).Scan(nil, nil, (*[]byte)(&s.Archived)); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		tables, err := readTables(ctx, tx, dataset)
