@@ -55,6 +55,10 @@ func Notes(p *plan.Plan) []algebra.Note {
 			add("derived-step", "%s: values are rounded to steps of %s, derived from the bounds", sqlprint.Describe(g.X), g.StepLabel())
 		}
 	}
+	for _, f := range clampedColumns(p.Query) {
+		add("clamped", "%s: values are clamped to [%s, %s] where the query computes with them", f.Name,
+			domain.ValueOf(f.Bounds.Lo, f.Type).Text, domain.ValueOf(f.Bounds.Hi, f.Type).Text)
+	}
 	if p.NeedsData() && p.Bounding.Kind != stability.Flat {
 		if !p.Query.Source.Owner().NotNull() {
 			add("null-units", "rows where %s is NULL are left out", unit)
@@ -229,6 +233,44 @@ func bindsRows(p *plan.Plan) bool {
 	return false
 }
 
+// clampedColumns are the columns that a computed key or a condition reads no further than the policy's bounds. What is clamped before it is
+// summed, and a key that is a column and nothing else, have notes of their own.
+func clampedColumns(q *algebra.BoundQuery) []*algebra.Field {
+	if q.Source == nil {
+		return nil
+	}
+	computing := *q
+	computing.Keys = slices.DeleteFunc(slices.Clone(q.Keys), func(k algebra.GroupKey) bool {
+		return algebra.PlainField(algebra.WrittenAs(k.X)) != nil
+	})
+	computing.Statistics = slices.Clone(q.Statistics)
+	for i := range computing.Statistics {
+		computing.Statistics[i].X, computing.Statistics[i].Y = nil, nil
+	}
+	return clampedIn(func(w *sqlprint.PreconditionWalk) { w.Query(&computing) })
+}
+
+// clampedIn are the columns that error-free forms clamp to the policy's bounds: the operands of the smaller of two values, a function that
+// no analyst writes.
+func clampedIn(walk func(*sqlprint.PreconditionWalk)) (all []*algebra.Field) {
+	w := sqlprint.NewPreconditionWalk()
+	w.Visit = func(x algebra.Expr) {
+		c, ok := x.(algebra.Call)
+		if !ok || !strings.HasSuffix(c.Name, "smaller") {
+			return
+		}
+		of := c.Args[0]
+		if cast, ok := of.(algebra.Cast); ok {
+			of = cast.X // real, as double precision
+		}
+		if f := algebra.PlainField(of); f != nil && f.Table != "" && f.Bounds != nil && !slices.Contains(all, f) {
+			all = append(all, f)
+		}
+	}
+	walk(w)
+	return all
+}
+
 // keyNotes says which groups appear.
 func keyNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	if p.Query.Private() {
@@ -250,6 +292,10 @@ func keyNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 			w := algebra.BoundsOf(k.X)
 			add("clamped-keys", "%s: every value from %s to %s%s appears; rows with a value beyond count there", k.Name,
 				domain.ValueOf(w.Lo, k.X.Typ()).Text, domain.ValueOf(w.Hi, k.X.Typ()).Text, some)
+			continue
+		}
+		if len(clampedIn(func(w *sqlprint.PreconditionWalk) { w.Exprs(k.X) })) > 0 { // which note "clamped" names
+			add("public-groups", "%s: every key%s appears that values within the bounds give", k.Name, some)
 			continue
 		}
 		if k.X.Typ() != catalog.Bool || !sqlprint.NeverNull(k.X) {
