@@ -31,12 +31,12 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
 		SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]))))
 ORDER BY n.nspname, c.relname`
 
-// columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. No supported type
-// have: a text column whose collation takes different texts for equal, as group keys are compared as bytes; a column
+// columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. Not supported
+// are: a text column whose collation takes different texts for equal, as group keys are compared as bytes; a column
 // that is computed when it is read (PostgreSQL 18), as that can fail on a row; a type with casts of its own, which run
-// somebody's function; and what only is called like a type of PostgreSQL's. Neither has a domain of which NULL may not
-// be, or to which a constraint asks more of it than operators of PostgreSQL's, which NULL passes: where a statement
-// makes a NULL (CASE without ELSE), PostgreSQL asks the domain, on the rows where there is one.
+// somebody's function; and what only is called like a type of PostgreSQL's. Nor is a domain supported that NULL may not
+// pass: one with NOT NULL, or with a constraint of more than PostgreSQL's own operators and its strict, immutable functions,
+// which give NULL for NULL. Where a statement makes a NULL (CASE without ELSE), PostgreSQL asks the domain, on these rows.
 //
 // NOT NULL counts once it holds for all rows: since 18, attnotnull is set as well while that was not looked at.
 const columnsSQL = `
@@ -67,8 +67,10 @@ CROSS JOIN LATERAL (
 	)
 	SELECT oid, typmod, (SELECT pg_catalog.bool_or(d.typnotnull OR EXISTS (SELECT FROM pg_catalog.pg_constraint k
 		WHERE k.contypid = d.oid AND k.contype = 'c' AND EXISTS (
-			SELECT FROM pg_catalog.regexp_matches(k.conbin::text, '\{([A-Z_]+)|:opno ([0-9]+)', 'g') m
-			WHERE m[1] <> ALL ('{OPEXPR,BOOLEXPR,CONST,COERCETODOMAINVALUE,RELABELTYPE,SCALARARRAYOPEXPR,ARRAYEXPR,ARRAY}') OR m[2]::int8 >= 16384)))
+			SELECT FROM pg_catalog.regexp_matches(k.conbin::text, '\{([A-Z_]+)|:opno ([0-9]+)|:funcid ([0-9]+)', 'g') m
+			WHERE m[1] <> ALL ('{OPEXPR,BOOLEXPR,CONST,COERCETODOMAINVALUE,RELABELTYPE,SCALARARRAYOPEXPR,ARRAYEXPR,ARRAY,ARRAYCOERCEEXPR,CASETESTEXPR,FUNCEXPR}')
+				OR m[2]::int8 >= 16384 OR m[3]::int8 >= 16384
+				OR NOT (SELECT f.proisstrict AND f.provolatile = 'i' FROM pg_catalog.pg_proc f WHERE f.oid::int8 = m[3]::int8))))
 		FROM chain links JOIN pg_catalog.pg_type d ON d.oid = links.oid WHERE links.kind = 'd') AS picky
 	FROM chain WHERE kind <> 'd'
 ) base
