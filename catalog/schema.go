@@ -185,7 +185,8 @@ func (t *TableInfo) drift(live *TableInfo) (changes []error) {
 		switch {
 		case !ok || is.AttNum != was.AttNum:
 			changes = append(changes, fmt.Errorf("column %s.%s is gone or was replaced", t.TableName, was.Name))
-		case is.TypeOID != was.TypeOID || is.TypMod != was.TypMod || !slices.Equal(is.EnumValues, was.EnumValues) || is.Type != was.Type:
+		case is.TypeOID != was.TypeOID || is.TypMod != was.TypMod || !slices.Equal(is.EnumValues, was.EnumValues) ||
+			is.Type != was.Type && was.Type != "": // a type that a later version supports is no change
 			changes = append(changes, fmt.Errorf("column %s.%s has another type", t.TableName, was.Name))
 		case was.NotNull && !is.NotNull:
 			changes = append(changes, fmt.Errorf("column %s.%s may be null now", t.TableName, was.Name))
