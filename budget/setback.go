@@ -20,11 +20,11 @@ type SetBack struct {
 	Mandate *Mandate  // a second steward's signature, without number and lifetime; nil: nobody signed
 }
 
-// Check refuses one that says not of what, to when, why or by whom.
+// Check refuses one that lacks the dataset, the time, the reason or the steward.
 func (c SetBack) Check(by string) error {
 	switch {
 	case by == "" || c.Dataset == "":
-		return fault.Internal(errors.New("budget: a time that is set back is a dataset's, and somebody does it"))
+		return fault.Internal(errors.New("budget: setting a time back needs a dataset and a steward"))
 	case c.To.IsZero() || c.To.Nanosecond()%1000 != 0:
 		return fault.RequestParameter("to", "a time in whole microseconds")
 	case c.Reason == "" || len(c.Reason) > maxReason || strings.ContainsRune(c.Reason, 0):
@@ -61,7 +61,7 @@ func (c SetBack) Signed(by string, two bool, ledger string) (what string) {
 	return OtherLedger(m.Ledger, ledger)
 }
 
-// SetBack is until when the account is busy once its time is set back, and so counts each loss since then as taken at that time. It is no
+// SetBack is until when the account is busy once its time is set back: it counts each loss since then as taken at that time. It is no
 // sooner than if each had been: before them the account was busy for Per at most, and no charge keeps it busy for longer than it did.
 func (r Rate) SetBack(busy, to time.Time, since []mechanisms.Loss) time.Time {
 	until := to.Add(r.Per)

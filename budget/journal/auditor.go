@@ -220,7 +220,7 @@ func (b *Auditor) setBack(e budget.Entry) (what string) {
 		return notAClock
 	}
 	if c.Signed(e.Analyst, len(b.twoFor) > 0, b.ledger) != "" || c.Mandate != nil && b.stewards != nil && b.stewards.CheckSetBack(c) != nil {
-		return "it sets the time back, and the stewards who it takes did not sign that"
+		return "it sets the time back, and the two stewards whom that takes did not sign it"
 	}
 	var accounts []*machine.Account
 	for _, a := range b.accounts {

@@ -137,7 +137,7 @@ func (s *Replayed) end(e budget.Entry) (what string) {
 	return ""
 }
 
-// setBack has no account open after the time that the ledger goes on from.
+// setBack moves the opening of each account to the time from which the ledger goes on, at the latest.
 func (s *Replayed) setBack(to time.Time) {
 	for number, a := range s.Accounts {
 		if a.Opened.After(to) {

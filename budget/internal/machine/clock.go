@@ -57,7 +57,7 @@ func (m *Machine) SetBack(by string, c budget.SetBack) error {
 	wrong := func(clock time.Time) bool { return c.To.Sub(clock).Abs() > MaxAhead }
 	switch {
 	case !c.To.Before(m.Clocks.Newest):
-		return fault.LedgerSetBack("its newest entry is not of a later one")
+		return fault.LedgerSetBack("its newest entry is no later")
 	case wrong(m.Clocks.Server):
 		return fault.LedgerSetBack("the server of the ledger has another, " + m.Clocks.Server.UTC().Format(time.RFC3339))
 	case wrong(m.Clocks.Own):
