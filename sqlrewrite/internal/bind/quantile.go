@@ -31,6 +31,9 @@ func quantile(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.E
 	t := x.Typ()
 	switch continuous := n.Name == "percentile_cont" || n.Name == "median"; {
 	case t.IsTime() && !continuous && algebra.PlainField(x) != nil:
+	case t.IsTime() && !continuous:
+		return algebra.Estimator{}, b.Unsupported(n, n.Name+" of a computed time",
+			"take it of the column, and compute with what is released, as in date_trunc('day', min(x))")
 	case !t.IsNumber():
 		return algebra.Estimator{}, b.Mismatch(n, "there is no function "+n.Name+" over "+scalar.TypeName(t),
 			n.Name+" needs numbers with bounds; for the most frequent value write mode() WITHIN GROUP (ORDER BY x)")
