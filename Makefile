@@ -84,8 +84,9 @@ lint: ## golangci-lint on LINTED (./...), where it is installed
 	@if ! command -v golangci-lint >/dev/null; then echo "golangci-lint (version 2) is not installed: its rules were not checked"; \
 	elif [ -n "$(strip $(LINTED))" ]; then golangci-lint run --allow-parallel-runners $(LINTED); fi
 
+# A test process has little alive: by itself the collector of garbage takes a sixth of its processor time (docs/testing.md).
 test: check ## everything that must hold before a change lands (starts its own PostgreSQL)
-	$(TEST) $(SIDE) -timeout 40m $(PACKAGES)
+	GOGC=400 $(TEST) $(SIDE) -timeout 40m $(PACKAGES)
 
 alone: ## the short tests, and those of pages and of the corpus, in a clone of the last commit with nothing beside it
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q --no-hardlinks . $$dir/alone/noisegate && cd $$dir/alone/noisegate && \

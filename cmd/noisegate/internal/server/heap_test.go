@@ -2,6 +2,7 @@ package server
 
 import (
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 
 // While little is alive the collector spares spareHeap, while much is it doubles the heap, and in the end it is as it was.
 func TestSpareHeap(t *testing.T) {
+	before := debug.SetGCPercent(goPercent) // as where nobody set GOGC: make test sets it
+	defer debug.SetGCPercent(before)
 	gogc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	until := func(what string, right func(percent uint64) bool) {
 		t.Helper()
