@@ -30,7 +30,7 @@ TEST = $(GO) test -vet=off -ldflags=-w
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants ends histories types faults-brief peers reproducible installable static sbom
+.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole ends histories types faults-brief peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -166,6 +166,13 @@ proofs-mutants: ## every planted mistake that the proofs of the rewriter find
 mutants: ## every mutant of the rules of verify
 	$(TEST) -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
 
+# What takes a part of its cases in make test names both (randomtest.Part).
+PARTED = $(shell awk '/^func / {name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /randomtest\.Part/ && name ~ /^Test/ {print name}' \
+	$$(git ls-files '*_test.go') | sort -u | paste -sd '|')
+
+whole: ## all cases of the tests of which make test takes a part
+	NOISEGATE_WHOLE=1 $(TEST) -count=1 -timeout 30m -run '^($(PARTED))$$' $(call having,randomtest\.Part)
+
 ends: ## ENDS (1000000) generated texts, of which planning must end within 500,000 visits (hours)
 	$(TEST) -count=1 -v -run 'TestPlansEnd$$' -timeout 12h ./sqlrewrite/internal/pipeline -ending-texts $(ENDS)
 
@@ -276,7 +283,7 @@ LANE2   = race faults-brief clients console-same console-test
 SHARD0  = reproducible
 SHARD1  = citus types
 SHARD2  = faults-short costs-tenth
-SHARD3  = bench-small paired
+SHARD3  = bench-small paired whole
 SHARD4  = audit
 SHARD5  = proofs-mutants
 SHARD6  = histories lint static sbom

@@ -10,6 +10,7 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/randomtest"
 )
 
 const twoBase = `version: 1
@@ -179,7 +180,7 @@ func TestKindsAreFoundBesideOtherChanges(t *testing.T) {
 		"domain": {{"[f, m]", "[f]"}, {"city: {keys: private}", "city: {}"}},
 		"cap":    {{"rho: 0.5", "rho: 0.7"}, {"epsilon: 3,", "epsilon: 3.5,"}, {"{analyst: bi", "{analyst: bo"}},
 	}
-	base, documents := parsed(t, twoBase), 2000
+	base, documents := parsed(t, twoBase), randomtest.Part(500, 2000)
 	if testing.Short() {
 		documents = 200
 	}

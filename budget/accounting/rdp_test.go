@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"math/big"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"noisegate.example/internal/exact"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 )
 
@@ -113,6 +115,11 @@ func TestDiscreteLaplaceRenyi(t *testing.T) {
 func TestAccountantsAreOrdered(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
+	}
+	checks := flag.Lookup("rapid.checks").Value
+	defer func(before string) { _ = checks.Set(before) }(checks.String())
+	if err := checks.Set(fmt.Sprint(randomtest.Part(30, 100))); err != nil {
+		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var list []Repeated

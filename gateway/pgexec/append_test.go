@@ -16,6 +16,7 @@ import (
 	"noisegate.example/gateway/pgexec"
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/sqlrewrite"
 )
 
@@ -126,7 +127,7 @@ func TestAppendedIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	a := newAppending(t, "1m")
 	r := rand.New(rand.NewPCG(16, 20))
-	histories := 20
+	histories := randomtest.Part(7, 20)
 	if testing.Short() {
 		histories = 3
 	}
@@ -315,7 +316,7 @@ func TestAppendIsKilled(t *testing.T) {
 	if _, err := a.run(t.Context(), 1, false); err != nil {
 		t.Fatal(err)
 	}
-	whole, rounds, ended := time.Since(begun), killed, 0
+	whole, rounds, ended := time.Since(begun), randomtest.Part(20, killed), 0
 	if testing.Short() {
 		rounds = 5
 	}

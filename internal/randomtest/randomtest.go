@@ -14,6 +14,9 @@ import (
 // fresh makes [Source] draw anew in each run.
 const fresh = "NOISEGATE_FRESH"
 
+// whole has tests take all their cases ([Part]).
+const whole = "NOISEGATE_WHOLE"
+
 // Source is randomness in place of the operating system's: the same bytes in each run for the same names, so that a
 // verdict about noise is the same in each run too. The first name is that of the test; a test that needs independent
 // sources names them. With the environment variable NOISEGATE_FRESH=1 it draws anew (make audit); the false-alarm rates
@@ -38,6 +41,15 @@ func Fresh() bool { return os.Getenv(fresh) == "1" }
 func Times(few, many int) int {
 	if Fresh() {
 		return many
+	}
+	return few
+}
+
+// Part is how many cases a test takes: few in make test, all in make whole, which sets NOISEGATE_WHOLE=1. The cases are then the
+// first of the same.
+func Part(few, all int) int {
+	if os.Getenv(whole) == "1" {
+		return all
 	}
 	return few
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"testing"
+
+	"noisegate.example/internal/randomtest"
 )
 
 // The counts of three columns of the Adult census data.
@@ -26,7 +28,7 @@ func TestErrorOfShares(t *testing.T) {
 	// Fewer people, whose error is larger by a known factor, make a run shorter.
 	part, runs := 20, 20
 	if !testing.Short() {
-		part, runs = 1, 50
+		part, runs = randomtest.Part(4, 1), 50
 	}
 	for column, counts := range adult {
 		for m, want := range table[column] {

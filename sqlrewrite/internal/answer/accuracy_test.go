@@ -15,6 +15,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/internal/stattest"
 	"noisegate.example/internal/testfiles"
 	"noisegate.example/mechanisms"
@@ -247,7 +248,8 @@ func TestMomentIntervalsCover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	const answers, groups = 500, 3
+	const groups = 3
+	answers := randomtest.Times(200, 500)
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
 	rewritetest.MustExec(t, conn, `CREATE TABLE public.visits (visit_id int NOT NULL UNIQUE, season int NOT NULL, x int NOT NULL, y int NOT NULL);

@@ -16,6 +16,7 @@ import (
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/internal/testfiles"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
@@ -287,10 +288,8 @@ func TestClusteringWithoutNoise(t *testing.T) {
 func TestAccuracyOfClusterings(t *testing.T) {
 	t.Parallel()
 	reference := clusterReference(t)
-	data, runs := []clusterData{clusterPenguins(t)}, 12
-	if testing.Short() {
-		runs = 5
-	} else {
+	data, runs := []clusterData{clusterPenguins(t)}, randomtest.Part(5, 12)
+	if !testing.Short() {
 		data = append(append(data, clusterAdult(t)), clusterDigits(t)...)
 	}
 	for _, c := range data {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/plan"
@@ -141,10 +142,8 @@ func TestScoresWithoutNoise(t *testing.T) {
 // What a price buys, with noise that is the same in each run: Calinski-Harabasz within a part of the truth in 90 % of runs, or not
 // resolvable, and the root mean square error of silhouettes.
 func TestAccuracyOfScores(t *testing.T) {
-	data, runs := []clusterData{clusterPenguins(t)}, 100
-	if testing.Short() {
-		runs = 20
-	} else {
+	data, runs := []clusterData{clusterPenguins(t)}, randomtest.Part(30, 100)
+	if !testing.Short() {
 		data = append(append(data, clusterAdult(t)), clusterDigits(t)...)
 	}
 	bars := map[string]struct{ calinski, silhouette float64 }{"Adult": {0.04, 0.0005}, "optdigits": {0.15, 0.002},
