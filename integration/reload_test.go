@@ -264,7 +264,7 @@ func TestKeysOfAProviderRotate(t *testing.T) {
 				t.Errorf("a token of the newest key: %v", err)
 			}
 			asked++
-			time.Sleep(time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 		}
 	})
 	began := time.Now()

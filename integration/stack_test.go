@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		log.Fatal(err)
 	}
 	binary = filepath.Join(dir, "noisegate")
-	build := exec.Command("go", "build", "-o", binary, "../cmd/noisegate")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", binary, "../cmd/noisegate")
 	if out, err := build.CombinedOutput(); err != nil {
 		log.Fatalf("go build: %v\n%s", err, out)
 	}
