@@ -207,7 +207,7 @@ func TestOthersPurchasesDoNotShow(t *testing.T) {
 	all[0].f.Audit(t)
 }
 
-var histories = flag.Int("histories", 100, "random histories of TestOthersPurchasesDoNotShowAtRandom; make histories tries 1000")
+var histories = flag.Int("histories", 60, "random histories of TestOthersPurchasesDoNotShowAtRandom; make histories tries 1000")
 
 // TestOthersPurchasesDoNotShowAtRandom: the same of random histories, in pairs of worlds that differ in what others
 // bought at any time.
