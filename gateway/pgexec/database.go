@@ -337,7 +337,9 @@ func (x *exchange) open(lock life, pins []sqlrewrite.Precondition, settings ...s
 	if len(pins) > 0 {
 		x.commands(lock, lockText(pins))
 	}
-	x.holds(pinText, flatten(pins).args(), fault.PolicyStale())
+	for _, held := range flatten(pins).held() {
+		x.holds(held.sql, held.args, fault.PolicyStale())
+	}
 	if versions, numbers := versionPins(pins); len(versions) > 0 {
 		x.holds(versionPinText, []any{versions, numbers}, errVersionGone)
 	}
@@ -364,9 +366,9 @@ const (
 	commitText = "COMMIT"
 )
 
-// warm prepares the fixed texts that every question sends, so that a connection's first question takes no longer than others.
+// warm prepares the fixed texts that questions send, so that a connection's first question takes no longer than others.
 func warm(ctx context.Context, conn *pgx.Conn) error {
-	for _, sql := range []string{beginText, pinText, planCustom, commitText} {
+	for _, sql := range []string{beginText, pinText, pinnedKeysText, pinnedChecksText, planCustom, commitText} {
 		if _, err := conn.Prepare(ctx, sql, sql); err != nil {
 			return err
 		}
@@ -424,7 +426,9 @@ func lockText(pins []sqlrewrite.Precondition) string {
 	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
-// pinText holds where everything still is as it was pinned: relations, columns, keys and checks.
+// pinText, pinnedKeysText and pinnedChecksText hold where everything still is as it was pinned: relations and columns; keys; checks. A
+// server prepares all of a text to run it, also the parts that have nothing to look at, so that those of keys and checks are texts of
+// their own, which are sent where there are any.
 //
 // A relation is the same under the same name; a view is another relation kind, which policies never pin. All that shows
 // in it are its own rows: nothing inherits from it, because of such rows nobody was asked whose they are, and its keys
@@ -433,12 +437,12 @@ func lockText(pins []sqlrewrite.Precondition) string {
 //
 // A column has the same attribute number, type, modifier and collation, and is never NULL where that is relied upon. It
 // is stored, not computed when it is read; equal texts are identical; and an enum has no casts that run somebody's
-// function. NOT NULL holds once all rows were looked at.
+// function. NOT NULL holds once all rows were looked at: servers before 18 know no other.
 //
-// A key ($14: the names of columns as a JSON array, in the order of their bytes) is the whole key of a unique index of
+// A key ($2: the names of columns as a JSON array, in the order of their bytes) is the whole key of a unique index of
 // its table and of nothing else.
 //
-// A check ($17: as PostgreSQL writes it) is a constraint of one column alone that all rows were looked at for, and that is enforced.
+// A check ($3: as PostgreSQL writes it) is a constraint of one column alone that all rows were looked at for, and that is enforced.
 //
 // OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
 const pinText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
@@ -456,19 +460,22 @@ AND coalesce(cardinality($6::oid[]), 0) = (SELECT count(*)
 		AS pin(relation, attribute, number, type, modifier, required, collation_)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_attribute a
 		WHERE a.attrelid = pin.relation AND a.attnum = pin.number AND a.attname = pin.attribute AND a.atttypid = pin.type
-			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + solidColumn + ` OFFSET 0))
-AND coalesce(cardinality($13::oid[]), 0) = (SELECT count(*)
-	FROM unnest($13::oid[], $14::text[]) AS pin(relation, columns)
-	WHERE ` + pinnedKey + `)
-AND coalesce(cardinality($15::oid[]), 0) = (SELECT count(*)
-	FROM unnest($15::oid[], $16::text[], $17::text[]) AS pin(relation, attribute, definition)
+			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + solidColumn + ` OFFSET 0)))::int`
+
+const pinnedKeysText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
+	FROM unnest($1::oid[], $2::text[]) AS pin(relation, columns)
+	WHERE ` + pinnedKey + `))::int`
+
+const pinnedChecksText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
+	FROM unnest($1::oid[], $2::text[], $3::text[]) AS pin(relation, attribute, definition)
 	WHERE ` + pinnedCheck + `))::int`
 
 // The parts of [pinText] that say what a column, a key and a check of a table or of a shard are.
 const (
 	solidColumn = `NOT a.attisdropped AND a.attgenerated <> 'v'
-			AND (NOT pin.required OR a.attnotnull AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
-				WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND a.attnum = ANY (k.conkey) AND NOT k.convalidated))
+			AND (NOT pin.required OR a.attnotnull AND (pg_catalog.current_setting('server_version_num')::int < 180000
+				OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+					WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND a.attnum = ANY (k.conkey) AND NOT k.convalidated)))
 			AND (a.attcollation = 0
 				OR EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND l.collisdeterministic))
 			AND (a.atttypid < 16384 OR NOT EXISTS (SELECT FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type t ON t.oid = k.castsource AND t.typtype = 'e'
@@ -549,10 +556,23 @@ func checkText(column string, lo, hi int64) string {
 	return fmt.Sprintf("CHECK (((%[1]s >= %[2]d) AND (%[1]s <= %[3]d)))", column, lo, hi)
 }
 
-func (p pinned) args() []any {
-	return []any{p.relations, p.schemas, p.tables, p.secured, p.apart,
-		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations, p.keyed, p.keys,
-		p.checked, p.ranged, p.checks}
+// heldText is a text that holds where pins do.
+type heldText struct {
+	sql  string
+	args []any
+}
+
+// held are the texts that hold where all of the pins do.
+func (p pinned) held() []heldText {
+	all := []heldText{{pinText, []any{p.relations, p.schemas, p.tables, p.secured, p.apart,
+		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations}}}
+	if len(p.keyed) > 0 {
+		all = append(all, heldText{pinnedKeysText, []any{p.keyed, p.keys}})
+	}
+	if len(p.checked) > 0 {
+		all = append(all, heldText{pinnedChecksText, []any{p.checked, p.ranged, p.checks}})
+	}
+	return all
 }
 
 // read takes a statement's result: it seals the aggregates and yields the rows, as long as they are wanted.

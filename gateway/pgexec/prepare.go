@@ -624,11 +624,13 @@ func (r *run) write(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, bef
 
 // stillHolds is policy/stale where preconditions do not hold, also on a shard.
 func stillHolds(ctx context.Context, tx pgx.Tx, citus bool, pins []sqlrewrite.Precondition) error {
-	var refused *pgconn.PgError
-	if _, err := tx.Exec(ctx, pinText, flatten(pins).args()...); errors.As(err, &refused) && refused.Code == divisionByZero {
-		return fault.PolicyStale()
-	} else if err != nil {
-		return err
+	for _, held := range flatten(pins).held() {
+		var refused *pgconn.PgError
+		if _, err := tx.Exec(ctx, held.sql, held.args...); errors.As(err, &refused) && refused.Code == divisionByZero {
+			return fault.PolicyStale()
+		} else if err != nil {
+			return err
+		}
 	}
 	if citus {
 		return holdOnShards(ctx, tx, shardPins(pins)...)
