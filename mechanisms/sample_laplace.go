@@ -43,24 +43,26 @@ func newLaplaceLaw(scale *big.Rat) *laplaceLaw {
 	reach := fixed(new(big.Rat).Mul(scale, big.NewRat(carryAt, 1)), 0, exact.CeilQuo)
 	width := max(1, (reach.BitLen()+7)/8) * 8 // 2^width > 11b
 	l := &laplaceLaw{scale: scale, digit: make([]coin, width), lead: make([]uint64, width/8)}
-	l.zero = l.newCoin(lawTanhHalf, 0)
-	l.carry = l.newCoin(lawExp, width)
-
-	// q^2ⁱ by repeated squaring of one enclosure of q; each squaring doubles its relative width, so width bits more.
+	// All coins follow from one enclosure of q; q^2ⁱ by repeated squaring, which doubles its relative width, so width bits more.
 	n := uint(192 + width)
 	lo, hi := exact.ExpNeg(l.exponent(0), n)
+	l.zero = l.coinBetween(lawTanhHalf, 0, tanhHalfOf(hi, n, exact.FloorQuo), tanhHalfOf(lo, n, exact.CeilQuo), n)
 	for i := range l.digit {
-		first, ok := commonFirst64(logisticOf(lo, n, exact.FloorQuo), logisticOf(hi, n, exact.CeilQuo), n)
-		if ok {
-			l.digit[i] = coin{first: first, law: lawLogistic, power: i}
-		} else {
-			l.digit[i] = l.newCoin(lawLogistic, i)
-		}
+		l.digit[i] = l.coinBetween(lawLogistic, i, logisticOf(lo, n, exact.FloorQuo), logisticOf(hi, n, exact.CeilQuo), n)
 		l.lead[i/8] |= l.digit[i].first >> 56 << (8 * (i % 8))
 		lo.Rsh(lo.Mul(lo, lo), n)
 		hi.Add(hi.Rsh(hi.Mul(hi, hi), n), bigOne)
 	}
+	l.carry = l.coinBetween(lawExp, width, lo, hi, n)
 	return l
+}
+
+// coinBetween is a coin whose probability is in [lo, hi]/2ⁿ. Where that leaves its first word open it is computed by itself.
+func (l *laplaceLaw) coinBetween(law law, power int, lo, hi *big.Int, n uint) coin {
+	if first, ok := commonFirst64(lo, hi, n); ok {
+		return coin{first: first, law: law, power: power}
+	}
+	return l.newCoin(law, power)
 }
 
 func (l *laplaceLaw) newCoin(law law, power int) coin {
