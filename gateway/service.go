@@ -106,6 +106,7 @@ type Service struct {
 	abandoned  time.Duration
 	log        *slog.Logger
 	proofs     each.Analyst[sqlrewrite.Proofs]
+	noises     each.Analyst[mechanisms.Noises]
 	memory     *held.Budget // of answers
 	serving    serving
 	preparing  preparing
@@ -352,7 +353,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	now, copies := s.clock.Now(), s.copies(snapshot)
 	delay, untimed := s.Timing(snapshot, accounts)
 	plan, public, err := planFor(ctx, r.QueryRequest, snapshot, delay.leftOf(accounts),
-		sqlrewrite.Options{Proofs: s.ProofsOf(who), Now: now})
+		sqlrewrite.Options{Proofs: s.ProofsOf(who), Noises: s.noises.Of(who.Subject), Now: now})
 	if err != nil {
 		return nil, err
 	}

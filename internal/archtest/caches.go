@@ -35,7 +35,7 @@ func memories() map[string]memory {
 		"cmd/noisegate/internal/server.pgxpool":   {ofThePolicy, "its texts are those of policies and collections"},
 		"cmd/noisegate/internal/server.secured":   {ofThePolicy, "what the server is reached by"},
 		"cmd/noisegate/internal/server.unentered": {ofThePolicy, "keys and policies that the chain is to have"},
-		"gateway.Service":                         {byAnalyst, "answered and proofs are each of one analyst; datasets are of the configuration"},
+		"gateway.Service":                         {byAnalyst, "answered, proofs, noises: of one analyst each; datasets: of the configuration"},
 		"gateway.Stewards":                        {ofThePolicy, "keys of stewards"},
 		"gateway.Schedule":                        {byAnalyst, "of one request"},
 		"gateway.answered":                        {byAnalyst, "what one analyst was answered"},
@@ -68,6 +68,7 @@ func memories() map[string]memory {
 		"gateway/pgwire.session":                  {byAnalyst, "of one session"},
 		"gateway/twin.pgxpool":                    {ofThePolicy, "a twin has names and types of a policy, and no rows"},
 		"gateway/twin.twin":                       {ofThePolicy, "what a twin's server says of itself"},
+		"mechanisms.Noises":                       {byAnalyst, "one for each analyst"},
 		"pate.pgxpool":                            {ofThePolicy, "its texts are the store's own"},
 		"sqlrewrite/verify/memo.Memo":             {byAnalyst, "one for each analyst"},
 	}

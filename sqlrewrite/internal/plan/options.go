@@ -32,10 +32,11 @@ type Options struct {
 	Confidence mechanisms.Confidence // level of the intervals, in (0, 1)
 	// Simultaneous asks for intervals that hold all together at the level, instead of one by one.
 	Simultaneous bool
-	MaxGroups    int64            // tightens the policy's bound; 0: the policy's
-	MaxRows      int64            // tightens the policy's bound; 0: the policy's
-	MaxTotal     int64            // max_rows_total: tightens the policy's bound, if there is one; 0: the policy's
-	Proofs       *sqlprint.Proofs // remember what was proven of earlier plans; nil: those of this plan alone are remembered
+	MaxGroups    int64              // tightens the policy's bound; 0: the policy's
+	MaxRows      int64              // tightens the policy's bound; 0: the policy's
+	MaxTotal     int64              // max_rows_total: tightens the policy's bound, if there is one; 0: the policy's
+	Proofs       *sqlprint.Proofs   // remember what was proven of earlier plans; nil: those of this plan alone are remembered
+	Noises       *mechanisms.Noises // remember the noises of earlier plans; nil: none are
 	// Weights say how much the variance of the outputs with these names matters; all positive. Empty: the price is split evenly.
 	Weights map[string]*big.Rat
 	Report  Report // what is bought beside the answer; empty: nothing
@@ -57,7 +58,7 @@ const (
 // Repriced is the plan of the same question under other options.
 func (p *Plan) Repriced(o Options) (*Plan, error) {
 	if o.Proofs == nil {
-		o.Proofs = p.Options.Proofs
+		o.Proofs, o.Noises = p.Options.Proofs, p.Options.Noises
 	}
 	return NewPlan(p.asked, p.Snapshot, o)
 }

@@ -164,7 +164,7 @@ func (p *Plan) laplace(l1 *big.Int, epsilon mechanisms.PicoEpsilon, rho mechanis
 	if epsilon == 0 {
 		parameters.Rho = rho
 	}
-	m, err := mechanisms.NewLaplace(parameters)
+	m, err := p.Options.Noises.Laplace(parameters)
 	if errors.Is(err, mechanisms.ErrTooSmall) {
 		return nil, fault.PriceTooSmall(len(p.Query.Statistics))
 	}
