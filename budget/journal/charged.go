@@ -47,18 +47,17 @@ func (s *Signer) seal(c budget.Charged, head [32]byte) string {
 		panic(err)
 	}
 	text = append(text, bytes.Repeat([]byte(" "), (chargedBlock-len(text)%chargedBlock)%chargedBlock)...)
-	mac := hmac.New(sha256.New, s.derived("noisegate receipt nonces/1"))
+	mac := hmac.New(sha256.New, s.nonces)
 	mac.Write(head[:])
 	mac.Write(text)
-	sealing := s.sealing()
-	nonce := mac.Sum(nil)[:sealing.NonceSize()]
-	return base64.StdEncoding.EncodeToString(sealing.Seal(nonce, nonce, text, head[:]))
+	nonce := mac.Sum(nil)[:s.charged.NonceSize()]
+	return base64.StdEncoding.EncodeToString(s.charged.Seal(nonce, nonce, text, head[:]))
 }
 
 // Charged is what a receipt says of its charge, if s signed it.
 func (s *Signer) Charged(r Receipt) (c budget.Charged, err error) {
 	sealed, err := base64.StdEncoding.DecodeString(r.Charged)
-	sealing := s.sealing()
+	sealing := s.charged
 	if err != nil || len(sealed) < sealing.NonceSize() || r.CheckSignature(s.Public()) != nil {
 		return c, ErrCharged
 	}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/cipher"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
@@ -194,6 +195,9 @@ func KeyID(public ed25519.PublicKey) string {
 type Signer struct {
 	key ed25519.PrivateKey
 	id  string
+
+	heads, nonces, openings []byte // keys that are derived from key
+	charged                 cipher.AEAD
 }
 
 // NewSigner takes a private key as [ParsePrivateKey] reads it.
@@ -204,6 +208,8 @@ func NewSigner(text []byte) (*Signer, error) {
 	}
 	s := &Signer{key: key}
 	s.id = KeyID(s.Public())
+	s.heads, s.nonces = s.derived("noisegate receipt heads/1"), s.derived("noisegate receipt nonces/1")
+	s.openings, s.charged = s.derived("noisegate charge openings/1"), s.sealing()
 	return s, nil
 }
 
@@ -253,9 +259,7 @@ func (s *Signer) signed(r Receipt) Receipt {
 // the signing key. A hash by itself tells who knows all entries but a few times that no others were written in between.
 // Whoever audits is shown it beside each settlement.
 func (s *Signer) Opaque(head budget.Head) (sum [32]byte) {
-	derive := hmac.New(sha256.New, s.key.Seed())
-	derive.Write([]byte("noisegate receipt heads/1"))
-	mac := hmac.New(sha256.New, derive.Sum(nil))
+	mac := hmac.New(sha256.New, s.heads)
 	w := fields{}
 	w.text(head.Dataset)
 	w.number(head.Seq)
