@@ -218,9 +218,8 @@ func TestJoinsOfCappedJoinsAreProven(t *testing.T) {
 	}
 }
 
-// mostVisits is what planning a text of 2 KiB takes at most.
-// Each lowering of caps plans the question again.
-const mostVisits = 500_000
+// mostVisits is what planning a text of 2 KiB takes at most. Each lowering of caps plans the question again.
+const mostVisits = 300_000
 
 var endingTexts = flag.Int("ending-texts", 1000, "generated texts of which planning must end")
 
