@@ -323,103 +323,142 @@ func (j *ledgerExport) datasets(receipts []journal.Receipt, files map[string][]a
 // the head of their chain, and with receipts.
 func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []journal.Receipt,
 	stewards journal.StewardKeys) verifiedChain {
-	chain, auditor := journal.NewChain(budget.Head{Dataset: dataset}), journal.NewAuditor(dataset, stewards)
-	evidence := receipted{hashes: map[int64][32]byte{}, settled: map[budget.ReservationID]settledCharge{},
-		opaque: map[journal.Digest]budget.ReservationID{}}
-	archived := j.archivedTo(dataset)
-	base := archived.Head()
-	judged := base.Seq == 0 || len(files) > 0 // else nobody knows the accounts that the rest was charged to
-	tables, err := j.tablesOf(dataset)
-	replayed := journal.NewReplayed(dataset)
-	if !judged {
-		chain = journal.NewChain(base)
-	}
-	if tables != nil && base.Seq > 0 && err == nil {
-		var kept journal.Replayed
-		if kept, err = archived.StateOf(tables.Archived); !judged {
-			replayed = kept
-		}
-	}
-	followed := judged || tables != nil
-	add := func(e budget.Entry, shown journal.Shown) error {
-		if err := chain.Add(e); err != nil {
-			return err
-		}
-		if judged {
-			if err := auditor.Add(e); err != nil {
-				return err
-			}
-		}
-		if followed {
-			if what := replayed.Add(e); what != "" {
-				return &journal.BrokenError{Dataset: dataset, Seq: e.Seq, What: what}
-			}
-		}
-		evidence.add(e, shown, auditor)
-		return nil
-	}
-	var left []archivedFile
-	if err == nil {
-		files, left, err = leadTo(base, files)
-	}
-	for _, file := range files {
-		if err == nil {
-			err = file.read(&chain.Head, add)
-		}
-	}
-	if err == nil && judged && chain.Head != base && base.Seq > 0 {
-		err = fmt.Errorf("the files end with entry %d, and entries up to %d are archived", chain.Head.Seq, base.Seq)
-	}
-	for _, shown := range j.entries {
-		if shown.Dataset != dataset || err != nil {
-			continue
-		}
-		var e budget.Entry
-		var receipts journal.Shown
-		if e, err = entryOf(shown); err == nil {
-			if receipts, err = shownOf(shown); err == nil {
-				err = add(e, receipts)
-			}
-		}
-	}
-	if i := slices.IndexFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == dataset }); err == nil && i >= 0 {
-		head := budget.Head{Dataset: dataset, Seq: j.heads[i].Seq}
-		if head.Hash, err = hashOf(j.heads[i].Hash); err == nil {
-			err = chain.EndsAt(head)
-		}
-	}
-	if err == nil && followed && j.stored {
-		err = j.verifyPolicies(dataset, replayed.Policies)
-	}
-	if err == nil && tables != nil {
-		if what := replayed.Compare(tables.state); what != "" {
-			err = &journal.BrokenError{Dataset: dataset, What: what}
-		}
-	}
-	found := verifiedChain{Dataset: dataset, Entries: chain.Entries, Unchained: chain.Unchained, Seq: chain.Head.Seq,
-		Signed: auditor.Signed, Unsigned: auditor.Unsigned, Approved: auditor.Approved, Hash: hex.EncodeToString(chain.Head.Hash[:])}
-	if !judged {
+	base := j.archivedTo(dataset).Head()
+	f := followed{dataset: dataset, chain: journal.NewChain(budget.Head{Dataset: dataset}), auditor: journal.NewAuditor(dataset, stewards),
+		judged: base.Seq == 0 || len(files) > 0, replayed: journal.NewReplayed(dataset),
+		evidence: receipted{hashes: map[int64][32]byte{}, settled: map[budget.ReservationID]settledCharge{},
+			opaque: map[journal.Digest]budget.ReservationID{}}}
+	tables, left, err := j.follow(&f, files)
+	found := verifiedChain{Dataset: dataset, Entries: f.chain.Entries, Unchained: f.chain.Unchained, Seq: f.chain.Head.Seq,
+		Signed: f.auditor.Signed, Unsigned: f.auditor.Unsigned, Approved: f.auditor.Approved, Hash: hex.EncodeToString(f.chain.Head.Hash[:])}
+	if !f.judged {
 		found.Archived = base.Seq
+	}
+	if err == nil {
+		err = j.compare(dataset, &f, tables)
 	}
 	if err == nil && tables != nil {
 		found.Accounts = len(tables.state.Accounts)
 	}
 	for _, file := range left {
 		if err == nil {
-			err = file.isIn(evidence.hashes)
+			err = file.isIn(f.evidence.hashes)
 		}
 		if err == nil { // else nobody knows that it is not needed
 			found.Left = append(found.Left, file.path)
 		}
 	}
 	if err == nil {
-		evidence.archived = found.Archived
-		err = evidence.hold(dataset, receipts, &found)
+		f.evidence.archived = found.Archived
+		err = f.evidence.hold(dataset, receipts, &found)
 	}
 	if err != nil {
 		found.Broken = err.Error()
 	}
 	return found
+}
+
+// followed is what a dataset's entries come to, one after another.
+type followed struct {
+	dataset  string
+	chain    *journal.Chain
+	auditor  *journal.Auditor
+	judged   bool // else nobody knows the accounts that the entries behind an archive were charged to
+	replayed journal.Replayed
+	replays  bool // replayed follows the entries from a state that is known
+	evidence receipted
+}
+
+func (f *followed) add(e budget.Entry, shown journal.Shown) error {
+	if err := f.chain.Add(e); err != nil {
+		return err
+	}
+	if f.judged {
+		if err := f.auditor.Add(e); err != nil {
+			return err
+		}
+	}
+	if f.replays {
+		if what := f.replayed.Add(e); what != "" {
+			return &journal.BrokenError{Dataset: f.dataset, Seq: e.Seq, What: what}
+		}
+	}
+	f.evidence.add(e, shown, f.auditor)
+	return nil
+}
+
+// follow reads the entries of a dataset: from files that lead to those of the export, then these. It gives what the ledger's
+// tables had at that moment, nil where the export lacks it, and the files that do not lead there.
+func (j *ledgerExport) follow(f *followed, files []archivedFile) (tables *readTables, left []archivedFile, err error) {
+	archived := j.archivedTo(f.dataset)
+	base := archived.Head()
+	if !f.judged {
+		f.chain = journal.NewChain(base)
+	}
+	if tables, err = j.tablesOf(f.dataset); err != nil {
+		return tables, nil, err
+	}
+	if f.replays = f.judged || tables != nil; tables != nil && base.Seq > 0 {
+		kept, err := archived.StateOf(tables.Archived)
+		if err != nil {
+			return tables, nil, err
+		}
+		if !f.judged {
+			f.replayed = kept
+		}
+	}
+	if files, left, err = leadTo(base, files); err != nil {
+		return tables, left, err
+	}
+	for _, file := range files {
+		if err := file.read(&f.chain.Head, f.add); err != nil {
+			return tables, left, err
+		}
+	}
+	if f.judged && f.chain.Head != base && base.Seq > 0 {
+		return tables, left, fmt.Errorf("the files end with entry %d, and entries up to %d are archived", f.chain.Head.Seq, base.Seq)
+	}
+	for _, shown := range j.entries {
+		if shown.Dataset != f.dataset {
+			continue
+		}
+		e, err := entryOf(shown)
+		if err != nil {
+			return tables, left, err
+		}
+		opened, err := shownOf(shown)
+		if err != nil {
+			return tables, left, err
+		}
+		if err := f.add(e, opened); err != nil {
+			return tables, left, err
+		}
+	}
+	return tables, left, nil
+}
+
+// compare holds what the entries come to against the head of their chain, the stored policies and the ledger's tables.
+func (j *ledgerExport) compare(dataset string, f *followed, tables *readTables) (err error) {
+	if i := slices.IndexFunc(j.heads, func(h api.ChainHead) bool { return h.Dataset == dataset }); i >= 0 {
+		head := budget.Head{Dataset: dataset, Seq: j.heads[i].Seq}
+		if head.Hash, err = hashOf(j.heads[i].Hash); err != nil {
+			return err
+		}
+		if err := f.chain.EndsAt(head); err != nil {
+			return err
+		}
+	}
+	if f.replays && j.stored {
+		if err := j.verifyPolicies(dataset, f.replayed.Policies); err != nil {
+			return err
+		}
+	}
+	if tables != nil {
+		if what := f.replayed.Compare(tables.state); what != "" {
+			return &journal.BrokenError{Dataset: dataset, What: what}
+		}
+	}
+	return nil
 }
 
 // verifyPolicies compares the stored versions of a dataset's policy with the entries.
