@@ -60,29 +60,7 @@ func Notes(p *plan.Plan) []algebra.Note {
 			domain.ValueOf(f.Bounds.Lo, f.Type).Text, domain.ValueOf(f.Bounds.Hi, f.Type).Text)
 	}
 	if p.NeedsData() && p.Bounding.Kind != stability.Flat {
-		if !p.Query.Source.Owner().NotNull() {
-			add("null-units", "rows where %s is NULL are left out", unit)
-		}
-		clamped := clampedSums(p)
-		switch {
-		case !bindsRows(p) || len(clamped) == len(p.Releases):
-		case p.Bounding.MaxRows == 1:
-			add("bounded-rows", "a %s with several rows in a group counts once", unit)
-		default:
-			add("bounded-rows", "a %s with more than %d rows in a group counts as %d of them", unit, p.Bounding.MaxRows, p.Bounding.MaxRows)
-		}
-		for _, r := range clamped {
-			least, most := stability.UnitSum(p.Bounding, r.Statistic)
-			add("bounded-sum", "%s: the sum of one %s in a group is clamped to [%s, %s]", sqlprint.ShownStatistic(r.Statistic), unit,
-				r.Statistic.Grid.Label(least), r.Statistic.Grid.Label(most))
-		}
-		if p.Bounding.MaxTotal > 0 && bindsRows(p) {
-			add("bounded-total", "a %s with more than %d rows in these groups together counts as %d of them, in each group its share", unit,
-				p.Bounding.MaxTotal, p.Bounding.MaxTotal)
-		}
-		if p.Bounding.Kind == stability.KeptKeys {
-			add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Bounding.MaxGroups)
-		}
+		boundedNotes(p, unit, add)
 	}
 	preparedNotes(p, unit, add)
 	if p.NeedsData() {
@@ -94,6 +72,33 @@ func Notes(p *plan.Plan) []algebra.Note {
 	keyNotes(p, add)
 	intervalNotes(p, add)
 	return notes
+}
+
+// boundedNotes say how much of one unit counts.
+func boundedNotes(p *plan.Plan, unit string, add func(code, format string, args ...any)) {
+	if !p.Query.Source.Owner().NotNull() {
+		add("null-units", "rows where %s is NULL are left out", unit)
+	}
+	clamped := clampedSums(p)
+	switch {
+	case !bindsRows(p) || len(clamped) == len(p.Releases):
+	case p.Bounding.MaxRows == 1:
+		add("bounded-rows", "a %s with several rows in a group counts once", unit)
+	default:
+		add("bounded-rows", "a %s with more than %d rows in a group counts as %d of them", unit, p.Bounding.MaxRows, p.Bounding.MaxRows)
+	}
+	for _, r := range clamped {
+		least, most := stability.UnitSum(p.Bounding, r.Statistic)
+		add("bounded-sum", "%s: the sum of one %s in a group is clamped to [%s, %s]", sqlprint.ShownStatistic(r.Statistic), unit,
+			r.Statistic.Grid.Label(least), r.Statistic.Grid.Label(most))
+	}
+	if p.Bounding.MaxTotal > 0 && bindsRows(p) {
+		add("bounded-total", "a %s with more than %d rows in these groups together counts as %d of them, in each group its share", unit,
+			p.Bounding.MaxTotal, p.Bounding.MaxTotal)
+	}
+	if p.Bounding.Kind == stability.KeptKeys {
+		add("bounded-groups", "each %s counts in at most %d groups, chosen at random", unit, p.Bounding.MaxGroups)
+	}
 }
 
 // preparedNotes say what a prepared copy leaves out.
