@@ -141,7 +141,7 @@ func prepareStack(t testing.TB, sets ...dataset) *stack {
 func prepareStackBeside(t testing.TB, server *pgserver.Server, sets ...dataset) *stack {
 	t.Helper()
 	s := emptyStack(t, server)
-	s.names = map[string]string{control: pgtest.UnmigratedOn(t, server).Name}
+	s.names = map[string]string{control: pgtest.On(t, server).Name}
 	for _, d := range sets {
 		s.names[d.name] = pgtest.SecuredOn(t, server).Name
 		s.load(t, d)
