@@ -5,7 +5,7 @@ having = $(shell grep -rlE --include='*_test.go' '$(1)' . | xargs -n1 dirname | 
 
 GO        ?= go
 # The longest begin first, so that no core waits for them at the end.
-PACKAGES  ?= ./integration ./cmd/noisegate ./gateway/httpapi ./budget/pgledger ./gateway/pgwire ./sqlrewrite/... ./...
+PACKAGES  ?= ./integration ./integration/faults ./cmd/noisegate ./gateway/httpapi ./budget/pgledger ./gateway/pgwire ./sqlrewrite/... ./...
 FUZZED    ?= $(call having,^func Fuzz)
 FUZZTIME  ?= 10000x
 LINTED    ?= ./...
@@ -86,7 +86,7 @@ lint: ## golangci-lint on LINTED (./...), where it is installed
 
 # A test process has little alive: by itself the collector of garbage takes a sixth of its processor time (docs/testing.md).
 test: check ## everything that must hold before a change lands (starts its own PostgreSQL)
-	GOGC=400 $(TEST) $(SIDE) -timeout 40m $(PACKAGES)
+	GOGC=1600 $(TEST) $(SIDE) -timeout 40m $(PACKAGES)
 
 alone: ## the short tests, and those of pages and of the corpus, in a clone of the last commit with nothing beside it
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q --no-hardlinks . $$dir/alone/noisegate && cd $$dir/alone/noisegate && \
