@@ -103,6 +103,9 @@ func manyTables(t *testing.T, n int, shape string) (*Policy, *Schema) {
 
 // Checking takes time in proportion to the tables: of eight times as many less than 24 times, where a look at all for each would take 64.
 func TestChecksOfManyTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	const few, times, most = 1500, 8, 24
 	for shape := range manyShapes {
 		t.Run(shape, func(t *testing.T) {

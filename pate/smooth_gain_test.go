@@ -13,6 +13,9 @@ import (
 // TestSanitisedEpsilonIsNeverAboveTheFreeOne: over a grid of noise, δ and tables, what is sold is no larger than any ε that [Mode.Analyse]
 // gives without looking at votes, and no smaller than its own cost unless it is that one.
 func TestSanitisedEpsilonIsNeverAboveTheFreeOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	free, drawn, noGain, at := 0, 0, 0, 0
 	for _, settings := range []Settings{
 		{Mode: GNMax, Sigma: "10"}, {Mode: GNMax, Sigma: "40"},

@@ -17,6 +17,9 @@ import (
 // TestSuggestionsQuoteNames: where tables and columns have names that SQL wants in quotes, the same suggestions are given as without, and
 // each is accepted.
 func TestSuggestionsQuoteNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	names := strings.Fields("people visits items bills rides id sex city age income height born seen visit ward region minutes at price " +
 		"cost ride bike km")
 	words := strings.Fields("user order table group all any array case check desc distinct else end for from grant having in into like " +

@@ -267,6 +267,9 @@ func refusedForms() []refusedForm {
 //
 // needs: postgres
 func TestSuggestionsEqualTheOriginal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	snapshot := rewritetest.ParseSnapshot(t, suggestionTables, suggestionPolicy)
 	db := pgtest.New(t)
 	db.Exec(t, suggestionRows(0.15)...)

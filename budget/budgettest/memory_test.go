@@ -19,6 +19,9 @@ func TestMemory(t *testing.T) {
 }
 
 func TestOwnRaises(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	budgettest.OwnRaises(t, 4, func() budget.Ledger { return budgettest.NewMemory(time.Now) })
 }
 

@@ -21,6 +21,9 @@ import (
 // TestDoctor spoils an installation in many ways, and wants the one finding that says so, with what to do. What is well
 // gives no failure.
 func TestDoctor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	s := newSite(t)
 	look := func(t *testing.T, env config.Environment) (code int, all []doctor.Finding) {
 		t.Helper()

@@ -177,6 +177,9 @@ func (s *evidenceSite) everyKind(t *testing.T) {
 //
 // covers: A70
 func TestEveryKindOfEvidence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	s := newEvidenceSite(t)
 	verify := func(export string, more ...string) (int, string) {
 		t.Helper()

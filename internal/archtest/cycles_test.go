@@ -10,6 +10,9 @@ import (
 //
 // covers: A44
 func TestTextsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	s, err := loadSources("../..", "./sqlrewrite", "./sqlrewrite/statement")
 	if err != nil {
 		t.Fatal(err)
