@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ func TestBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // make test collects less
 	snapshot := rewritetest.TownSnapshot(t)
 	before := residentKiB(t)
 	for name, shape := range parsetest.Bombs {
