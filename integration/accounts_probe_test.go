@@ -42,7 +42,7 @@ budgets:
 			INSERT INTO pupils SELECT i, i FROM generate_series(1, 100) i`)
 		return err
 	}}
-	s := prepareStack(t, set)
+	s := prepareStackBeside(t, common.running(t), set)
 	s.program = *probeWith
 	s.started(t, []dataset{set})
 	votes := filepath.Join(s.dir, "votes.csv")

@@ -134,14 +134,21 @@ func prepareStack(t testing.TB, sets ...dataset) *stack {
 	if _, test := t.(*testing.T); !test {
 		return prepareStackOn(t, ownServer(t, nil), sets...)
 	}
-	return prepareStackBeside(t, common.running(t), sets...)
+	server := common.running(t)
+	return stackAround(t, server, pgtest.On(t, server), sets...)
 }
 
-// prepareStackBeside is [prepareStack] on a server that is running and that others use too.
+// prepareStackBeside is [prepareStack] on a server that is running and that others use too. The program may be an older one: nothing is
+// migrated yet.
 func prepareStackBeside(t testing.TB, server *pgserver.Server, sets ...dataset) *stack {
 	t.Helper()
+	return stackAround(t, server, pgtest.UnmigratedOn(t, server), sets...)
+}
+
+func stackAround(t testing.TB, server *pgserver.Server, ledger *pgtest.ControlDatabase, sets ...dataset) *stack {
+	t.Helper()
 	s := emptyStack(t, server)
-	s.names = map[string]string{control: pgtest.On(t, server).Name}
+	s.names = map[string]string{control: ledger.Name}
 	for _, d := range sets {
 		s.names[d.name] = pgtest.SecuredOn(t, server).Name
 		s.load(t, d)
