@@ -167,7 +167,7 @@ func Refusal(accounts []Balance, c Charge, now time.Time) error {
 	}
 	shared := false
 	for _, a := range accounts {
-		refused := cmp.Or(overCap(a, c.Loss), overTranche(a, c.Loss, now), overRate(a, c.Loss, now))
+		refused := cmp.Or(overCap(a, c), overTranche(a, c, now), overRate(a, c.Loss, now))
 		if refused == nil {
 			continue
 		}
@@ -183,25 +183,25 @@ func Refusal(accounts []Balance, c Charge, now time.Time) error {
 }
 
 // overCap refuses what the account does not admit in its lifetime.
-func overCap(a Balance, charge mechanisms.Loss) *fault.Error {
+func overCap(a Balance, c Charge) *fault.Error {
 	used := a.Used()
-	if a.Limit.Admits(used, charge) {
+	if a.Limit.Admits(used, c.Loss) {
 		return nil
 	}
-	return fault.BudgetExhausted(shortage(a.Limit, used, charge))
+	return fault.BudgetExhausted(shortage(a.Limit, used, c))
 }
 
 // overTranche refuses what fits only later.
-func overTranche(a Balance, charge mechanisms.Loss, now time.Time) *fault.Error {
+func overTranche(a Balance, c Charge, now time.Time) *fault.Error {
 	if a.Limit.Tranche.Every == 0 {
 		return nil
 	}
 	used, released := a.Used(), a.Limit.Released(a.Opened, now)
 	next, more := a.Limit.NextTranche(a.Opened, now)
-	if released.Admits(used, charge) || !more {
+	if released.Admits(used, c.Loss) || !more {
 		return nil
 	}
-	return fault.BudgetTrancheClosed(shortage(released, used, charge), next)
+	return fault.BudgetTrancheClosed(shortage(released, used, c), next)
 }
 
 // overRate refuses what comes too fast.
@@ -217,9 +217,12 @@ func overRate(a Balance, charge mechanisms.Loss, now time.Time) *fault.Error {
 func (b Balance) Used() mechanisms.Loss { return b.Spent.Plus(b.Reserved) }
 
 // shortage says what is missing under the rule that binds: the one that comes nearest to admitting the charge.
-func shortage(limit Limit, used, charge mechanisms.Loss) fault.Shortage {
-	left := Remaining(limit, used)
-	s := fault.Shortage{AffordableEpsilon: Affordable(limit, used).String()}
+func shortage(limit Limit, used mechanisms.Loss, c Charge) fault.Shortage {
+	charge, left, affordable := c.Loss, Remaining(limit, used), Affordable(limit, used)
+	if affordable < c.Least {
+		affordable = 0
+	}
+	s := fault.Shortage{AffordableEpsilon: affordable.String()}
 	switch {
 	case limit.deltaOf(used.Plus(charge)) > limit.Delta:
 		s.Currency, s.Needed, s.Remaining = "delta", (charge.Delta + charge.Tail).String(), left.Delta.String()

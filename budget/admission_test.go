@@ -122,6 +122,11 @@ func TestAffordable(t *testing.T) {
 		if more := eps + eps/1000 + 2_000_000; limit.Admits(used, pureLoss(more)) {
 			t.Fatalf("%+v, used %+v: ε %d is admitted as well as %d", limit, used, more, eps)
 		}
+		least := mechanisms.PicoEpsilon(rapid.Int64Range(0, 2*int64(eps)).Draw(t, "least"))
+		said := shortage(limit, used, Charge{Loss: pureLoss(eps + 1), Least: least}).AffordableEpsilon
+		if want := eps.String(); said != want && (said != "0" || eps >= least) || said == want && eps > 0 && eps < least {
+			t.Fatalf("%+v, used %+v: ε %s is said to fit, %d does, and %d is the least", limit, used, said, eps, least)
+		}
 	})
 	if eps := Affordable(Limit{Form: Pure, Epsilon: 10, Rho: Never, PerQuery: 3}, mechanisms.Loss{}); eps != 3 {
 		t.Errorf("above the cap on a query: %d", eps)

@@ -141,6 +141,8 @@ type Charge struct {
 	Loss     mechanisms.Loss
 	// Ceiling is the most that Loss may be; nil: whatever the accounts admit. A replay is free and has none.
 	Ceiling *Ceiling
+	// Least is the smallest ε at which the analyst may ask: a refusal says of no smaller one that it fits.
+	Least mechanisms.PicoEpsilon
 	// Mechanisms are the parameters of every release in the charge, so that any accountant can recompute it later.
 	Mechanisms []mechanisms.Parameters
 	// Fingerprint identifies the question: analyst's canonical query, parameters and dataset version. The same analyst asking the same

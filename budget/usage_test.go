@@ -77,7 +77,7 @@ func TestShortageIsOfTheBindingRule(t *testing.T) {
 			"the query needs epsilon 2 and your budget has 1 left"},
 	} {
 		own := Balance{Account: Account{ID: AccountID{Scope: AnalystScope, Name: "ana"}, Limit: c.limit}, Spent: c.used}
-		err := overCap(own, c.charge)
+		err := overCap(own, Charge{Loss: c.charge})
 		if err == nil || err.Code != fault.CodeBudgetExhausted || !strings.Contains(err.Msg, c.want) {
 			t.Errorf("%+v, used %+v: %v, want %s", c.limit, c.used, err, c.want)
 		}

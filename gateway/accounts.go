@@ -89,7 +89,7 @@ func (p Accounts) CheckFloor(what string, l mechanisms.Loss) error { return p.fl
 
 // bill is a charge to the accounts.
 func (p Accounts) bill(charge budget.Charge) bill {
-	charge.Policy = p.policy
+	charge.Policy, charge.Least = p.policy, p.floor.epsilon
 	return bill{charge, p.failures, p.failed, p.due, p.balances}
 }
 
