@@ -136,11 +136,14 @@ func RowByRow() *Error {
 }
 
 // FanOut refuses a query in which the rows of one unit could take longer than an answer may show: rows are theirs,
-// factors what each of them meets, micros what they cost at most with all that (one of them, where nothing bounds their
-// number), and limit what they may cost.
+// factors what each of them meets (none: what is computed of a row takes long), micros what they cost at most with all
+// that (one of them, where nothing bounds their number), and limit what they may cost.
 func FanOut(pos Position, rows string, factors []string, micros string, limit int64, remedy string) *Error {
 	hint := "release groups in a query in FROM and join public tables to those, take SELECT DISTINCT of the public side first, join " +
 		"on a key, or compute less for each pair of rows"
+	if len(factors) == 0 {
+		hint = "compute less for each row: with shorter texts, as left(x, 100), or fewer functions"
+	}
 	if remedy != "" {
 		hint = remedy + "; or " + hint
 	}

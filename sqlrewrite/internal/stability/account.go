@@ -140,5 +140,9 @@ func refused(statements []Statement, rows string, total *big.Int, limit int64) e
 	if total != nil {
 		micros = new(big.Int).Div(new(big.Int).Add(total, big.NewInt(999)), big.NewInt(1000)).String()
 	}
-	return fault.FanOut(statements[0].Query.At, rows, []string{fmt.Sprintf("%d statements", len(statements))}, micros, limit/1000, dear.remedy)
+	var factors []string
+	if n := len(statements); n > 1 {
+		factors = []string{fmt.Sprintf("%d statements", n)}
+	}
+	return fault.FanOut(statements[0].Query.At, rows, factors, micros, limit/1000, dear.remedy)
 }
