@@ -69,8 +69,10 @@ func Check(ctx context.Context, conn *pgx.Conn) error {
 	return check(ctx, conn, embedded)
 }
 
-// Unchanged is nil when the functions and the triggers of a schema that [Check] takes are as the migrations made them; else [ErrEdited].
-// They are the ledger's guards against a defect of the gateway, and the database's owner can replace them.
+// Unchanged is [Check] within a transaction, which reads one state: a newer program may migrate meanwhile, and is then [ErrNewer].
+//
+// [ErrEdited] is also a function or a trigger that is not as the migrations made it. These are the ledger's guards against a defect of
+// the gateway, and the database's owner can replace them.
 func Unchanged(ctx context.Context, q querier) error {
 	known, err := load(embedded)
 	if err != nil {
@@ -87,6 +89,13 @@ var (
 )
 
 func unchanged(ctx context.Context, q querier, known []migration) error {
+	recorded, err := record(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := compare(known, recorded); err != nil {
+		return err
+	}
 	type guard struct{ text, file string }
 	made := map[string]guard{}
 	for _, m := range known {
@@ -218,13 +227,6 @@ func check(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 	}
 	if !table {
 		return fmt.Errorf("%w: it has none at all; run noisegate migrate", ErrOlder)
-	}
-	recorded, err := record(ctx, conn)
-	if err != nil {
-		return err
-	}
-	if err := compare(known, recorded); err != nil {
-		return err
 	}
 	return unchanged(ctx, conn, known)
 }

@@ -99,6 +99,7 @@ func TestPostgres(t *testing.T) {
 		"OtherSchema":                   testOtherSchema,
 		"ReplayedElsewhere":             testReplayedElsewhere,
 		"F13_EditsAreFound":             testEditsAreFound,
+		"F13_NewerSchema":               testNewerSchema,
 		"A70_F12_OlderLedger":           testOlderLedger,
 		"VerificationIsFast":            testVerificationIsFast,
 		"F13_StartFromACheckpoint":      testCheckpoint,

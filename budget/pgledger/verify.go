@@ -183,12 +183,16 @@ func readHead(ctx context.Context, q querier, seen budget.Head) (head budget.Hea
 	return head, kept, err
 }
 
+// snapshot is a transaction that sees one committed state.
+var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+
 // Verify implements [budget.Ledger]. It sees one committed state; charges go on meanwhile.
 func (p *Ledger) Verify(ctx context.Context, from budget.Head) (budget.Verified, error) {
 	if from.Seq > 0 {
 		return p.verify(ctx, from, nil)
 	}
-	if err := migrations.Unchanged(ctx, p.pool); errors.Is(err, migrations.ErrEdited) {
+	err := pgx.BeginTxFunc(ctx, p.pool, snapshot, func(tx pgx.Tx) error { return migrations.Unchanged(ctx, tx) })
+	if errors.Is(err, migrations.ErrEdited) {
 		p.heads.mu.Lock()
 		defer p.heads.mu.Unlock()
 		return budget.Verified{}, p.heads.breaks(&journal.BrokenError{Dataset: from.Dataset, What: err.Error()})
@@ -202,7 +206,6 @@ func (p *Ledger) Verify(ctx context.Context, from budget.Head) (budget.Verified,
 // verify goes on from a head. With a replayed state, to which it adds the entries, it also compares accounts, open charges and plans.
 func (p *Ledger) verify(ctx context.Context, from budget.Head, further *journal.Replayed) (verified budget.Verified, err error) {
 	seen := p.newest(from.Dataset)
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, p.pool, snapshot, func(tx pgx.Tx) error {
 		if seen.Seq > 0 {
 			head, kept, err := readHead(ctx, tx, seen)

@@ -53,7 +53,6 @@ func readTables(ctx context.Context, tx pgx.Tx, dataset string) (journal.Replaye
 // Tables implements [budget.Ledger].
 func (p *Ledger) Tables(ctx context.Context, dataset string) (s budget.Tables, err error) {
 	known := p.newest(dataset)
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, p.pool, snapshot, func(tx pgx.Tx) error {
 		if s.Head, _, err = readHead(ctx, tx, budget.Head{Dataset: dataset}); err != nil {
 			return err

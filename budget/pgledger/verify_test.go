@@ -13,6 +13,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/mechanisms"
+	"noisegate.example/migrations"
 )
 
 // pastOf is a ledger in which everything has happened, several times.
@@ -154,6 +155,29 @@ func testEditsAreFound(t *testing.T, d *pgtest.ControlDatabase) {
 		l.Close()
 	}
 	t.Logf("%d edits, %d found", len(all), found)
+}
+
+// What a newer program's migrations made of the ledger's guards says nothing against the ledger; without such migrations it does.
+func testNewerSchema(t *testing.T, d *pgtest.ControlDatabase) {
+	l := pastOf(t, d)
+	defer l.Close()
+	replaced := func(by string) {
+		d.Exec(t, fmt.Sprintf(`DO $do$ BEGIN EXECUTE (SELECT replace(pg_get_functiondef(oid), prosrc, %s)
+			FROM pg_proc WHERE pronamespace = 'noisegate'::regnamespace ORDER BY proname LIMIT 1); END $do$`, by))
+	}
+	defer replaced("ltrim(prosrc, ' ')")
+	replaced("' ' || prosrc")
+	d.Exec(t, "INSERT INTO noisegate.schema_migration VALUES (999, '999_later.sql', 'x')")
+	_, err := l.Verify(t.Context(), budget.Head{Dataset: "d"})
+	if fault.CodeOf(err) != fault.CodeDataUnavailable || !errors.Is(err, migrations.ErrNewer) {
+		t.Errorf("a newer schema: %v", err)
+	}
+	d.Exec(t, "DELETE FROM noisegate.schema_migration WHERE number = 999")
+	reserve(t, l, charge("later", mechanisms.Loss{Epsilon: 1}, account(budget.AnalystScope, "ana", 1_000_000)))
+	var broken *journal.BrokenError
+	if _, err := l.Verify(t.Context(), budget.Head{Dataset: "d"}); !errors.As(err, &broken) {
+		t.Errorf("a function was replaced: %v", err)
+	}
 }
 
 // An older ledger is put back while the gateway is down (its anchor knows), and under a running gateway (which knows itself).
