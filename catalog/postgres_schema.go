@@ -34,9 +34,10 @@ ORDER BY n.nspname, c.relname`
 // columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. Not supported
 // are: a text column whose collation takes different texts for equal, as group keys are compared as bytes; a column
 // that is computed when it is read (PostgreSQL 18), as that can fail on a row; a type with casts of its own, which run
-// somebody's function; and what only is called like a type of PostgreSQL's. Nor is a domain supported that NULL may not
-// pass: one with NOT NULL, or with a constraint of more than PostgreSQL's own operators and its strict, immutable functions,
-// which give NULL for NULL. Where a statement makes a NULL (CASE without ELSE), PostgreSQL asks the domain, on these rows.
+// somebody's function; and what only is called like a type of PostgreSQL's. A domain that NULL may not pass is not
+// supported either: one with NOT NULL, or with a check of more than PostgreSQL's own strict operators and its strict,
+// immutable functions, which give NULL for NULL. (An array of the value is more: with a NULL in it, it is not NULL.)
+// Where a statement makes a NULL (CASE without ELSE), PostgreSQL runs the domain's check, on these rows.
 //
 // NOT NULL counts once it holds for all rows: since 18, attnotnull is set as well while that was not looked at.
 const columnsSQL = `
@@ -66,11 +67,16 @@ CROSS JOIN LATERAL (
 		FROM chain JOIN pg_catalog.pg_type d ON chain.kind = 'd' AND d.oid = chain.next
 	)
 	SELECT oid, typmod, (SELECT pg_catalog.bool_or(d.typnotnull OR EXISTS (SELECT FROM pg_catalog.pg_constraint k
-		WHERE k.contypid = d.oid AND k.contype = 'c' AND EXISTS (
-			SELECT FROM pg_catalog.regexp_matches(k.conbin::text, '\{([A-Z_]+)|:opno ([0-9]+)|:funcid ([0-9]+)', 'g') m
-			WHERE m[1] <> ALL ('{OPEXPR,BOOLEXPR,CONST,COERCETODOMAINVALUE,RELABELTYPE,SCALARARRAYOPEXPR,ARRAYEXPR,ARRAY,ARRAYCOERCEEXPR,CASETESTEXPR,FUNCEXPR}')
-				OR m[2]::int8 >= 16384 OR m[3]::int8 >= 16384
-				OR NOT (SELECT f.proisstrict AND f.provolatile = 'i' FROM pg_catalog.pg_proc f WHERE f.oid::int8 = m[3]::int8))))
+		WHERE k.contypid = d.oid AND k.contype = 'c' AND (
+			k.conbin::text ~ ':elements \(([^:]|:(?!multidims))*(COERCETODOMAINVALUE|\{ARRAY(EXPR)? )'
+			OR EXISTS (
+				SELECT FROM pg_catalog.regexp_matches(k.conbin::text, '\{([A-Z_]+)|:opno ([0-9]+)|:funcid ([0-9]+)', 'g') m
+				WHERE m[1] <> ALL ('{OPEXPR,BOOLEXPR,CONST,COERCETODOMAINVALUE,RELABELTYPE,SCALARARRAYOPEXPR,ARRAYEXPR,ARRAY}')
+					AND m[1] <> ALL ('{ARRAYCOERCEEXPR,CASETESTEXPR,FUNCEXPR}')
+					OR m[2]::int8 >= 16384 OR m[3]::int8 >= 16384
+					OR NOT (SELECT f.proisstrict FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc f ON f.oid = o.oprcode
+						WHERE o.oid::int8 = m[2]::int8)
+					OR NOT (SELECT f.proisstrict AND f.provolatile = 'i' FROM pg_catalog.pg_proc f WHERE f.oid::int8 = m[3]::int8)))))
 		FROM chain links JOIN pg_catalog.pg_type d ON d.oid = links.oid WHERE links.kind = 'd') AS picky
 	FROM chain WHERE kind <> 'd'
 ) base

@@ -204,7 +204,9 @@ func TestDomainsThatNullPasses(t *testing.T) {
 		"date":         {"VALUE >= '2000-01-01'", "date_part('year', VALUE) > 1999"},
 	}
 	other := []string{"concat(VALUE) <> ''", "coalesce(VALUE::text, '') <> ''", "VALUE IS NOT NULL", "num_nulls(VALUE) = 0", "random() < 0",
-		"VALUE IS DISTINCT FROM NULL", "own(VALUE::text)"}
+		"VALUE IS DISTINCT FROM NULL", "own(VALUE::text)", "ARRAY[VALUE::text] = ARRAY['a']",
+		"ARRAY['a'] || VALUE::text = ARRAY['a', 'b']", "ARRAY[array_to_string(ARRAY['b'], ''), VALUE::text] = ARRAY['b', 'a']",
+		"ARRAY[repeat('b', cardinality(ARRAY[1])), VALUE::text] = ARRAY['b', 'a']"}
 	conn := pgtest.Protected(t, "CREATE FUNCTION own(text) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT $1 IS NOT NULL'")
 	pool, reader := pgtest.PoolOf(t, conn.DSN), pgtest.PoolOf(t, conn.ReaderDSN)
 	made := 0
