@@ -17,7 +17,7 @@ import (
 // information_schema lists what one holds any privilege on, and a data query that strays to a twin fails.
 const TwinRole = "noisegate_twin"
 
-// TwinConnections is how many connections a twin's database lets in, whoever opens them: those of two gateways. A superuser's are not held
+// TwinConnections is the number of connections that a twin's database accepts in all: enough for two gateways. A superuser's are not held
 // back.
 const TwinConnections = 16
 

@@ -11,13 +11,13 @@ import (
 // digits. What an analyst lists does not have it; see sqlrewrite/statement.
 const TwinOperations = "noisegate_ops"
 
-// maxNumericBytes bounds an operand: 500 digits of base 10,000, of which a product needs 250,000 steps.
+// maxNumericBytes bounds an operand: 500 digits of base 10,000; a product of two takes 250,000 steps.
 const maxNumericBytes = 1000
 
 // twinLayout changes when a twin of the same revision has to be made again.
 const twinLayout = 2
 
-// operation is a function on numeric values, in the place of PostgreSQL's of the same name and arguments.
+// operation is a function on numeric values that replaces PostgreSQL's of the same name and arguments.
 type operation struct {
 	name, arguments string
 	operands        int    // how many of the first arguments are numeric

@@ -52,7 +52,7 @@ type answeredBy struct {
 	latest   fresh // what a fresh answer costs
 }
 
-// mostAnswered is of how many requests of one caller it is remembered, the newest: of all callers some 25 MB at most.
+// mostAnswered limits how many requests of one caller are remembered, the newest ones: at most some 25 MB for all callers.
 const mostAnswered = 256
 
 // answered remembers the requests of a caller. The zero value is ready; it is safe for concurrent use.

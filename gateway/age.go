@@ -41,7 +41,7 @@ func (q *prepared) priceLatest(latest bool) {
 	}
 }
 
-// latestPrice is what a fresh answer to the question costs.
+// latestPrice is the price of a fresh answer to the question.
 func (q *prepared) latestPrice() fresh {
 	f := fresh{copied: q.version != nil}
 	if !f.copied && q.refusal == nil && q.charge.Draws == nil {

@@ -12,7 +12,7 @@ import (
 // maxFreeAnswer caps the bytes of an answer that nobody pays for.
 const maxFreeAnswer = 8 << 20
 
-// unbounded is what a question reserves whose plan does not bound its answer: of private keys, rows decide how many there are.
+// unbounded is the reservation for a plan that does not bound its answer: the number of private keys depends on rows.
 const unbounded = 8 << 20
 
 // DefaultAnswers is the memory for answers where none is configured: a quarter of GOMEMLIMIT, else 128 MiB.
@@ -23,7 +23,7 @@ func DefaultAnswers() int64 {
 	return 128 << 20
 }
 
-// Memory is the budget of all answers, whoever sends them.
+// Memory is the budget of all answers of all servers.
 func (s *Service) Memory() *held.Budget { return s.memory }
 
 // reserve takes memory for the answer of a question, before it is charged: what its plan bounds, but no more than an analyst gets who is

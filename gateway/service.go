@@ -60,7 +60,7 @@ type Dataset struct {
 	Timeout time.Duration
 }
 
-// Config is what a service is made of. All fields but Shares, Values, Fairness, Answers, Log and Signer are needed.
+// Config has the parts of a service. All fields but Shares, Values, Fairness, Answers, Log and Signer are needed.
 type Config struct {
 	Ledger     budget.Ledger
 	Shares     budget.Shares         // nil: only answers to identical questions are shared

@@ -46,10 +46,10 @@ func (h *Schedule) given(ctx context.Context) error {
 	return nil
 }
 
-// Unprintable is how many questions were refused as the server of their data does not take their statement, since the process began.
+// Unprintable counts the questions, since the process began, that were refused because their data's server does not accept their statement.
 func (s *Service) Unprintable() int64 { return s.unprintable.Load() }
 
-// ProofsOf is what was proven of an analyst's texts.
+// ProofsOf returns the proofs of an analyst's texts.
 func (s *Service) ProofsOf(who auth.Principal) *sqlrewrite.Proofs { return s.proofs.Of(who.Subject) }
 
 // Refused lets the refusal of a charge leave at a boundary, where the server was asked about its statements, and gives it. Errors of what

@@ -5,6 +5,6 @@
 // api, and internal/archtest keeps it so: what these tests see is what a client sees, plus what an operator could read in
 // the databases and in the log.
 //
-// Tests run in parallel, each with databases of its own on one server. One that changes or counts what belongs to the
+// Tests run in parallel, each with its own databases on one server. One that changes or counts what belongs to the
 // server takes newOwnStack. One that measures time or memory begins with "alone:" and why, and runs before the others.
 package integration

@@ -24,7 +24,7 @@ import (
 var greedyAnalysts = flag.Int("greedy", 0, "analysts of TestUnreadAnswersLeaveRoom who read nothing, with the limits of the manifests; "+
 	"0: two, with a small memory.answers")
 
-// wide is a public table of which an answer has 5 MiB, and a table of people.
+// wide makes a public table with an answer of 5 MiB, and a table of people.
 func wide() dataset {
 	return dataset{name: "wide", policy: `version: 1
 dataset: wide

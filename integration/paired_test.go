@@ -24,7 +24,7 @@ const (
 	pairedWarm = 4
 )
 
-// used is what questions took.
+// used is the time that questions took.
 type used struct{ gateway, postgres, wall time.Duration }
 
 func (u used) plus(v used) used {
@@ -101,7 +101,7 @@ func BenchmarkPaired(b *testing.B) {
 		"| requests/s, of base |\n|---|---|---|---|---|\n%s", time.Now().UTC().Format(time.DateOnly), n, &table)
 }
 
-// younger is a question of its own for each number.
+// younger returns another question for each number.
 func younger(i int) api.QueryRequest {
 	sql := fmt.Sprintf("SELECT club, count(*) FROM people WHERE age < %d GROUP BY club", i)
 	return api.QueryRequest{Dataset: "people", SQL: sql, Epsilon: "0.001"}

@@ -101,7 +101,7 @@ func newStack(t testing.TB, sets ...dataset) *stack {
 	return prepareStack(t, sets...).started(t, sets)
 }
 
-// newOwnStack is [newStack] on a server of its own, and says why: what the test does to it.
+// newOwnStack is [newStack] on a separate server; why says what the test does to it.
 func newOwnStack(t testing.TB, why string, sets ...dataset) *stack {
 	t.Helper()
 	return prepareOwnStack(t, why, sets...).started(t, sets)
@@ -156,10 +156,10 @@ func stackAround(t testing.TB, server *pgserver.Server, ledger *pgtest.ControlDa
 	return s
 }
 
-// prepareOwnStack is [prepareStack] on a server of its own, and says why.
+// prepareOwnStack is [prepareStack] on a separate server; why says what the test does to it.
 func prepareOwnStack(t testing.TB, why string, sets ...dataset) *stack {
 	t.Helper()
-	t.Log("a PostgreSQL of its own:", why)
+	t.Log("a separate PostgreSQL:", why)
 	return prepareStackOn(t, ownServer(t, nil), sets...)
 }
 
@@ -210,7 +210,7 @@ func (s *stack) load(t testing.TB, d dataset) {
 // database gives a database's name on the server. On the shared server it differs from the dataset's.
 func (s *stack) database(name string) string { return cmp.Or(s.names[name], name) }
 
-// dsn is how a role connects to a database.
+// dsn returns the connection string of a role for a database.
 func (s *stack) dsn(role, database string) string { return s.server.DSN(role, s.database(database)) }
 
 func (s *stack) writeConfig(t testing.TB, sets []dataset) {

@@ -101,7 +101,7 @@ func allTyped(citext bool) []typed {
 	return all
 }
 
-// shape is how a table tells whose its rows are.
+// shape is the way in which a table names its rows' unit.
 type shape struct{ name, from string }
 
 // shapes are the tables of [typedRows]; t is that whose columns are asked for, and t.id tells its rows apart.
@@ -223,7 +223,7 @@ func TestTypesMatrix(t *testing.T) {
 				}
 				f := shapes[at]
 				if f.name == "public" && !c.public || c.name == "truth" && strings.Contains(u.sql, " JOIN ") {
-					continue // it is not there, or a row meets several, of which bounds leave out some
+					continue // it is not there, or a row meets several, and bounds leave out some
 				}
 				partner := c.name
 				if !c.public {
@@ -359,7 +359,7 @@ func sameRow(have, want string) bool {
 	return len(a) == len(b)
 }
 
-// about is what the log says of a request.
+// about returns the log's lines on a request.
 func (b *logBuffer) about(id string) string {
 	var lines []string
 	for line := range strings.Lines(b.String()) {

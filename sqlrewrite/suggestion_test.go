@@ -71,7 +71,7 @@ budgets:
 `
 
 // suggestionRows are random; each visit, item and ride is somebody's, and each bike has one rider. The functions are those of other systems
-// of which suggestions say how they are written here.
+// for which suggestions say how they are written here.
 func suggestionRows(seed float64) []string {
 	return []string{
 		"CREATE TABLE people (id int PRIMARY KEY, sex text NOT NULL, city text, age int, income int NOT NULL, height float8, " +

@@ -358,7 +358,7 @@ func (j *ledgerExport) verify(dataset string, files []archivedFile, receipts []j
 	return found
 }
 
-// followed is what a dataset's entries come to, one after another.
+// followed is the state that a dataset's entries produce when they are applied in their order.
 type followed struct {
 	dataset  string
 	chain    *journal.Chain
@@ -484,7 +484,7 @@ func (j *ledgerExport) verifyPolicies(dataset string, told []budget.PolicyRow) e
 	return nil
 }
 
-// receipted is what receipts are held against: hashes of entries by number, and settled charges, also by what receipts show of them.
+// receipted has what receipts are compared with: hashes of entries by number, and settled charges, also by what receipts show of them.
 type receipted struct {
 	hashes  map[int64][32]byte
 	settled map[budget.ReservationID]settledCharge
@@ -493,7 +493,7 @@ type receipted struct {
 	archived int64
 }
 
-// settledCharge is what receipts of a charge have to agree with.
+// settledCharge has the facts that every receipt of a charge must agree with.
 type settledCharge struct {
 	answer     [32]byte
 	commitment journal.Digest // zero: nothing that was given opens it
@@ -551,7 +551,7 @@ func (a *receipted) hold(dataset string, receipts []journal.Receipt, found *veri
 	return nil
 }
 
-// readTables is what the ledger had of a dataset next to its entries.
+// readTables reads the tables of a dataset that the export has besides its entries.
 type readTables struct {
 	api.StoredTables
 	state journal.Replayed
@@ -570,7 +570,7 @@ func (j *ledgerExport) tablesOf(dataset string) (*readTables, error) {
 	return t, nil
 }
 
-// archivedTo is what a dataset's chain says of the newest archive, from whose end it goes on; zero where nothing was archived.
+// archivedTo returns the dataset's newest archive as the chain records it; the chain goes on from its end. Zero: nothing was archived.
 func (j *ledgerExport) archivedTo(dataset string) (newest journal.Archived) {
 	newest.Dataset = dataset
 	first := int64(0)

@@ -106,7 +106,7 @@ type imports func(string) (*types.Package, error)
 
 func (i imports) Import(path string) (*types.Package, error) { return i(path) }
 
-// handed is what a call gives of what the caller was given.
+// handed describes the arguments of a call in terms of the caller's parameters.
 type handed int
 
 const (
@@ -300,7 +300,7 @@ func isIterator(t types.Type) bool {
 	return ok
 }
 
-// beside is what a call is given beside one of its arguments.
+// beside describes the other arguments of a call.
 func (g *graph) beside(n *ast.CallExpr, but ast.Expr) taint {
 	var all taint
 	if s, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok && g.info.Selections[s] != nil && !g.isWorker(s.X) {
@@ -350,7 +350,7 @@ func least(a, b taint) taint {
 	return taint{min(a.level, b.level), roots}
 }
 
-// of is how a value comes from parameters.
+// of describes how a value derives from parameters.
 func (g *graph) of(e ast.Expr) taint {
 	inside := func(x ast.Expr) taint {
 		t := g.of(x)
@@ -465,7 +465,7 @@ func (g *graph) read(in *function, body ast.Node) {
 	})
 }
 
-// given is what a call hands on.
+// given describes the arguments of a call.
 func (g *graph) given(n *ast.CallExpr) handed {
 	best := other
 	take := func(t taint, wholeWorker bool) {
@@ -491,7 +491,7 @@ func (g *graph) given(n *ast.CallExpr) handed {
 	return best
 }
 
-// isTree reports whether a place can hold a tree, or a branch of one: an interface of the module, or a pointer to a struct of its own.
+// isTree reports whether a place can hold a tree, or a branch of one: an interface of the module, or a pointer to one of its structs.
 func (g *graph) isTree(place ast.Expr) bool {
 	t := g.info.TypeOf(place)
 	if t == nil { // of _

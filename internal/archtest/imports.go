@@ -254,7 +254,7 @@ func testOwn() []string {
 		"migrations", "deploy", "mechanisms", "internal/fault"}
 }
 
-// rewriterTestOwn is what tests of the rewriter may import besides its rooms.
+// rewriterTestOwn lists the packages that tests of the rewriter may import besides its rooms.
 func rewriterTestOwn() []string { return []string{"catalog", "sqlrewrite/syntax", "sqlrewrite/verify"} }
 
 func testOthers() []library {

@@ -37,7 +37,7 @@ func Source(names ...string) io.Reader {
 // holds where they are the same in each run only.
 func Fresh() bool { return os.Getenv(fresh) == "1" }
 
-// Times is how often a test draws: few times in each run, many times where randomness is drawn anew (make audit).
+// Times is the number of draws of a test: few in each run, many where randomness is drawn anew (make audit).
 func Times(few, many int) int {
 	if Fresh() {
 		return many
@@ -45,7 +45,7 @@ func Times(few, many int) int {
 	return few
 }
 
-// Part is how many cases a test takes: few in make test, all in make whole, which sets NOISEGATE_WHOLE=1. The cases are then the
+// Part is the number of cases that a test tries: few in make test, all in make whole, which sets NOISEGATE_WHOLE=1. The cases are then the
 // first of the same.
 func Part(few, all int) int {
 	if os.Getenv(whole) == "1" {

@@ -4,7 +4,7 @@ package each
 
 import "sync"
 
-// most is of how many analysts there are memories, those that asked last.
+// most limits the number of analysts with a memory: those that asked last.
 const most = 256
 
 // Analyst is a T for each analyst, whose zero value is an empty memory. Its zero value is ready; it is safe for concurrent use, if T is.
@@ -19,7 +19,7 @@ type turn[T any] struct {
 	of   *T
 }
 
-// Of is the memory of an analyst, by subject: an empty one, where there is none, in the place of that of whoever asked longest ago.
+// Of returns the memory of an analyst, by subject. A new one is empty, and replaces that of the analyst who asked longest ago.
 func (a *Analyst[T]) Of(subject string) *T {
 	a.mu.Lock()
 	defer a.mu.Unlock()

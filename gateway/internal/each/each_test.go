@@ -17,7 +17,7 @@ func TestEachAnalystHasAMemory(t *testing.T) {
 	if got := *a.Of("ana"); got != 7 {
 		t.Errorf("ana finds %d, want 7", got)
 	}
-	*a.Of("bob") = 8 // in the place of "0", who asked longest ago
+	*a.Of("bob") = 8 // replaces "0", who asked longest ago
 	if got := *a.Of("ana"); got != 7 || len(a.by) != most {
 		t.Errorf("ana finds %d among %d, want 7 among %d", got, len(a.by), most)
 	}

@@ -9,7 +9,7 @@ import "sync"
 // An analyst takes n bytes more where own + n <= B - all: k greedy ones leave B/(k+1) for the next, whatever k is. Besides, each has
 // [Always] of a reserve of B/4, so that a small answer is never refused because of others'.
 
-// Always is how many bytes an analyst may take of the reserve.
+// Always is the number of bytes that an analyst may take from the reserve.
 const Always = 1 << 20
 
 // Budget is the memory of all answers. It is safe for concurrent use.
@@ -37,7 +37,7 @@ func New(bytes int64) *Budget {
 // Bytes is the budget, without its reserve.
 func (b *Budget) Bytes() int64 { return b.bytes }
 
-// Taken is how many bytes all answers take.
+// Taken is the number of bytes that all answers hold.
 func (b *Budget) Taken() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *Budget) Work(f func()) {
 	f()
 }
 
-// Share is what one of an analyst's answers or sessions takes. A nil share takes nothing, and gets everything. It is safe for concurrent
+// Share is the memory that one answer or session holds. A nil share takes nothing, and gets everything. It is safe for concurrent
 // use.
 type Share struct {
 	of         *Budget

@@ -36,7 +36,7 @@ type Level struct {
 	Absent []GroupKey // the keys of the other sets alone, as far as expressions name them
 }
 
-// Steps is what planning takes.
+// Steps counts the steps of planning.
 func (b *Binder) Steps() *steps.Count { return b.Bound.Shared().Steps }
 
 func (b *Binder) Position(at syntax.Pos) fault.Position { return scalar.Position(b.Text, at) }

@@ -89,7 +89,7 @@ func rootMeanSquare(t *testing.T, conn *pgx.Conn, p *plan.Plan, sql string) floa
 	for i, row := range want.Rows {
 		last := len(row) - 1
 		if strings.Join(row[:last], "\x00") != strings.Join(got.Rows[i][:last], "\x00") {
-			t.Fatalf("%s: group %v in the place of %v", sql, got.Rows[i], row)
+			t.Fatalf("%s: group %v instead of %v", sql, got.Rows[i], row)
 		}
 		off := new(big.Rat).Sub(rewritetest.Number(t, got.Rows[i][last]), rewritetest.Number(t, row[last]))
 		f, _ := off.Float64()

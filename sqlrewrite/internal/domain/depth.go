@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// symbol is what a place of a pattern compares with: a byte, or a character; of a pattern without regard to case one of a class of them.
+// symbol is one element of a pattern: a byte or a character; where case is ignored, any of a class of them.
 type symbol rune
 
 const (
@@ -48,13 +48,13 @@ func needleDepth(needle Size) int64 {
 	return borders(symbols)
 }
 
-// patternPiece is what stands between two % of a pattern.
+// patternPiece is the part of a pattern between two %.
 type patternPiece struct {
 	letters []rune
 	any     []bool // whether a letter is _
 }
 
-// pieces are those of a pattern, of which the first one stands before all %.
+// pieces are the parts of a pattern between its %; the first one stands before all %.
 func pieces(pattern string) []patternPiece {
 	all := make([]patternPiece, 1)
 	escaped := false

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Size is how large an operand is at most. docs/sql/work.md has the formulas of prices over sizes.
+// Size bounds an operand. docs/sql/work.md has the formulas of prices over sizes.
 type Size struct {
 	Bytes        int64   // of a text
 	Letters      int64   // of a text: its characters; 0: as many as bytes
@@ -17,7 +17,7 @@ type Size struct {
 // digits are those of a numeric in base 10,000, in which PostgreSQL holds it.
 func (s Size) digits() int64 { return (s.Whole+3)/4 + (s.Scale+3)/4 }
 
-// length is what linear prices count: bytes of a text, decimal digits of a numeric.
+// length is the unit of linear prices: bytes of a text, decimal digits of a numeric.
 func (s Size) length() int64 { return s.Bytes + s.Whole + s.Scale }
 
 // Growth is the formula by which a price grows with the operands' sizes.
@@ -47,7 +47,7 @@ const (
 	Searched
 )
 
-// Price is what one evaluation costs at most: ns at any value, and thousandths of ns for each unit of what its formula counts.
+// Price bounds the time of one evaluation: ns at any value, and thousandths of ns for each unit that its formula counts.
 type Price struct {
 	Ns, PerUnit int64
 	Grows       Growth
@@ -66,7 +66,7 @@ func (p Price) Of(operands []Size) int64 {
 	return addCapped(ns, thousandth(addCapped(multiplyCapped(p.PerUnit, p.count(operands)), multiplyCapped(p.PerByte, length))))
 }
 
-// count is how many units a formula counts that is not linear.
+// count returns the units of a formula that is not linear.
 func (p Price) count(operands []Size) int64 {
 	var a, b Size
 	if len(operands) > 0 {
@@ -137,10 +137,10 @@ func Quotient(a, b Size) Size {
 	return Size{Whole: a.Whole + b.Scale + 1, Scale: min(mostScale, max(b.Scale, divisionDigits+b.Whole+a.Scale))}
 }
 
-// lowered is how many bytes lower() makes of a text: letters of two bytes have other cases of three.
+// lowered bounds the bytes that lower() makes of a text: letters of two bytes have other cases of three.
 func lowered(bytes int64) int64 { return multiplyCapped(bytes, 3) / 2 }
 
-// Degree is by which power of n a price grows at most where all operands are n times as large.
+// Degree is the highest power of n by which a price grows when all operands are n times as large.
 func (p Price) Degree() int {
 	if p.Grows == Linear {
 		return 1

@@ -282,7 +282,7 @@ func SimilarRegex(pattern string) string {
 }
 
 // regexStates bounds the states of the machine that PostgreSQL makes of a pattern: characters and classes once its repetitions are written
-// out, as [CheckRegex] counts them, plain characters apart, of which each is one.
+// out, as [CheckRegex] counts them, where each plain character is one.
 func regexStates(pattern Size) int64 {
 	if pattern.Text == nil {
 		return maxAtoms + pattern.Bytes

@@ -50,9 +50,9 @@ func EveryVersion(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
 	return every
 }
 
-// Replaces reports whether a plan, which reads a copy, answers in the place of one of the same question that reads the table itself: no
+// Replaces reports whether a plan, which reads a copy, may replace one of the same question that reads the table itself: no
 // value errs more by noise; and where none errs less either, no output is biased that was not. Text, policy and options alone decide that:
-// bias is what bounds may leave out, not what they do.
+// bias says that bounds may leave something out, not that they do.
 func Replaces(p, live *plan.Plan) bool {
 	return p.ErrsNoMoreThan(live) && (!live.ErrsNoMoreThan(p) || !biases(p, live))
 }

@@ -11,20 +11,20 @@ func Release(p *plan.Plan, s *mechanisms.Sampler, draws *plan.Draws, rows plan.R
 	return released(p.ReleaseRows(s, draws, rows))
 }
 
-// Whole is what a question releases, where nothing that needs data is still to be released.
+// Whole is the release of a question where nothing that needs data is still to be released.
 func Whole(p *plan.Plan) (*plan.Released, error) { return released(p.Whole()) }
 
 func released(r *plan.Released, err error) (*plan.Released, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Blocks != nil { // a release that was given may have noise of its own
+	if r.Blocks != nil { // a release that was given may have other noise
 		r.Plan.Outputs = answer.OutputForms(r.Plan)
 	}
 	return r, nil
 }
 
-// Recall is what was kept of a release with the plan's identity, to be shown as the question wants it.
+// Recall is the stored release with the plan's identity, shown as the question wants it.
 func Recall(p *plan.Plan, text []byte) (*plan.Released, error) {
 	r, err := p.Recall(text)
 	if err != nil {

@@ -26,7 +26,7 @@ func RepoFile(name string) string {
 	return root + name
 }
 
-// OneIn is the stride of a loop over cases that are much alike: with -short one in n is tried.
+// OneIn is the stride of a loop over similar cases: with -short one in n is tried.
 func OneIn(n int) int {
 	if testing.Short() {
 		return n

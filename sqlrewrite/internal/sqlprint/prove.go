@@ -87,7 +87,7 @@ func NewPost(text string, args []any, preconditions []Precondition, on *catalog.
 	return &Post{sql: text, identity: text, args: args, preconditions: preconditions, on: on}
 }
 
-// PostOn says of which snapshot a text is proven, and where that is remembered; nil: nowhere.
+// PostOn names the snapshot for which a text is proven, and where the proof is remembered; nil: nowhere.
 func PostOn(p *Post, on *catalog.Snapshot, proofs *Proofs) { p.on, p.proofs = on, proofs }
 
 // PostWith is the text with arguments.
@@ -117,7 +117,7 @@ func (p Post) Args() []any { return p.args }
 // Preconditions are the public tables that it reads, on the protected database; none: it runs anywhere.
 func (p Post) Preconditions() []Precondition { return p.preconditions }
 
-// Proofs are those of whoever asks; nil: none are remembered.
+// Proofs are the remembered proofs of the analyst who asks; nil: none are remembered.
 func (p Post) Proofs() *Proofs { return p.proofs }
 
 // Proofs remember which statements are proven; see [Statement.Prove]. The zero value is ready for use.

@@ -40,7 +40,7 @@ func fenceMarks(i int) (open, end string) {
 	return fmt.Sprint(markLeaf, "(", i, markLeaf), fmt.Sprint(markLeaf, ")", i, markLeaf)
 }
 
-// spareOf is what columns of a query may cost that are computed again, in ns for each row.
+// spareOf bounds the cost of a query's columns that are computed again, in ns a row.
 func spareOf(q *algebra.BoundQuery) int64 {
 	if q.Shared().Once {
 		return 0
@@ -48,7 +48,7 @@ func spareOf(q *algebra.BoundQuery) int64 {
 	return q.Spare
 }
 
-// Again is what columns cost that are computed again, in ns for each row.
+// Again is the cost of columns that are computed again, in ns a row.
 func (t template) Again() int64 {
 	_, again := t.fences()
 	return again

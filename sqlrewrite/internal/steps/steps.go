@@ -20,18 +20,18 @@ const (
 	MaxTime   = 2 * time.Second
 )
 
-// lookEvery is how many visits there are between two looks at whether anybody still waits.
+// lookEvery is the number of visits between two checks whether the caller still waits.
 const lookEvery = 256
 
-// Count is what planning one text has taken so far. It belongs to one goroutine until planning is over; from then on, and where it is nil,
-// visits are free: what was paid for is printed and answered whatever it takes. Its zero value counts visits and depth.
+// Count is the work that planning one text has taken so far. It belongs to one goroutine until planning is over; from then on, and where it
+// is nil, visits are free: what was paid for is printed and answered whatever it takes. Its zero value counts visits and depth.
 type Count struct {
 	visits, depth int
 	over          bool
 	ended         func() error // why nobody waits any longer; nil: somebody does
 }
 
-// ending is what ends planning.
+// ending is the panic that ends planning.
 type ending struct{ err error }
 
 // Visit counts one visit of what works on a text, and one level until [Count.Leave]. It ends what [Run] or [Bounded] runs when there are
@@ -71,7 +71,7 @@ func (n *Count) Chained(next func()) {
 	}
 }
 
-// Visits is how many there were.
+// Visits is the number of visits so far.
 func (n *Count) Visits() int { return n.visits }
 
 var errTime = errors.New("planning takes too long")
@@ -88,7 +88,7 @@ func Run[T any](ctx context.Context, plan func(*Count) (T, error)) (T, error) {
 	}}, plan)
 }
 
-// Bounded is [Run] with a count of its own, which nobody else may have used.
+// Bounded is [Run] with a count that nothing else has used.
 func Bounded[T any](n *Count, plan func(*Count) (T, error)) (made T, err error) {
 	defer func() {
 		n.over = true
@@ -104,7 +104,7 @@ func Bounded[T any](n *Count, plan func(*Count) (T, error)) (made T, err error) 
 	return plan(n)
 }
 
-// Passes lets through what ends planning, for whoever recovers from panics: r is what was recovered.
+// Passes panics again if the recovered r ends planning; functions that recover from panics call it.
 func Passes(r any) {
 	if e, ok := r.(ending); ok {
 		panic(e)

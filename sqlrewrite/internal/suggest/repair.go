@@ -512,7 +512,7 @@ func key(q *parse.QueryText, i int, refusal *fault.Error) (at [2]int, ok bool) {
 	return at, false
 }
 
-// repairKeyParts groups by the calls of which an expression is made, which it can then be computed of.
+// repairKeyParts groups by the calls in an expression, which can then be computed from them.
 func repairKeyParts(q *parse.QueryText, i int, refusal *fault.Error) string {
 	at, ok := key(q, i, refusal)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
-// copiedProofs is how many random queries a proof over copies runs: each takes as long as five others.
+// copiedProofs is the number of random queries of a proof over copies: each takes as long as five others.
 func copiedProofs() int { return gen.Proofs() / 5 }
 
 // As TestNeighbours says, for queries that are answered from prepared copies: each neighbour is prepared from what it holds, and no

@@ -184,7 +184,7 @@ func TestCostOracleKillsUncapped(t *testing.T) {
 	}
 }
 
-// rowsWhere is how many rows of owned tables fulfil a condition, and how many all public tables have.
+// rowsWhere counts the rows of owned tables that fulfil a condition, and all rows of public tables.
 func rowsWhere(t *testing.T, w *gen.World, condition string) float64 {
 	t.Helper()
 	people, orders := strings.ReplaceAll(condition, "unit", "id"), strings.ReplaceAll(condition, "unit", "buyer")

@@ -12,7 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
-// executed is what EXPLAIN (ANALYZE) says of one node and those below.
+// executed is the part of EXPLAIN (ANALYZE) on one node and those below.
 type executed struct {
 	Type       string     `json:"Node Type"`
 	Rows       float64    `json:"Actual Rows"`
@@ -68,7 +68,7 @@ func ExecutionOf(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement) (exe
 	return all[0].Plan, all[0].Time, err
 }
 
-// Explained is what EXPLAIN says of a statement, row by row. It is prepared: EXPLAIN of a plain text sees the constants, whatever
+// Explained is the text of EXPLAIN on a statement, row by row. It is prepared: EXPLAIN of a plain text sees the constants, whatever
 // plan_cache_mode is.
 func Explained(ctx context.Context, tx pgx.Tx, s sqlprint.Statement, options string) (string, error) {
 	args := make([]string, len(s.Args))

@@ -35,14 +35,14 @@ type Neighbours struct {
 	Until   time.Time // ends early; zero: never
 
 	Writer   *Writer
-	notSQL   int                 // queries of which the defect made what is no statement
+	notSQL   int                 // queries that the defect turned into no statement
 	Reached  map[string]*big.Rat // by kind of release: the largest move as a part of its claim
 	Tried    int
 	Ran      int // of those tried; for a mutant, only if it changes a statement
 	Refusals map[string]int
 }
 
-// Defect is what a mutant of the rewriter does otherwise; its zero value is none.
+// Defect changes what a mutant of the rewriter does; its zero value changes nothing.
 type Defect struct {
 	SQL     func(string) string     // changes a statement's text before it runs
 	Query   func(*plan.Plan)        // changes the bound query or its bounds, before statements are printed; claims stay
@@ -78,7 +78,7 @@ func (d Defect) Claims(p *plan.Plan, draws *plan.Draws) (all []claim, changed bo
 	return all, changed
 }
 
-// QueriesPerDatabase is how many queries share a random database.
+// QueriesPerDatabase is the number of queries that share a random database.
 const QueriesPerDatabase = 10
 
 // Run asks queries until one breaks a claim, which is the error.
@@ -164,7 +164,7 @@ func (n *Neighbours) Run(t *testing.T) error {
 	return nil
 }
 
-// notSQLs is how many queries a defect may make no statements of, before it counts as one that shows nothing.
+// notSQLs limits how many queries a defect may turn into no statement before it counts as one that shows nothing.
 const notSQLs = 300
 
 // Tolerated are the refusals that a random query may meet by its size.
@@ -197,7 +197,7 @@ func RandomOptions(r *rand.Rand, from Origin) plan.Options {
 	return o
 }
 
-// claim is what a plan says of one of its statements: how far its sealed integers move when one unit comes or goes.
+// claim is the plan's bound on one of its statements: how far its sealed integers move when one unit comes or goes.
 type claim struct {
 	statement sqlprint.Statement
 	perGroup  []*big.Int    // Linf of each value
@@ -298,7 +298,7 @@ func (n *Neighbours) Compare(ctx context.Context, world *World, all []claim) err
 	return nil
 }
 
-// shakenEvery is how many queries there are between two that run again after rows have moved, planned otherwise.
+// shakenEvery is the number of queries between two that run again after rows have moved, planned otherwise.
 const shakenEvery = 4
 
 // shakenPlans are settings under which PostgreSQL plans otherwise than it does; settle takes them back.
@@ -397,13 +397,13 @@ func (n *Neighbours) within(kind string, move *big.Int, claim *big.Rat) bool {
 	return ratio.Cmp(scalar.One()) <= 0
 }
 
-// EnoughForPower is how many queries meet every production, and every claim at its tightest.
+// EnoughForPower is the number of queries that meet every production, and every claim at its tightest.
 const EnoughForPower = 5000
 
 // OneInEachGroup counts the plans that rest on a unique key of unit and group keys.
 const OneInEachGroup = "bounding/one row in each group"
 
-// ReportedParts counts the counts over all groups of which a report is made.
+// ReportedParts counts the counts over all groups that are reported.
 const ReportedParts = "report/parts"
 
 // Tight fails where nothing reached a claim: the test would have no power.

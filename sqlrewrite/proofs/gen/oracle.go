@@ -76,7 +76,7 @@ func NoiselessAnswer(t *testing.T, conn *pgx.Conn, p *plan.Plan) AnswerText {
 	return a
 }
 
-// noiselessRelease is what a plan would release without noise, of all of its blocks.
+// noiselessRelease returns all blocks that a plan would release without noise.
 func noiselessRelease(t *testing.T, conn *pgx.Conn, p *plan.Plan) *plan.Released {
 	t.Helper()
 	if !(p.Several != nil) {

@@ -40,7 +40,7 @@ var (
 	ProofTime    = flag.Duration("proof-time", 0, "ends the neighbour test early, after this time; 0: never")
 )
 
-// Proofs is how many random queries a proof test runs.
+// Proofs is the number of random queries of a proof test.
 func Proofs() int {
 	if testing.Short() {
 		return min(*proofQueries, 40)

@@ -119,7 +119,7 @@ func retop(p *plan.Plan, wrong func(*plan.Release)) {
 	p.Releases = []plan.Release{{Statistic: p.Releases[0].Statistic, PerGroup: r.PerGroup, Selection: top, Unit: r.Unit}}
 }
 
-// lateMutant is found after 7,000 queries, a minute, of which few have what it changes: make proofs-mutants tries it.
+// lateMutant is found after 7,000 queries, a minute, as few have what it changes: make proofs-mutants tries it.
 const lateMutant = "statistics of everybody"
 
 // Each mutant lacks one defence, and the neighbour test must notice within 1,000 queries whose statements it changes: that is what its

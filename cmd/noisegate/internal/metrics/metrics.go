@@ -26,8 +26,8 @@ type Sources struct {
 	Heads    func() []budget.Head    // the newest entries of the ledger that are known
 	Broken   func() []string         // datasets whose ledger is known to be broken, or is held
 	Ahead    func() time.Duration    // how far the ledger's time is ahead of this machine's; nil: it is not shown
-	// Unprintable is how many questions were refused as a server does not take their statement; see [gateway.Service.Unprintable]. nil: it
-	// is not shown.
+	// Unprintable counts the questions that were refused because a server does not accept their statement; see
+	// [gateway.Service.Unprintable]. nil: it is not shown.
 	Unprintable func() int64
 	Sessions    func() int // of PostgreSQL's protocol; nil: it is not spoken
 }

@@ -6,11 +6,11 @@ import (
 	"runtime/metrics"
 )
 
-// spareHeap is how much may be allocated at least between two collections of garbage. By itself the collector runs whenever the heap has
-// doubled: the gateway's is small, and a sixth of its processor time went there.
+// spareHeap is the least that may be allocated between two garbage collections, in bytes. By itself the collector runs whenever the heap
+// has doubled: the gateway's is small, and a sixth of its processor time went there.
 const spareHeap = 64 << 20
 
-// goPercent is what GOGC is where nobody set it.
+// goPercent is the default of GOGC.
 const goPercent = 100
 
 // collected is let go of at once, and so cleaned up after each collection.
