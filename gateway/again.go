@@ -129,6 +129,6 @@ func (s *Service) remember(who auth.Principal, r Request, name digest, q *prepar
 	if q.public != nil || q.fresh || r.Plan != "" || paid.ID == "" || !own || name == (digest{}) {
 		return
 	}
-	s.answered.Of(who.Subject).keep(name, answeredBy{charge: paid.ID, on: q.on, day: q.day, copies: q.copies, standing: q.accounts.standing,
-		own: q.accounts.Own().Account, data: q.dataVersion, asOf: q.asOf(), latest: q.latestCosts})
+	s.answered.Of(who.Subject).keep(name, answeredBy{charge: paid.ID, on: q.On, day: q.day, copies: q.copies, standing: q.Accounts.standing,
+		own: q.Accounts.Own().Account, data: q.dataVersion, asOf: q.asOf(), latest: q.latestCosts})
 }

@@ -27,10 +27,10 @@ type fresh struct {
 // freshen makes the question one that nobody has asked: it is charged, and rows are read, whatever was released before. The same request
 // under the same Idempotency-Key is given its answer again.
 func (q *prepared) freshen() {
-	question := q.charge.Fingerprint
-	name := cmp.Or(q.charge.IdempotencyKey, string(q.charge.ID))
-	q.fresh, q.charge.Shared = true, false
-	q.charge.Fingerprint = sha256.Sum256(append([]byte("latest "+name+" "), question[:]...))
+	question := q.Charge.Fingerprint
+	name := cmp.Or(q.Charge.IdempotencyKey, string(q.Charge.ID))
+	q.fresh, q.Charge.Shared = true, false
+	q.Charge.Fingerprint = sha256.Sum256(append([]byte("latest "+name+" "), question[:]...))
 }
 
 // priceLatest says what a fresh answer costs, and makes the question one, where a table is asked for it.
@@ -44,8 +44,8 @@ func (q *prepared) priceLatest(latest bool) {
 // latestPrice is the price of a fresh answer to the question.
 func (q *prepared) latestPrice() fresh {
 	f := fresh{copied: q.version != nil}
-	if !f.copied && q.refusal == nil && q.charge.Draws == nil {
-		price := amounts.Of(q.charge.Loss)
+	if !f.copied && q.Refusal == nil && q.Charge.Draws == nil {
+		price := amounts.Of(q.Charge.Loss)
 		f.price = &price
 	}
 	return f

@@ -181,11 +181,11 @@ func (s *Service) headroom(b budget.Balance) api.Amounts {
 
 // estimate shows a plan's price and expected error.
 func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateResponse {
-	own, loss, explained := amounts.Released(q.accounts.Own(), now), q.charge.Loss, q.plan.Explain()
+	own, loss, explained := amounts.Released(q.Accounts.Own(), now), q.Charge.Loss, q.plan.Explain()
 	e := &api.EstimateResponse{
 		Dataset: r.Dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own), Affordable: amounts.Affordable(own, loss),
 		Confidence: LevelOf(r), Simultaneous: r.Confidence != nil && r.Confidence.Simultaneous,
-		Plan: explained.Tree, Notes: q.delay.Note(append(notesOf(explained.Notes), foretold(q)...)),
+		Plan: explained.Tree, Notes: q.Delay.Note(append(notesOf(explained.Notes), foretold(q)...)),
 		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
 	}
 	if q.version != nil {

@@ -83,7 +83,7 @@ func TestNoPriceIsTheSmallestDefault(t *testing.T) {
 			said := count(c.epsilon)
 			said.Rho = api.Decimal(c.rho)
 			same, err := r.prepare(t.Context(), ana, said)
-			if err != nil || same.charge.Fingerprint != q.charge.Fingerprint {
+			if err != nil || same.Charge.Fingerprint != q.Charge.Fingerprint {
 				t.Errorf("the same price makes another question: %v", err)
 			}
 			unsaid, err := r.Estimate(t.Context(), ana, count("").QueryRequest)
@@ -126,8 +126,8 @@ func TestDefaultDelta(t *testing.T) {
 			said := request
 			said.Delta = "1e-9"
 			same, err := newRig(t, lines()...).prepare(t.Context(), ana, said)
-			if err != nil || same.charge.Loss != q.charge.Loss || same.charge.Fingerprint != q.charge.Fingerprint {
-				t.Errorf("%+v by default, %+v when it is said, %v", q.charge.Loss, same.charge.Loss, err)
+			if err != nil || same.Charge.Loss != q.Charge.Loss || same.Charge.Fingerprint != q.Charge.Fingerprint {
+				t.Errorf("%+v by default, %+v when it is said, %v", q.Charge.Loss, same.Charge.Loss, err)
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func TestDefaultDelta(t *testing.T) {
 		t.Fatal(err)
 	}
 	q, err := newRig(t, lines("3e-9", "1e-9")...).prepare(t.Context(), ana, count("0.5"))
-	if err != nil || q.charge.Fingerprint != plain.charge.Fingerprint || q.charge.Loss != plain.charge.Loss {
+	if err != nil || q.Charge.Fingerprint != plain.Charge.Fingerprint || q.Charge.Loss != plain.Charge.Loss {
 		t.Errorf("a default delta changes what needs none: %v", err)
 	}
 }

@@ -31,10 +31,10 @@ func TestFloorIsChargedInEachCurrency(t *testing.T) {
 			"FILTER (WHERE age > 5) FROM people", "0.001"},
 	} {
 		q, err := r.prepare(t.Context(), ana, Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: c.sql, Epsilon: api.Decimal(c.epsilon)}})
-		if err != nil || q.refusal != nil {
+		if err != nil || q.Refusal != nil {
 			t.Fatalf("%s: %v, %v", c.sql, err, q)
 		}
-		if l := q.charge.Loss; l.Rho < floor.rho || l.Epsilon < floor.epsilon || l.Epsilon > floor.epsilon+floor.epsilon/1000 {
+		if l := q.Charge.Loss; l.Rho < floor.rho || l.Epsilon < floor.epsilon || l.Epsilon > floor.epsilon+floor.epsilon/1000 {
 			t.Errorf("%s costs %+v at a floor of %+v", c.sql, l, floor)
 		}
 	}
@@ -48,20 +48,19 @@ func TestFloorIsChargedInEachCurrency(t *testing.T) {
 // A plan that was registered before there was a floor pays for nothing below it.
 func TestFloorOfOldPlans(t *testing.T) {
 	r, ana := newRig(t), principal(t, "ana", "analysts")
-	charge, err := planCharge(api.PlanRequest{Dataset: "d", Delta: "1e-9",
-		Mechanisms: []api.PlanMechanism{{Mechanism: "laplace", Epsilon: "0.00000001"}}})
+	o, err := r.Order(t.Context(), ana, "d", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := r.prepare(t.Context(), ana, count("0.1"))
-	if err != nil {
+	if err := pricePlan(o, api.PlanRequest{Dataset: "d", Delta: "1e-9",
+		Mechanisms: []api.PlanMechanism{{Mechanism: "laplace", Epsilon: "0.00000001"}}}); err != nil {
 		t.Fatal(err)
 	}
-	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = "old", "d", "ana", q.accounts.All()
-	if _, err := r.ledger.Reserve(t.Context(), charge); err != nil {
+	o.Charge.ID = "old"
+	if _, err := r.ledger.Reserve(t.Context(), o.Charge); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.ledger.Settle(t.Context(), "old", charge.Loss, []byte("{}")); err != nil {
+	if err := r.ledger.Settle(t.Context(), "old", o.Charge.Loss, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	drawing := Request{QueryRequest: api.QueryRequest{Dataset: "d", SQL: "SELECT count(*) FROM people", Plan: "old"}}

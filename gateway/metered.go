@@ -31,7 +31,7 @@ type Receipt struct {
 	used     []mechanisms.Loss // of each account that was charged, with what this charge reserved; nil when replayed
 }
 
-// meter is the one road to protected data: whatever reads it runs inside [metered].
+// meter is the one road to protected data: whatever reads it runs inside [admitted].
 type meter struct {
 	ledger budget.Ledger
 	log    *slog.Logger
@@ -53,7 +53,8 @@ func done[T any](answer T, spent mechanisms.Loss) Finish[T] {
 	return func(context.Context) (T, Spending, error) { return answer, Spending{Own: spent}, nil }
 }
 
-// metered pays for work, runs it, and stores what it released; or gives the stored answer when it was paid for before.
+// admitted pays for work, runs it, and stores what it released; or gives the stored answer when it was paid for before. It is the last
+// part of [Sell]: [meter.known] has nothing against the bill.
 //
 //   - The charge is committed before work begins.
 //   - Nothing of how the work ended can be seen before a boundary of the schedule: it waits there before the charge is closed.
@@ -68,15 +69,6 @@ func done[T any](answer T, spent mechanisms.Loss) Finish[T] {
 //   - A client that hangs up changes nothing: work that was paid for is finished and stored, and its place is taken until then.
 //
 // A gateway that dies on the way, also between the work's end and the boundary, leaves the charge open, and then expired, which is spent.
-func metered[T any](ctx context.Context, m meter, tick *Schedule, b bill,
-	work func(context.Context) (Finish[T], error)) (Receipt, error) {
-	if halted, err := m.halted(ctx, b); err != nil || halted.Replayed {
-		return halted, err
-	}
-	return admitted(ctx, m, tick, b, work)
-}
-
-// admitted is [metered] for a bill that [meter.halted] has nothing against.
 func admitted[T any](ctx context.Context, m meter, tick *Schedule, b bill, work func(context.Context) (Finish[T], error)) (Receipt, error) {
 	if err := tick.given(ctx); err != nil {
 		return Receipt{}, err
@@ -175,21 +167,30 @@ func (m meter) enforce(ctx context.Context, b bill) error {
 	return nil
 }
 
-// halted gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for
-// them, to one whose request may not be charged so much, and to one whose account does not have it ([bill.alone]); neither to others. It
-// depends on nothing that others did. Failures of questions that run at the same time are not known yet: there are at most as many of
-// these as an analyst has places.
-func (m meter) halted(ctx context.Context, b bill) (Receipt, error) {
-	ctx = context.WithoutCancel(ctx)
-	refusal := b.alone()
+// known gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for
+// them, to one whose request may not be charged so much, and to one whose account does not have it ([bill.alone]). It depends on nothing
+// that others did. Failures of questions that run at the same time are not known yet: there are at most as many of these as an analyst has
+// places. Others are given what is stored for them where they may be given what others bought, or it is to be looked for, and else the
+// refusal that they come with, if they do; no receipt and no error lets them pay.
+func (m meter) known(ctx context.Context, b bill, refusal error, look bool) (Receipt, error) {
+	alone := b.alone()
 	if b.failures >= b.maxFailures {
-		refusal = fault.BudgetFailures(b.failures)
+		alone = fault.BudgetFailures(b.failures)
 	}
-	if refusal == nil {
+	switch {
+	case alone != nil:
+		b.Shared = false // what others bought is not shown
+		return m.replay(context.WithoutCancel(ctx), b.Charge, orElse(refusal, alone)) // the first says more
+	case refusal != nil || b.Shared || look:
+		return m.replay(ctx, b.Charge, refusal)
+	default:
 		return Receipt{}, nil
 	}
-	b.Shared = false // what others bought is not shown
-	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return m.ledger.Replay(ctx, b.Charge) })
+}
+
+// replay gives the stored answer of a charge, or a refusal where there is none: nil is none.
+func (m meter) replay(ctx context.Context, charge budget.Charge, refusal error) (Receipt, error) {
+	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return m.ledger.Replay(ctx, charge) })
 	switch {
 	case err != nil:
 		return Receipt{}, err

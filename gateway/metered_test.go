@@ -241,11 +241,11 @@ func TestAbandonedChargesAreSpent(t *testing.T) {
 	}
 }
 
-// atOnce is metered without boundaries, for work that leaves nothing to finish.
+// atOnce is admitted without boundaries, for work that leaves nothing to finish.
 func atOnce[T any](ctx context.Context, m meter, charge budget.Charge,
 	work func(context.Context) (T, mechanisms.Loss, error)) (Receipt, error) {
 	b := bill{Charge: charge, maxFailures: 5}
-	return metered(ctx, m, &Schedule{clock: SystemClock{}}, b, func(ctx context.Context) (Finish[T], error) {
+	return admitted(ctx, m, &Schedule{clock: SystemClock{}}, b, func(ctx context.Context) (Finish[T], error) {
 		answer, spent, err := work(ctx)
 		return done(answer, spent), err
 	})

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
 	"slices"
 	"time"
 
@@ -28,15 +27,14 @@ const sinceApplied = time.Hour
 
 // boughtBefore gives the caller's own answer to a request that planning refuses; nil where the refusal stands.
 func (s *Service) boughtBefore(ctx context.Context, who auth.Principal, r Request, refusal error) *Answer {
-	snapshot, err := s.Snapshot(r.Dataset)
-	if err != nil || !slices.Contains(textRefusals, fault.CodeOf(refusal)) || !sameWhenever(r.QueryRequest, snapshot) {
+	if !slices.Contains(textRefusals, fault.CodeOf(refusal)) {
 		return nil
 	}
-	accounts, err := s.AccountsOf(ctx, who, snapshot)
-	if err != nil {
+	o, err := s.Order(ctx, who, r.Dataset, r.IdempotencyKey, nil)
+	if err != nil || !sameWhenever(r.QueryRequest, o.On) || o.Keep("", asAsked(r.QueryRequest)) != nil {
 		return nil
 	}
-	charge, err := s.chargeOf(ctx, r, snapshot, who.Subject, accounts.All())
+	charge, err := s.chargeOf(ctx, o)
 	if err != nil || charge == "" {
 		return nil
 	}
@@ -45,8 +43,8 @@ func (s *Service) boughtBefore(ctx context.Context, who auth.Principal, r Reques
 		return nil
 	}
 	paid := replayOf(stored)
-	answer := &Answer{ID: paid.ID, Dataset: r.Dataset, Replayed: true, At: paid.At.UTC(), Data: snapshot.DataVersion, Result: paid.Answer,
-		Spent: amounts.Of(paid.Spent), Remaining: s.headroom(accounts.Own()), Receipt: s.Sign(ctx, r.Dataset, paid)}
+	answer := &Answer{ID: paid.ID, Dataset: r.Dataset, Replayed: true, At: paid.At.UTC(), Data: o.On.DataVersion, Result: paid.Answer,
+		Spent: amounts.Of(paid.Spent), Remaining: s.headroom(o.Accounts.Own()), Receipt: s.Sign(ctx, r.Dataset, paid)}
 	answer.replay(s.clock.Now(), fresh{})
 	return answer
 }
@@ -64,30 +62,23 @@ func sameWhenever(r api.QueryRequest, snapshot *catalog.Snapshot) bool {
 
 // chargeOf finds the settled charge of an analyst that was made for a request under the policy in force; "" for none. An Idempotency-Key
 // that was used stands for what it was used for.
-func (s *Service) chargeOf(ctx context.Context, r Request, snapshot *catalog.Snapshot, analyst string, accounts []budget.Account) (
-	budget.ReservationID, error) {
-	request, err := storedRequest(r.QueryRequest)
-	if err != nil {
-		return "", err
-	}
-	if r.IdempotencyKey != "" { // of no question: what is found is found by the key
-		stored, err := s.ledger.Replay(ctx, budget.Charge{ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: analyst, Accounts: accounts,
-			IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request)})
-		if err != nil {
+func (s *Service) chargeOf(ctx context.Context, o *Order) (budget.ReservationID, error) {
+	c := o.Charge
+	if c.IdempotencyKey != "" { // of no question: what is found is found by the key
+		if stored, err := s.ledger.Replay(ctx, c); err != nil {
 			return "", err
-		}
-		if stored != nil {
+		} else if stored != nil {
 			return stored.ID, nil
 		}
 	}
-	versions, err := s.chain.PolicyRows(ctx, r.Dataset)
+	versions, err := s.chain.PolicyRows(ctx, c.Dataset)
 	if err != nil || len(versions) == 0 {
 		return "", err
 	}
 	inForce := versions[len(versions)-1]
-	if inForce.Version != snapshot.Version || inForce.Digest != snapshot.Digest {
+	if inForce.Version != o.On.Version || inForce.Digest != o.On.Digest {
 		return "", nil
 	}
-	return s.ledger.Bought(ctx, budget.Bought{Dataset: r.Dataset, Analyst: analyst, Request: request,
+	return s.ledger.Bought(ctx, budget.Bought{Dataset: c.Dataset, Analyst: c.Analyst, Request: c.Request,
 		Since: inForce.AppliedAt.Add(sinceApplied)})
 }

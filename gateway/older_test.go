@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func (r *rig) bought(t *testing.T, who auth.Principal, request Request, answer s
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := storedRequest(request.QueryRequest)
+	text, err := json.Marshal(asAsked(request.QueryRequest))
 	if err != nil {
 		t.Fatal(err)
 	}

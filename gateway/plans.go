@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"math/big"
 
 	"noisegate.example/api"
@@ -35,72 +34,63 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 		return nil, err
 	}
 	defer release()
-	if err := CheckIdempotencyKey(r.IdempotencyKey); err != nil {
-		return nil, err
-	}
-	snapshot, err := s.Snapshot(r.Dataset)
+	o, err := s.Order(ctx, who, r.Dataset, r.IdempotencyKey, r.AtMost)
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := s.AccountsOf(ctx, who, snapshot)
-	if err != nil {
+	o.Delay = nil // no row is read
+	c := &o.Charge
+	if err := pricePlan(o, r.PlanRequest); err != nil {
 		return nil, err
 	}
-	charge, err := planCharge(r.PlanRequest)
-	if err != nil {
+	if err := o.Accounts.floor.checkSlots(c.Registers); err != nil {
 		return nil, err
 	}
-	if charge.Ceiling, err = CeilingOf(r.AtMost); err != nil {
-		return nil, err
-	}
-	if err := accounts.floor.checkSlots(charge.Registers); err != nil {
-		return nil, err
-	}
-	for _, slot := range charge.Registers {
-		if err := accounts.Takes(mechanisms.Loss{Epsilon: slot.Epsilon, Rho: slot.Rho, Unbounded: slot.Rho > 0}); err != nil {
+	for _, slot := range c.Registers {
+		if err := o.Accounts.Takes(mechanisms.Loss{Epsilon: slot.Epsilon, Rho: slot.Rho, Unbounded: slot.Rho > 0}); err != nil {
 			return nil, err
 		}
 	}
 	r.AtMost = nil // no part of what the key stands for
-	request, err := json.Marshal(r.PlanRequest)
-	if err != nil {
-		return nil, fault.Internal(err)
+	if err := o.Keep("", r.PlanRequest); err != nil {
+		return nil, err
 	}
-	charge.ID, charge.Dataset, charge.Analyst, charge.Accounts = s.newID(s.clock.Now()), r.Dataset, who.Subject, accounts.All()
-	charge.Fingerprint = sha256.Sum256([]byte("registering " + charge.ID)) // two plans may be alike
-	charge.IdempotencyKey, charge.RequestDigest, charge.Request = r.IdempotencyKey, sha256.Sum256(request), request
-	paid, err := metered(ctx, s.meter, s.unscheduled(), accounts.bill(charge), func(context.Context) (Finish[struct{}], error) {
-		return done(struct{}{}, charge.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
-	})
+	c.Fingerprint = sha256.Sum256([]byte("registering " + c.ID)) // two plans may be alike
+	paid, err := Sell(ctx, s, s.unscheduled(), Sale[struct{}]{Order: o, Work: func(context.Context) (Finish[struct{}], error) {
+		return done(struct{}{}, c.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
+	}})
 	if err != nil {
 		return nil, err
 	}
 	return s.plan(ctx, who, string(paid.ID))
 }
 
-// planCharge reads the slots and prices them.
-func planCharge(r api.PlanRequest) (budget.Charge, error) {
+// pricePlan reads the slots that an order registers, and prices them.
+func pricePlan(o *Order, r api.PlanRequest) error {
 	slots, err := slotsOf(r.Mechanisms)
 	if err != nil {
-		return budget.Charge{}, err
+		return err
 	}
 	delta, err := mechanisms.ParseDelta(string(r.Delta))
 	if err != nil || delta == 0 {
-		return budget.Charge{}, fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-9": the plan's price is for this δ`)
+		return fault.RequestDelta(`a decimal number above 0 and below 1, such as "1e-9": the plan's price is for this δ`)
 	}
-	c := budget.Charge{Registers: slots}
-	if c.Loss, err = accounting.PlanLoss(slots, delta); err != nil {
-		return budget.Charge{}, fault.RequestPlan("mechanisms", "less, or delta more: the list has no finite price").WithCause(err)
+	loss, err := accounting.PlanLoss(slots, delta)
+	if err != nil {
+		return fault.RequestPlan("mechanisms", "less, or delta more: the list has no finite price").WithCause(err)
 	}
+	var noises []mechanisms.Parameters
 	for _, slot := range slots {
 		// The journal shows each slot's noise for a sensitivity of 1: what it will be used for is not known yet.
 		unit, err := slot.Noise(big.NewInt(1), big.NewInt(1))
 		if err != nil {
-			return budget.Charge{}, fault.Internal(err)
+			return fault.Internal(err)
 		}
-		c.Mechanisms = append(c.Mechanisms, unit.Parameters())
+		noises = append(noises, unit.Parameters())
 	}
-	return c, nil
+	o.Charge.Registers = slots
+	o.Price(loss, noises)
+	return nil
 }
 
 // slotsOf reads a list of mechanisms, each of which may be repeated.
@@ -196,7 +186,7 @@ func underPlan(r api.QueryRequest, o sqlrewrite.Options) (sqlrewrite.Options, er
 // drawSlots gives a question the next slots of the registered plan that it names, instead of a price. That the slots do not fit is
 // no error yet: the question may have been answered when they did.
 func (s *Service) drawSlots(ctx context.Context, q *prepared, r api.QueryRequest) error {
-	c := &q.charge
+	c := &q.Charge
 	registered, err := s.ledger.Plan(ctx, c.Analyst, budget.ReservationID(r.Plan))
 	if err != nil {
 		return err
@@ -209,26 +199,13 @@ func (s *Service) drawSlots(ctx context.Context, q *prepared, r api.QueryRequest
 	c.Loss, c.Mechanisms = mechanisms.Loss{}, nil
 	fixed, err := q.plan.WithSlots(registered.Left())
 	if err == nil { // the plan may be older than the floor
-		err = q.accounts.floor.checkSlots(registered.Left()[:fixed.Slots()])
+		err = q.Accounts.floor.checkSlots(registered.Left()[:fixed.Slots()])
 	}
 	if err != nil {
-		q.refusal = err
+		q.Refusal = err
 		return nil
 	}
 	q.plan, c.Mechanisms = fixed, fixed.Mechanisms()
 	c.Draws = &budget.Draw{Plan: registered.ID, From: registered.Next, Count: fixed.Slots()}
 	return nil
-}
-
-// replayed gives the stored answer of a question that is refused now, or its refusal.
-func (s *Service) replayed(ctx context.Context, q *prepared) (Receipt, error) {
-	stored, err := s.Replay(ctx, q.charge)
-	switch {
-	case err != nil:
-		return Receipt{}, err
-	case stored == nil:
-		return Receipt{}, q.refusal
-	default:
-		return replayOf(stored), nil
-	}
 }

@@ -165,6 +165,6 @@ func (s *Service) outdated(ctx context.Context, q *prepared, err error) bool {
 	if q == nil || q.version == nil || !errors.As(err, new(takenBack)) {
 		return false
 	}
-	copies := s.datasets[q.charge.Dataset].Copies
-	return copies.Look(ctx, q.charge.Dataset) == nil && !slices.Contains(copies.Copies(), *q.version)
+	copies := s.datasets[q.Charge.Dataset].Copies
+	return copies.Look(ctx, q.Charge.Dataset) == nil && !slices.Contains(copies.Copies(), *q.version)
 }

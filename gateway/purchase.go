@@ -2,13 +2,117 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
+	"noisegate.example/catalog"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
 )
+
+// Order is what somebody buys, from the request on: whose accounts pay, and the charge that is made out to them. One that is new costs
+// nothing; what it asks for ([Order.Keep]), costs ([Order.Price]) and is known by is added once it is planned.
+type Order struct {
+	On       *catalog.Snapshot // the policy in force
+	Accounts Accounts
+	Charge   budget.Charge // to all of the accounts
+	Delay    *Delay        // that the charge pays for; nil: none
+	Untimed  error         // why it cannot be delayed as the policy asks; nil: it can
+	Refusal  error         // why it is not sold; what was bought before is given all the same
+}
+
+// Order begins the order of a caller under an Idempotency-Key ("": none), who pays at most so much (nil: any price). It touches no
+// protected data, and changes nothing. Its errors are those of [Service.Snapshot] and [Service.AccountsOf], request/idempotency-key and
+// request/at-most.
+func (s *Service) Order(ctx context.Context, who auth.Principal, dataset, key string, atMost *api.Price) (*Order, error) {
+	if err := CheckIdempotencyKey(key); err != nil {
+		return nil, err
+	}
+	snapshot, err := s.Snapshot(dataset)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := s.AccountsOf(ctx, who, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return s.OrderOf(who, snapshot, accounts, key, atMost)
+}
+
+// OrderOf is [Service.Order] for certain accounts, and a key that is one.
+func (s *Service) OrderOf(who auth.Principal, on *catalog.Snapshot, accounts Accounts, key string, atMost *api.Price) (*Order, error) {
+	ceiling, err := CeilingOf(atMost)
+	if err != nil {
+		return nil, err
+	}
+	o := &Order{On: on, Accounts: accounts, Charge: budget.Charge{ID: s.newID(s.clock.Now()), Dataset: on.Dataset, Analyst: who.Subject,
+		Accounts: accounts.All(), Ceiling: ceiling, IdempotencyKey: key}}
+	o.Delay, o.Untimed = s.Timing(on, accounts)
+	return o, nil
+}
+
+// Keep makes the order one for a request, which the ledger keeps, and its Idempotency-Key stands for: but for what is no part of the
+// question, such as the most that it may cost. The kind tells requests apart that are written alike.
+func (o *Order) Keep(kind string, request any) error {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return fault.Internal(err)
+	}
+	o.Charge.Request, o.Charge.RequestDigest = text, sha256.Sum256(append([]byte(kind), text...))
+	return nil
+}
+
+// Price makes the charge one for what is released, and for the delay.
+func (o *Order) Price(l mechanisms.Loss, by []mechanisms.Parameters) {
+	o.Charge.Loss, o.Charge.Mechanisms = l, by
+	o.Delay.plus(&o.Charge)
+}
+
+// Sale is an order and what it pays for.
+type Sale[T any] struct {
+	*Order
+	Looks bool // what was bought before is looked for before anything is tried; else the charge itself finds it
+	// Tries completes the order, and gives the statements that Data's server is asked to take before the charge; nil: there are none.
+	Tries func(context.Context) ([]sqlrewrite.DryRun, error)
+	Data  Trier
+	Work  func(context.Context) (Finish[T], error)
+}
+
+// Sell is the one road to protected data: it pays for an order, runs its work and stores what that released, or gives the stored answer
+// when it was paid for before. In this order:
+//
+//   - what is refused whatever others did ([bill.alone]), or for the order's own reason, is looked up in the ledger, and refused where
+//     it was not bought before: nothing is tried for it;
+//   - the server of the data is asked whether it takes the statements;
+//   - the delay is drawn, the charge is reserved, work runs, and what it gave leaves at a boundary of the schedule, as [admitted] says.
+//
+// A request that is refused changes nothing in the ledger; a policy that lowers a cap works from this charge on.
+func Sell[T any](ctx context.Context, s *Service, tick *Schedule, o Sale[T]) (Receipt, error) {
+	if paid, err := s.meter.known(ctx, o.Accounts.bill(o.Charge), o.Refusal, o.Looks); err != nil || paid.Replayed {
+		return paid, err
+	}
+	asked := false
+	if o.Tries != nil {
+		runs, err := o.Tries(ctx)
+		if err != nil {
+			return Receipt{}, err
+		}
+		if asked, err = s.Dry(ctx, tick, o.Data, o.Charge.Analyst, runs); err != nil {
+			// An answer that there is already was computed by another version of the server.
+			if paid, replay := s.meter.replay(ctx, o.Charge, err); replay == nil {
+				return paid, nil
+			}
+			return Receipt{}, err
+		}
+	}
+	o.Delay.put(tick)
+	paid, err := admitted(ctx, s.meter, tick, o.Accounts.bill(o.Charge), o.Work)
+	return paid, tick.Refused(ctx, asked, err)
+}
 
 // Purchase is a charge that is made out.
 type Purchase struct {
@@ -17,20 +121,20 @@ type Purchase struct {
 	Delay    *Delay        // nil: none; what it costs is added to the charge
 }
 
-// Buy pays for work, runs it, and stores what it released; or gives the stored answer when it was paid for before. It is
-// the one road to protected data for what is no query. What it promises is said at [metered]; a policy that lowers a cap
-// works from this charge on.
+func (p Purchase) order() *Order {
+	p.Delay.plus(&p.Charge)
+	return &Order{Accounts: p.Accounts, Charge: p.Charge, Delay: p.Delay}
+}
+
+// Buy is [Sell] of a purchase.
 func Buy[T any](ctx context.Context, s *Service, tick *Schedule, p Purchase,
 	work func(context.Context) (Finish[T], error)) (Receipt, error) {
-	p.Delay.plus(&p.Charge)
-	p.Delay.put(tick)
-	return metered(ctx, s.meter, tick, p.Accounts.bill(p.Charge), work)
+	return Sell(ctx, s, tick, Sale[T]{Order: p.order(), Work: work})
 }
 
 // Refusal is why a charge is refused whatever others did, before anything is tried for it: nil where it is not, or was made before.
 func (s *Service) Refusal(ctx context.Context, p Purchase) error {
-	p.Delay.plus(&p.Charge)
-	_, err := s.meter.halted(ctx, p.Accounts.bill(p.Charge))
+	_, err := s.meter.known(ctx, p.Accounts.bill(p.order().Charge), nil, false)
 	return err
 }
 

@@ -112,8 +112,8 @@ func together(plan *sqlrewrite.Plan, values []*sqlrewrite.Released) (whole *sqlr
 // looked at, even where a policy shares it: an estimate is free, and would tell who asked what.
 func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	own := *q
-	own.charge.Shared = false
-	stored, err := s.Replay(ctx, own.charge)
+	own.Charge.Shared = false
+	stored, err := s.Replay(ctx, own.Charge)
 	switch code := fault.CodeOf(err); {
 	case code == fault.CodeRequestInFlight || code == fault.CodeBudgetLostAnswer: // it is not there, or not yet
 	case err != nil || stored != nil:
@@ -143,7 +143,7 @@ func (s *Service) enterAll(ctx context.Context, q *prepared, tick *Schedule) (le
 	}
 	for _, name := range flightsOf(q) {
 		for {
-			one, running := s.flights.enter(name, q.charge.Fingerprint)
+			one, running := s.flights.enter(name, q.Charge.Fingerprint)
 			if running == nil {
 				leaves = append(leaves, one)
 				break
@@ -162,7 +162,7 @@ func flightsOf(q *prepared) []flight {
 	var names []flight
 	for _, r := range q.released {
 		if len(r.identities) > 0 {
-			names = append(names, flight{q.charge.Dataset, q.charge.Analyst, r.identities[0]})
+			names = append(names, flight{q.Charge.Dataset, q.Charge.Analyst, r.identities[0]})
 		}
 	}
 	slices.SortFunc(names, func(a, b flight) int { return bytes.Compare(a.release[:], b.release[:]) })
@@ -199,7 +199,7 @@ func (s *Service) find(ctx context.Context, q *prepared) (youngest *budget.Found
 func (s *Service) lookUp(ctx context.Context, q *prepared, names [][32]byte,
 	find func(context.Context, budget.Earlier) (*budget.Found, error)) (*budget.Found, error) {
 	return within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Found, error) {
-		return find(ctx, budget.Earlier{Dataset: q.charge.Dataset, Analyst: q.charge.Analyst, Identities: names, Shared: q.charge.Shared})
+		return find(ctx, budget.Earlier{Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Identities: names, Shared: q.Charge.Shared})
 	})
 }
 
@@ -224,20 +224,19 @@ func lossesOf(plan *sqlrewrite.Plan) []mechanisms.Loss {
 // chargeRest makes the charge of a question that of the releases that were not found.
 func (s *Service) chargeRest(q *prepared, rest *sqlrewrite.Plan) {
 	q.plan = rest
-	q.charge.Loss, q.charge.Mechanisms = q.accounts.floor.charged(rest.Loss()), rest.Mechanisms()
-	q.delay.plus(&q.charge)
+	q.Price(q.Accounts.floor.charged(rest.Loss()), rest.Mechanisms())
 }
 
 // reshaped is the answer that a question was given before, or that of the release that is found. An answer that was lost with its gateway
 // after its values were kept is made of these.
 func (s *Service) reshaped(ctx context.Context, q *prepared, tick *Schedule, found *budget.Found,
 	values *sqlrewrite.Released) (Receipt, error) {
-	stored, err := s.Replay(ctx, q.charge)
+	stored, err := s.Replay(ctx, q.Charge)
 	switch {
 	case fault.CodeOf(err) == fault.CodeBudgetLostAnswer:
 	case err != nil:
 		return Receipt{}, err
-	case stored != nil && (stored.Analyst == q.charge.Analyst || stored.ID == found.Charge): // no other draw than the one that was found
+	case stored != nil && (stored.Analyst == q.Charge.Analyst || stored.ID == found.Charge): // no other draw than the one that was found
 		return replayOf(stored), nil
 	}
 	answer, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) { return s.finish(ctx, q, values) })
@@ -286,7 +285,7 @@ func (s *Service) toKeep(ctx context.Context, q *prepared, values *sqlrewrite.Re
 		case len(text) > budget.MaxReleased:
 			notes = []api.Note{tooLong}
 		default:
-			kept = append(kept, budget.Released{Charge: q.charge.ID, Dataset: q.charge.Dataset, Analyst: q.charge.Analyst, Shared: q.shares,
+			kept = append(kept, budget.Released{Charge: q.Charge.ID, Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: q.shares,
 				Identity: q.released[i].identities[0], Values: text, Version: q.versionOf(i)})
 		}
 	}
@@ -307,7 +306,7 @@ func (s *Service) keepReleased(ctx context.Context, q *prepared, kept []budget.R
 }
 
 func (s *Service) notKept(ctx context.Context, q *prepared, err error) {
-	s.log.ErrorContext(ctx, "keeping a release failed", "reservation", string(q.charge.ID), "code", string(fault.CodeOf(err)))
+	s.log.ErrorContext(ctx, "keeping a release failed", "reservation", string(q.Charge.ID), "code", string(fault.CodeOf(err)))
 }
 
 // tooLong is what an answer says of a release that is not kept. An estimate says it where it is known before.

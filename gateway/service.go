@@ -2,13 +2,12 @@
 //
 // It knows everyone: policies, the rewriter, the ledger, the protected databases, and it alone brings them together. It does
 // not know HTTP, tokens or PostgreSQL's protocol. The way of a query, as ARCHITECTURE.md draws it, is [Service.Query]; what
-// guards protected data is [metered], which nothing that reads it goes around.
+// guards protected data is [Sell], which nothing that reads it goes around.
 package gateway
 
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -217,7 +216,7 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (ans
 	s.remember(who, r, asked, q, paid)
 	answer = &Answer{
 		ID: paid.ID, Dataset: r.Dataset, Replayed: paid.Replayed, Result: paid.Answer,
-		Spent: amounts.Of(paid.Spent), Remaining: s.left(q.accounts, paid),
+		Spent: amounts.Of(paid.Spent), Remaining: s.left(q.Accounts, paid),
 	}
 	if q.public == nil {
 		answer.Receipt = s.Sign(ctx, r.Dataset, paid)
@@ -256,61 +255,40 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	if err != nil || paid.Replayed {
 		return q, paid, err
 	}
-	if paid, err = s.meter.halted(ctx, q.accounts.bill(q.charge)); err != nil || paid.Replayed {
-		if err != nil && q.refusal != nil { // which says more
-			err = q.refusal
-		}
-		return q, paid, err
-	}
-	if q.refusal != nil {
-		paid, err := s.replayed(ctx, q)
-		return q, paid, err
-	}
-	if q.charge.Shared {
-		if paid, err := s.replayed(ctx, q); err != nil || paid.Replayed {
-			return q, paid, err
-		}
+	paid, err = Sell(ctx, s, tick, Sale[*api.Result]{Order: &q.Order, Data: q.data,
+		Tries: func(ctx context.Context) ([]sqlrewrite.DryRun, error) { return s.tries(ctx, q) },
+		Work:  func(ctx context.Context) (Finish[*api.Result], error) { return s.run(ctx, q) }})
+	return q, paid, err
+}
+
+// tries completes a question that is to be charged: with what others bought where that helps, and for the servers that its tables lie on.
+func (s *Service) tries(ctx context.Context, q *prepared) ([]sqlrewrite.DryRun, error) {
+	if q.Charge.Shared {
 		if err := s.reuse(ctx, q); err != nil {
-			return nil, Receipt{}, err
+			return nil, err
 		}
 	}
 	if q.data.Distributed() {
 		if err := q.plan.Distribute(); err != nil {
-			return nil, Receipt{}, err
+			return nil, err
 		}
 	}
-	ran, err := s.Dry(ctx, tick, q.data, who, q.plan.DryRuns())
-	if err != nil {
-		// An answer that there is already was computed by another version of the server.
-		if paid, replay := s.replayed(ctx, q); replay == nil && paid.Replayed {
-			return q, paid, nil
-		}
-		return nil, Receipt{}, err
-	}
-	q.delay.put(tick)
-	paid, err = admitted(ctx, s.meter, tick, q.accounts.bill(q.charge), func(ctx context.Context) (Finish[*api.Result], error) {
-		return s.run(ctx, q)
-	})
-	return q, paid, tick.Refused(ctx, ran, err)
+	return q.plan.DryRuns(), nil
 }
 
 // prepared is a question that is planned and priced.
 type prepared struct {
+	Order
 	data     Data
-	on       *catalog.Snapshot // the policy that it was planned by
-	day      string            // and the day, which the text may name
-	copies   []catalog.Version // and the prepared copies that there were
+	day      string            // on which it was planned, which the text may name
+	copies   []catalog.Version // the prepared copies that there were then
 	reader   reader
 	read     *error                 // what counting the read of public tables came to; nil: it was not tried
 	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
 	public   *sqlrewrite.PublicPlan // nil for one that has a price
-	accounts Accounts
-	charge   budget.Charge
-	refusal  error // its price is below the floor, or what is to pay for it cannot: a registered plan, or accounts for the time
 	sharing  sharing
 	released []released // by place in [sqlrewrite.Plan.Blocks]
 	shares   bool       // the policy gives what is released to others
-	delay    *Delay     // that the charge pays for
 	// dataVersion is the steward's name for the state of the data.
 	dataVersion string
 	version     *catalog.Version  // of the prepared copy that it reads; nil: it reads the tables
@@ -331,56 +309,37 @@ func (q *prepared) asOf() time.Time {
 
 // prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data.
 func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*prepared, error) {
-	if err := CheckIdempotencyKey(r.IdempotencyKey); err != nil {
-		return nil, err
-	}
 	if r.Version != "" && r.Version != versionLatest {
 		return nil, fault.RequestVersion(versionLatest + ", or left out")
 	}
-	snapshot, err := s.Snapshot(r.Dataset)
+	o, err := s.Order(ctx, who, r.Dataset, r.IdempotencyKey, r.AtMost)
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := s.AccountsOf(ctx, who, snapshot)
-	if err != nil {
-		return nil, err
-	}
-	ceiling, err := CeilingOf(r.AtMost)
-	if err != nil {
-		return nil, err
-	}
-	data, asks := s.datasets[r.Dataset].Data, reader{r.Dataset, who.Subject, snapshot.Version}
+	snapshot, accounts := o.On, o.Accounts
 	now, copies := s.clock.Now(), s.copies(snapshot)
-	delay, untimed := s.Timing(snapshot, accounts)
-	plan, public, err := planFor(ctx, r.QueryRequest, snapshot, delay.leftOf(accounts),
+	q := &prepared{Order: *o, data: s.datasets[r.Dataset].Data, reader: reader{r.Dataset, who.Subject, snapshot.Version}}
+	plan, public, err := planFor(ctx, r.QueryRequest, snapshot, q.Delay.leftOf(accounts),
 		sqlrewrite.Options{Proofs: s.ProofsOf(who), Noises: s.noises.Of(who.Subject), Now: now})
 	if err != nil {
 		return nil, err
 	}
-	if public != nil {
-		return &prepared{data: data, reader: asks, public: public, accounts: accounts}, nil
+	if q.public = public; public != nil {
+		return q, nil
 	}
 	plan, of, only := s.fromCopy(ctx, r.QueryRequest, snapshot, copies, plan)
-	dataVersion := snapshot.DataVersion
-	var version *catalog.Version
-	var every *catalog.Snapshot
+	q.plan, q.day, q.copies, q.dataVersion = plan, dayOf(now), copies, snapshot.DataVersion
 	if of != nil {
-		dataVersion, version, every = of.snapshot.DataVersion, &of.version, of.every
+		q.dataVersion, q.version, q.every = of.snapshot.DataVersion, &of.version, of.every
 	}
-	shares := GivenFree(snapshot, accounts)
-	request, err := storedRequest(r.QueryRequest)
-	if err != nil {
+	q.latest, q.shares = snapshot.RefreshCharges || r.Version == versionLatest, snapshot.ShareReleases
+	if err := q.Keep("", asAsked(r.QueryRequest)); err != nil {
 		return nil, err
 	}
-	q := &prepared{data: data, on: snapshot, day: dayOf(now), copies: copies, reader: asks, plan: plan, accounts: accounts, delay: delay,
-		dataVersion: dataVersion, version: version, every: every, latest: snapshot.RefreshCharges || r.Version == versionLatest,
-		shares: snapshot.ShareReleases, charge: budget.Charge{
-			ID: s.newID(s.clock.Now()), Dataset: r.Dataset, Analyst: who.Subject, Accounts: accounts.All(),
-			Loss: plan.Loss(), Ceiling: ceiling, Mechanisms: plan.Mechanisms(), Fingerprint: plan.Fingerprint(),
-			IdempotencyKey: r.IdempotencyKey, RequestDigest: sha256.Sum256(request), Request: request, Shared: shares,
-		}}
+	c := &q.Charge
+	c.Loss, c.Mechanisms, c.Fingerprint, c.Shared = plan.Loss(), plan.Mechanisms(), plan.Fingerprint(), GivenFree(snapshot, accounts)
 	if !plan.NeedsData() { // keys of public domains alone: no row is read, there is no time to hide and nothing for a floor to bound
-		q.delay, untimed = nil, nil
+		q.Delay, q.Untimed = nil, nil
 	}
 	if s.values != nil && plan.NeedsData() {
 		q.released = releases(plan, r.Plan)
@@ -393,40 +352,31 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		}
 	case plan.NeedsData():
 		if !accounts.floor.priced(plan.Price()) {
-			q.refusal = accounts.floor.check("the question", q.charge.Loss)
+			q.Refusal = accounts.floor.check("the question", c.Loss)
 		}
-		if q.refusal == nil {
-			q.charge.Loss, q.refusal = accounts.floor.charged(q.charge.Loss), accounts.Takes(lossesOf(plan)...)
+		if q.Refusal == nil {
+			c.Loss, q.Refusal = accounts.floor.charged(c.Loss), accounts.Takes(lossesOf(plan)...)
 		}
 	}
-	q.complete(untimed, only)
+	q.complete(only)
 	q.priceLatest(r.Version == versionLatest)
 	return q, nil
 }
 
-// complete adds the delay to the charge, and why the question is refused: untimed where it cannot be delayed, only where it asks for what
-// its table is not asked for.
-func (q *prepared) complete(untimed, only error) {
-	q.delay.plus(&q.charge)
-	if q.accounts.bill(q.charge).alone() != nil { // it is refused whatever others did: what they bought is not looked at
-		q.charge.Shared = false
+// complete adds the delay to the charge, and why the question is refused: where it cannot be delayed, or asks for what its table is not
+// asked for, which only says.
+func (q *prepared) complete(only error) {
+	q.Delay.plus(&q.Charge)
+	if q.Accounts.bill(q.Charge).alone() != nil { // it is refused whatever others did: what they bought is not looked at
+		q.Charge.Shared = false
 	}
-	if q.refusal == nil {
-		q.refusal = untimed
-	}
-	if only != nil { // what was bought before it was so is given again
-		q.refusal = only
-	}
+	q.Refusal = orElse(only, orElse(q.Refusal, q.Untimed)) // what was bought before only is given again
 }
 
-// storedRequest is a request as the ledger keeps it. at_most and wait are no part of the question: whoever asks again may name others.
-func storedRequest(r api.QueryRequest) (json.RawMessage, error) {
+// asAsked is a request without what is no part of the question, so that whoever asks again may name others.
+func asAsked(r api.QueryRequest) api.QueryRequest {
 	r.AtMost, r.Wait = nil, nil
-	text, err := json.Marshal(r)
-	if err != nil {
-		return nil, fault.Internal(err)
-	}
-	return text, nil
+	return r
 }
 
 // Snapshot is the policy in force of a dataset. Its errors are request/missing-field, policy/unknown-dataset and
@@ -456,11 +406,11 @@ func (s *Service) run(ctx context.Context, q *prepared) (Finish[*api.Result], er
 		return nil, err
 	}
 	kept, notes := s.toKeep(ctx, q, released)
-	result.Notes = q.delay.Note(append(result.Notes, notes...))
+	result.Notes = q.Delay.Note(append(result.Notes, notes...))
 	return func(ctx context.Context) (*api.Result, Spending, error) {
 		s.keep(ctx, q, all)
 		s.keepReleased(ctx, q, kept)
-		return result, Spending{Own: q.charge.Loss}, nil
+		return result, Spending{Own: q.Charge.Loss}, nil
 	}, nil
 }
 
@@ -513,8 +463,8 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryR
 	switch {
 	case q.public != nil:
 		return freeEstimate(r, q), nil
-	case q.refusal != nil:
-		return nil, q.refusal
+	case q.Refusal != nil:
+		return nil, q.Refusal
 	}
 	e = estimate(r, q, s.clock.Now())
 	if !q.fresh {

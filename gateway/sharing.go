@@ -32,13 +32,13 @@ func GivenFree(snapshot *catalog.Snapshot, p Accounts) bool {
 // The charge, of nothing too, goes through the ledger as every other: the answer is stored, and the question replayed. Two who ask at
 // once may find the same earlier release; then both pay the difference to it, for noise of their own.
 func (s *Service) reuse(ctx context.Context, q *prepared) error {
-	if s.shares == nil || q.charge.Draws != nil || !q.plan.Reusable() {
+	if s.shares == nil || q.Charge.Draws != nil || !q.plan.Reusable() {
 		return nil
 	}
 	q.sharing = sharing{keeps: true, question: q.plan.BlockQuestion()}
 	best, err := within(ctx, func(ctx context.Context) (*budget.Shared, error) {
 		// The second is the name under which earlier versions of Noisegate kept it: it has the outer layers.
-		return s.shares.Best(ctx, q.charge.Dataset, q.sharing.question, q.plan.Question())
+		return s.shares.Best(ctx, q.Charge.Dataset, q.sharing.question, q.plan.Question())
 	})
 	if err != nil || best == nil {
 		return err
@@ -53,13 +53,11 @@ func (s *Service) reuse(ctx context.Context, q *prepared) error {
 	}
 	fresh := q.sharing.reuse.Fresh()
 	if fresh == nil { // no row is read: there is no time to hide
-		q.charge.Loss, q.charge.Mechanisms, q.delay = mechanisms.Loss{}, nil, nil
+		q.Charge.Loss, q.Charge.Mechanisms, q.Delay = mechanisms.Loss{}, nil, nil
 		return nil
 	}
-	q.charge.Loss, q.charge.Mechanisms = fresh.Loss(), fresh.Mechanisms()
-	err = q.accounts.floor.check("what this question asks for beyond an earlier answer", q.charge.Loss)
-	q.delay.plus(&q.charge)
-	return err
+	q.Price(fresh.Loss(), fresh.Mechanisms())
+	return q.Accounts.floor.check("what this question asks for beyond an earlier answer", fresh.Loss())
 }
 
 // releaseShared releases what the charge pays for, and gives it the form of the answer that was asked for; and all that is known now of the
@@ -97,11 +95,11 @@ func (s *Service) keep(ctx context.Context, q *prepared, vector *sqlrewrite.Vect
 	}
 	if err == nil {
 		_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.shares.Keep(ctx, budget.Shared{Charge: q.charge.ID, Dataset: q.charge.Dataset, Question: q.sharing.question,
+			return struct{}{}, s.shares.Keep(ctx, budget.Shared{Charge: q.Charge.ID, Dataset: q.Charge.Dataset, Question: q.sharing.question,
 				Rho: rho, Vector: text})
 		})
 	}
 	if err != nil {
-		s.log.ErrorContext(ctx, "keeping a release for others failed", "reservation", string(q.charge.ID), "code", string(fault.CodeOf(err)))
+		s.log.ErrorContext(ctx, "keeping a release for others failed", "reservation", string(q.Charge.ID), "code", string(fault.CodeOf(err)))
 	}
 }

@@ -247,7 +247,7 @@ func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.ledger.Reserve(t.Context(), q.charge); err != nil {
+	if _, err := r.ledger.Reserve(t.Context(), q.Charge); err != nil {
 		t.Fatal(err)
 	}
 	finish, err := r.run(t.Context(), q)
@@ -261,13 +261,13 @@ func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	if before.Spent.Rho != "0.002" {
 		t.Errorf("the charge is open: %+v", before)
 	}
-	if err := r.ledger.Expire(t.Context(), q.charge.ID); err != nil {
+	if err := r.ledger.Expire(t.Context(), q.Charge.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.ask(t, bob, gaussianCount("0.009")); got.Spent.Rho != "0" {
 		t.Errorf("the charge is spent: %+v", got)
 	}
-	if got := r.ask(t, ana, gaussianCount("0.01")); got.Spent.Rho != "0" || !got.Replayed || got.ID != q.charge.ID {
+	if got := r.ask(t, ana, gaussianCount("0.01")); got.Spent.Rho != "0" || !got.Replayed || got.ID != q.Charge.ID {
 		t.Errorf("who lost the answer has it back: %+v", got)
 	}
 	if got := r.spent(t, budget.DatasetScope, ""); got != "0.012" {

@@ -22,12 +22,12 @@ type Trier interface {
 // internal/unprintable, which stewards' lists of refusals do not have and operators' metrics do, plan/dry-run and request/too-many, and
 // that the request was given up; nothing was charged. They leave at a boundary if the server was asked: it runs where others' questions
 // run. A refusal is one also when it was cancelled meanwhile.
-func (s *Service) Dry(ctx context.Context, tick *Schedule, data Trier, who auth.Principal, runs []sqlrewrite.DryRun) (asked bool,
+func (s *Service) Dry(ctx context.Context, tick *Schedule, data Trier, analyst string, runs []sqlrewrite.DryRun) (asked bool,
 	err error) {
 	if err := tick.given(ctx); err != nil {
 		return false, err
 	}
-	asked, err = data.Dry(ctx, who.Subject, runs...)
+	asked, err = data.Dry(ctx, analyst, runs...)
 	if fault.CodeOf(err) == fault.CodeUnprintable {
 		s.unprintable.Add(1)
 		s.log.ErrorContext(ctx, "the server does not take a statement", "cause", fault.Cause(err))

@@ -117,9 +117,9 @@ func (q *prepared) newer(than *budget.Version, now time.Time) *api.Newer {
 		return nil
 	}
 	n := &api.Newer{DataVersion: q.dataVersion, AsOf: q.asOf().UTC()}
-	if q.refusal == nil {
-		price := amounts.Of(q.charge.Loss)
-		affordable := amounts.Affordable(amounts.Released(q.accounts.Own(), now), q.charge.Loss)
+	if q.Refusal == nil {
+		price := amounts.Of(q.Charge.Loss)
+		affordable := amounts.Affordable(amounts.Released(q.Accounts.Own(), now), q.Charge.Loss)
 		n.Price, n.Affordable = &price, &affordable
 	}
 	return n

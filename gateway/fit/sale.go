@@ -189,7 +189,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, q *prepared, tic
 	if err := s.gateway.Refusal(ctx, purchase); err != nil {
 		return gateway.Receipt{}, err
 	}
-	asked, err := s.gateway.Dry(ctx, tick, q.data, who, q.product.DryRuns())
+	asked, err := s.gateway.Dry(ctx, tick, q.data, who.Subject, q.product.DryRuns())
 	if err != nil {
 		return gateway.Receipt{}, err
 	}
