@@ -48,8 +48,8 @@ type Spending struct {
 	Shared *mechanisms.Loss // nil: the same
 }
 
-// done is a finish with nothing left to do.
-func done[T any](answer T, spent mechanisms.Loss) Finish[T] {
+// Done is a finish with nothing left to do.
+func Done[T any](answer T, spent mechanisms.Loss) Finish[T] {
 	return func(context.Context) (T, Spending, error) { return answer, Spending{Own: spent}, nil }
 }
 
@@ -179,7 +179,7 @@ func (m meter) known(ctx context.Context, b bill, refusal error, look bool) (Rec
 	}
 	switch {
 	case alone != nil:
-		b.Shared = false // what others bought is not shown
+		b.Shared = false                                                              // what others bought is not shown
 		return m.replay(context.WithoutCancel(ctx), b.Charge, orElse(refusal, alone)) // the first says more
 	case refusal != nil || b.Shared || look:
 		return m.replay(ctx, b.Charge, refusal)

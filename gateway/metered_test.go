@@ -247,7 +247,7 @@ func atOnce[T any](ctx context.Context, m meter, charge budget.Charge,
 	b := bill{Charge: charge, maxFailures: 5}
 	return admitted(ctx, m, &Schedule{clock: SystemClock{}}, b, func(ctx context.Context) (Finish[T], error) {
 		answer, spent, err := work(ctx)
-		return done(answer, spent), err
+		return Done(answer, spent), err
 	})
 }
 

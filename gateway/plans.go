@@ -57,7 +57,7 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	}
 	c.Fingerprint = sha256.Sum256([]byte("registering " + c.ID)) // two plans may be alike
 	paid, err := Sell(ctx, s, s.unscheduled(), Sale[struct{}]{Order: o, Work: func(context.Context) (Finish[struct{}], error) {
-		return done(struct{}{}, c.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
+		return Done(struct{}{}, c.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
 	}})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"noisegate.example/budget"
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/internal/amounts"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
@@ -72,6 +73,16 @@ func (o *Order) Price(l mechanisms.Loss, by []mechanisms.Parameters) {
 	o.Delay.plus(&o.Charge)
 }
 
+// Quote is what an order that is priced costs, and what its caller has left.
+func (s *Service) Quote(o *Order, notes []api.Note) api.Quote {
+	own := amounts.Released(o.Accounts.Own(), s.clock.Now())
+	return api.Quote{Dataset: o.Charge.Dataset, Price: amounts.Of(o.Charge.Loss), Remaining: amounts.Headroom(own),
+		Affordable: amounts.Affordable(own, o.Charge.Loss), Notes: o.Delay.Note(notes)}
+}
+
+// Sampler is a fresh one, for the noise of one order.
+func (s *Service) Sampler() *mechanisms.Sampler { return s.sampler() }
+
 // Sale is an order and what it pays for.
 type Sale[T any] struct {
 	*Order
@@ -101,7 +112,7 @@ func Sell[T any](ctx context.Context, s *Service, tick *Schedule, o Sale[T]) (Re
 		if err != nil {
 			return Receipt{}, err
 		}
-		if asked, err = s.Dry(ctx, tick, o.Data, o.Charge.Analyst, runs); err != nil {
+		if asked, err = s.dry(ctx, tick, o.Data, o.Charge.Analyst, runs); err != nil {
 			// An answer that there is already was computed by another version of the server.
 			if paid, replay := s.meter.replay(ctx, o.Charge, err); replay == nil {
 				return paid, nil
@@ -130,12 +141,6 @@ func (p Purchase) order() *Order {
 func Buy[T any](ctx context.Context, s *Service, tick *Schedule, p Purchase,
 	work func(context.Context) (Finish[T], error)) (Receipt, error) {
 	return Sell(ctx, s, tick, Sale[T]{Order: p.order(), Work: work})
-}
-
-// Refusal is why a charge is refused whatever others did, before anything is tried for it: nil where it is not, or was made before.
-func (s *Service) Refusal(ctx context.Context, p Purchase) error {
-	_, err := s.meter.known(ctx, p.Accounts.bill(p.order().Charge), nil, false)
-	return err
 }
 
 // Replay looks up the stored answer of a charge; nil where there is none. An Idempotency-Key that stands for another

@@ -18,11 +18,11 @@ type Trier interface {
 	Dry(ctx context.Context, analyst string, runs ...sqlrewrite.DryRun) (asked bool, err error)
 }
 
-// Dry asks the server of the data whether it takes what is to be charged for, unless its analyst asked before. Its errors are
+// dry asks the server of the data whether it takes what is to be charged for, unless its analyst asked before. Its errors are
 // internal/unprintable, which stewards' lists of refusals do not have and operators' metrics do, plan/dry-run and request/too-many, and
 // that the request was given up; nothing was charged. They leave at a boundary if the server was asked: it runs where others' questions
 // run. A refusal is one also when it was cancelled meanwhile.
-func (s *Service) Dry(ctx context.Context, tick *Schedule, data Trier, analyst string, runs []sqlrewrite.DryRun) (asked bool,
+func (s *Service) dry(ctx context.Context, tick *Schedule, data Trier, analyst string, runs []sqlrewrite.DryRun) (asked bool,
 	err error) {
 	if err := tick.given(ctx); err != nil {
 		return false, err

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"noisegate.example/api"
-	"noisegate.example/catalog"
 	"noisegate.example/gateway"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/internal/fault"
@@ -29,12 +28,9 @@ func (s *Service) clusterOrder(r Request[api.ClusterRequest]) order {
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "cluster", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: "score centres that are known, which takes one pass",
-		plan: func(ctx context.Context, snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
-			plan, err := s.clustering(ctx, r.Body, snapshot, accounts, proofs)
-			if err != nil {
-				return nil, err
-			}
-			return clustering{plan}, nil
+		plan: func(ctx context.Context, o *gateway.Order, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := grouping(ctx, r.Body, o, proofs)
+			return clustering{plan}, err
 		}}
 }
 
@@ -81,9 +77,8 @@ const (
 	maxSteps     int64 = 20
 )
 
-// clustering reads a request strictly.
-func (s *Service) clustering(ctx context.Context, r api.ClusterRequest, snapshot *catalog.Snapshot,
-	accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (*sqlrewrite.Clustering, error) {
+// grouping reads a request strictly.
+func grouping(ctx context.Context, r api.ClusterRequest, o *gateway.Order, proofs *sqlrewrite.Proofs) (*sqlrewrite.Clustering, error) {
 	switch {
 	case r.From == "":
 		return nil, fault.RequestMissingField("from")
@@ -104,12 +99,12 @@ func (s *Service) clustering(ctx context.Context, r api.ClusterRequest, snapshot
 	if err != nil {
 		return nil, err
 	}
-	options, err := gateway.GaussianOptions(api.QueryRequest{Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows}, accounts)
+	options, err := gateway.GaussianOptions(api.QueryRequest{Epsilon: r.Epsilon, Rho: r.Rho, Delta: r.Delta, MaxRows: r.MaxRows}, o.Accounts)
 	if err != nil {
 		return nil, err
 	}
 	return sqlrewrite.NewClustering(ctx, sqlrewrite.ClusterQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: int(r.K),
-		Zone: r.TimeZone}, snapshot, sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: proofs})
+		Zone: r.TimeZone}, o.On, sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: proofs})
 }
 
 // weighted are features with the weights that their texts have.

@@ -69,13 +69,8 @@ func TestFailedFitKeepsItsCharge(t *testing.T) {
 		"after rows were read": {fault.DataUnavailable(errors.New("gone")), true},
 		"before":               {fault.Untouched(fault.DataUnavailable(errors.New("gone"))), false},
 	} {
-		var parts gateway.Config
-		g := gatewaytest.New(t, durable, gatewaytest.Options{Change: func(c *gateway.Config) { parts = *c }})
-		s, err := fit.New(fit.Config{Gateway: g.Service, Data: map[string]fit.Data{"census": &failing{err: c.err}}, Sampler: parts.Sampler,
-			NewID: parts.NewID, Clock: parts.Clock})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gatewaytest.New(t, durable, gatewaytest.Options{})
+		s := fit.New(g.Service, map[string]fit.Data{"census": &failing{err: c.err}})
 		ana := auth.Principal{Subject: "ana", Groups: []string{"analysts"}}
 		if _, err := s.Fit(t.Context(), ana, fit.Request[api.FitRequest]{Body: incomes()}); fault.CodeOf(err) != fault.CodeDataUnavailable {
 			t.Fatalf("%s: %v", name, err)

@@ -3,14 +3,12 @@ package fit
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"time"
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
-	"noisegate.example/catalog"
 	"noisegate.example/gateway"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/internal/amounts"
@@ -39,7 +37,7 @@ type order struct {
 	request            any    // as it is kept in the ledger
 	atMost             *api.Price
 	once               string // what takes one pass over the rows instead
-	plan               func(context.Context, *catalog.Snapshot, gateway.Accounts, *sqlrewrite.Proofs) (product, error)
+	plan               func(context.Context, *gateway.Order, *sqlrewrite.Proofs) (product, error)
 }
 
 // stored is what the ledger holds of a product: a table, as of a query, and the numbers.
@@ -67,13 +65,9 @@ type Answer[A any] struct {
 
 // prepared is a product that is planned and priced.
 type prepared struct {
-	order    order
-	data     Data
-	product  product
-	accounts gateway.Accounts
-	delay    *gateway.Delay
-	charge   budget.Charge
-	refusal  error // its price is below the floor, or what is to pay for it cannot; what was bought before is given all the same
+	*gateway.Order
+	data    Data
+	product product
 }
 
 // sell takes an order to a paid answer, new or stored. An answer is nil of what is stored of something else: under its Idempotency-Key.
@@ -91,7 +85,8 @@ func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, a
 	if err != nil {
 		return nil, err
 	}
-	paid, err := s.paid(ctx, who, q, tick)
+	paid, err := gateway.Sell(ctx, s.gateway, tick, gateway.Sale[*stored]{Order: q.Order, Looks: true, Data: q.data, Tries: q.tries,
+		Work: func(ctx context.Context) (gateway.Finish[*stored], error) { return q.run(ctx, s.gateway.Sampler()) }})
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +95,7 @@ func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, a
 		return nil, fault.Internal(err)
 	}
 	sale := api.Sale{ReleaseID: string(paid.ID), Dataset: o.dataset, Replayed: paid.Replayed, Notes: kept.Notes,
-		Spent: amounts.Of(paid.Spent), Remaining: s.gateway.Remaining(ctx, q.accounts)}
+		Spent: amounts.Of(paid.Spent), Remaining: s.gateway.Remaining(ctx, q.Accounts)}
 	if paid.Replayed {
 		at := paid.At.UTC()
 		sale.AsOf, sale.Notes = &at, append(slices.Clone(kept.Notes), s.gateway.ReplayNote(at))
@@ -114,96 +109,59 @@ func sell[A any](ctx context.Context, s *Service, who auth.Principal, o order, a
 
 // prepare finds policy and accounts, plans what is ordered and makes out the charge. It touches no protected data.
 func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*prepared, error) {
-	if err := gateway.CheckIdempotencyKey(o.key); err != nil {
-		return nil, err
-	}
-	snapshot, err := s.gateway.Snapshot(o.dataset)
+	bought, err := s.gateway.Order(ctx, who, o.dataset, o.key, o.atMost)
 	if err != nil {
 		return nil, err
 	}
-	q := &prepared{order: o, data: s.data[o.dataset]}
+	q := &prepared{Order: bought, data: s.data[o.dataset]}
 	if q.data == nil {
 		return nil, fault.UnknownDataset(o.dataset)
 	}
-	if q.accounts, err = s.gateway.AccountsOf(ctx, who, snapshot); err != nil {
-		return nil, err
-	}
-	delay, untimed := s.gateway.Timing(snapshot, q.accounts)
-	q.delay = delay
-	if q.product, err = o.plan(ctx, snapshot, q.accounts, s.gateway.ProofsOf(who)); err != nil {
+	if q.product, err = o.plan(ctx, bought, s.gateway.ProofsOf(who)); err != nil {
 		return nil, err
 	}
 	if q.data.Distributed() {
 		return nil, fault.FitDistributed()
 	}
-	ceiling, err := gateway.CeilingOf(o.atMost)
-	if err != nil {
+	if err := q.Keep(o.what+" ", o.request); err != nil {
 		return nil, err
 	}
-	request, err := json.Marshal(o.request)
-	if err != nil {
-		return nil, fault.Internal(err)
-	}
-	q.charge = budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: o.dataset, Analyst: who.Subject, Accounts: q.accounts.All(),
-		Loss: q.product.Loss(), Ceiling: ceiling, Mechanisms: q.product.Mechanisms(), Fingerprint: q.product.Fingerprint(),
-		IdempotencyKey: o.key, RequestDigest: sha256.Sum256(append([]byte(o.what+" "), request...)), Request: request,
-	}
-	if q.refusal = q.refused(untimed); q.refusal == nil {
-		q.refusal = gateway.LiveOnly(snapshot, q.product.DryRuns)
-	}
+	q.Charge.Fingerprint = q.product.Fingerprint()
+	q.Price(q.product.Loss(), q.product.Mechanisms())
+	q.Refusal = q.refused(o)
 	return q, nil
 }
 
-// refused is why a product is not sold; untimed is why it cannot be delayed. Status, load and time may tell something once a pass, so that
-// each costs the floor.
-func (q *prepared) refused(untimed error) error {
-	if err := q.accounts.CheckFloor("a pass of the "+q.order.what, q.product.LossOfPass()); err != nil {
+// refused is why a product is not sold. Status, load and time may tell something once a pass, so that each costs the floor.
+func (q *prepared) refused(o order) error {
+	if err := q.Accounts.CheckFloor("a pass of the "+o.what, q.product.LossOfPass()); err != nil {
 		return err
 	}
-	if err := q.accounts.Takes(q.charge.Loss); err != nil {
+	if err := q.Accounts.Takes(q.product.Loss()); err != nil {
 		return err
 	}
-	if q.delay != nil && q.product.Statements() > 1 {
-		return fault.FitTimed(q.order.once)
+	switch {
+	case q.Delay != nil && q.product.Statements() > 1:
+		return fault.FitTimed(o.once)
+	case q.Untimed != nil:
+		return q.Untimed
+	default:
+		return gateway.LiveOnly(q.On, q.product.DryRuns)
 	}
-	return untimed
 }
 
-// paid gives what was paid for before, or pays for an order and runs it.
-func (s *Service) paid(ctx context.Context, who auth.Principal, q *prepared, tick *gateway.Schedule) (gateway.Receipt, error) {
-	again := func() (gateway.Receipt, bool, error) {
-		known, err := s.gateway.Replay(ctx, q.charge)
-		if err != nil || known == nil {
-			return gateway.Receipt{}, false, err
-		}
-		return gateway.Receipt{ID: known.ID, Answer: known.Answer, Replayed: true, At: known.SettledAt}, true, nil
-	}
-	if paid, found, err := again(); found || err != nil {
-		return paid, err
-	}
-	if q.refusal != nil {
-		return gateway.Receipt{}, q.refusal
-	}
-	purchase := gateway.Purchase{Accounts: q.accounts, Charge: q.charge, Delay: q.delay}
-	if err := s.gateway.Refusal(ctx, purchase); err != nil {
-		return gateway.Receipt{}, err
-	}
-	asked, err := s.gateway.Dry(ctx, tick, q.data, who.Subject, q.product.DryRuns())
+func (q *prepared) tries(context.Context) ([]sqlrewrite.DryRun, error) {
+	return q.product.DryRuns(), nil
+}
+
+// run is what a charge pays for.
+func (q *prepared) run(ctx context.Context, sampler *mechanisms.Sampler) (gateway.Finish[*stored], error) {
+	answer, err := q.product.Run(ctx, q.data, sampler)
 	if err != nil {
-		return gateway.Receipt{}, err
+		return nil, err
 	}
-	paid, err := gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*stored], error) {
-		answer, err := q.product.Run(ctx, q.data, s.sampler())
-		if err != nil {
-			return nil, err
-		}
-		answer.Notes = q.delay.Note(answer.Notes)
-		return func(context.Context) (*stored, gateway.Spending, error) {
-			return answer, gateway.Spending{Own: q.charge.Loss.Plus(q.delay.Loss())}, nil
-		}, nil
-	})
-	return paid, tick.Refused(ctx, asked, err)
+	answer.Notes = q.Delay.Note(answer.Notes)
+	return gateway.Done(answer, q.Charge.Loss), nil
 }
 
 // estimated plans an order and prices it. It costs nothing and touches no row.
@@ -218,11 +176,8 @@ func (s *Service) estimated(ctx context.Context, who auth.Principal, o order) (_
 	if err != nil {
 		return nil, api.Quote{}, err
 	}
-	if q.refusal != nil {
-		return nil, api.Quote{}, q.refusal
+	if q.Refusal != nil {
+		return nil, api.Quote{}, q.Refusal
 	}
-	loss := q.charge.Loss.Plus(q.delay.Loss())
-	own := amounts.Released(q.accounts.Own(), s.clock.Now())
-	return q.product, api.Quote{Dataset: o.dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own),
-		Affordable: amounts.Affordable(own, loss), Notes: q.delay.Note(notes(q.product.Notes()))}, nil
+	return q.product, s.gateway.Quote(q.Order, notes(q.product.Notes())), nil
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"noisegate.example/api"
-	"noisegate.example/catalog"
 	"noisegate.example/gateway"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/internal/fault"
@@ -27,12 +26,9 @@ func (s *Service) scoreOrder(r Request[api.ScoreRequest]) order {
 	most := r.Body.AtMost
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "score", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
-		plan: func(ctx context.Context, snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
-			plan, err := s.scoring(ctx, r.Body, snapshot, accounts, proofs)
-			if err != nil {
-				return nil, err
-			}
-			return scoring{plan, r.Body}, nil
+		plan: func(ctx context.Context, o *gateway.Order, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := rating(ctx, r.Body, o, proofs)
+			return scoring{plan, r.Body}, err
 		}}
 }
 
@@ -91,9 +87,8 @@ func wants(r api.ScoreRequest, name string) bool {
 	return len(r.Score) == 0 || slices.Contains(r.Score, name)
 }
 
-// scoring reads a request strictly.
-func (s *Service) scoring(ctx context.Context, r api.ScoreRequest, snapshot *catalog.Snapshot,
-	accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (*sqlrewrite.Scoring, error) {
+// rating reads a request strictly.
+func rating(ctx context.Context, r api.ScoreRequest, o *gateway.Order, proofs *sqlrewrite.Proofs) (*sqlrewrite.Scoring, error) {
 	switch {
 	case r.From == "":
 		return nil, fault.RequestMissingField("from")
@@ -115,12 +110,12 @@ func (s *Service) scoring(ctx context.Context, r api.ScoreRequest, snapshot *cat
 	if r.Confidence != nil {
 		priced.Confidence = api.Level(*r.Confidence)
 	}
-	options, err := gateway.GaussianOptions(priced, accounts)
+	options, err := gateway.GaussianOptions(priced, o.Accounts)
 	if err != nil {
 		return nil, err
 	}
 	return sqlrewrite.NewScoring(ctx, sqlrewrite.ScoreQuestion{From: r.From, Where: r.Where, Columns: columns, Centres: r.Centers,
-		CalinskiHarabasz: wants(r, calinskiHarabasz), Silhouette: wants(r, silhouette)}, snapshot,
+		CalinskiHarabasz: wants(r, calinskiHarabasz), Silhouette: wants(r, silhouette)}, o.On,
 		sqlrewrite.ScoreOptions{Rho: options.Rho, MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: proofs})
 }
 

@@ -1,17 +1,13 @@
 // Package fit sells models of rows: it takes a request for a regression or for clusters from a principal to numbers that are paid for.
 //
 // It knows accounts, the plan of a model, when its statements run, and how SQL asks for one. It does not know HTTP, what is printed, or how
-// a charge is paid: the one road to rows is [gateway.Buy].
+// a charge is paid: the one road to rows is [gateway.Sell].
 package fit
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"noisegate.example/api"
-	"noisegate.example/budget"
-	"noisegate.example/catalog"
 	"noisegate.example/gateway"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/internal/fault"
@@ -27,31 +23,14 @@ type Data interface {
 	Distributed() bool
 }
 
-// Config is what a service is made of. Sampler, ids and clock are those of the gateway.
-type Config struct {
-	Gateway *gateway.Service
-	Data    map[string]Data // by dataset
-	Sampler func() *mechanisms.Sampler
-	NewID   func(time.Time) budget.ReservationID
-	Clock   gateway.Clock
-}
-
 // Service sells fits. It is safe for concurrent use.
 type Service struct {
 	gateway *gateway.Service
-	data    map[string]Data
-	sampler func() *mechanisms.Sampler
-	newID   func(time.Time) budget.ReservationID
-	clock   gateway.Clock
+	data    map[string]Data // by dataset
 }
 
-// New checks that nothing is missing.
-func New(c Config) (*Service, error) {
-	if c.Gateway == nil || c.Sampler == nil || c.NewID == nil || c.Clock == nil {
-		return nil, errors.New("fit: a part of the service is missing")
-	}
-	return &Service{gateway: c.Gateway, data: c.Data, sampler: c.Sampler, newID: c.NewID, clock: c.Clock}, nil
-}
+// New sells fits of rows of datasets, by their names.
+func New(g *gateway.Service, data map[string]Data) *Service { return &Service{g, data} }
 
 // Fit fits a model, or gives again one that the caller paid for. Errors before the charge cost nothing: request/*, sql/*, policy/*,
 // plan/*, budget/*. After it, the charge is taken back only if no protected row can have been read.
@@ -69,12 +48,9 @@ func (s *Service) fitOrder(r Request[api.FitRequest]) order {
 	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
 	return order{what: "fit", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: `ask for the method "moments", or for 1 iteration`,
-		plan: func(ctx context.Context, snapshot *catalog.Snapshot, accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (product, error) {
-			plan, err := s.plan(ctx, r.Body, snapshot, accounts, proofs)
-			if err != nil {
-				return nil, err
-			}
-			return regression{plan}, nil
+		plan: func(ctx context.Context, o *gateway.Order, proofs *sqlrewrite.Proofs) (product, error) {
+			plan, err := fitting(ctx, r.Body, o, proofs)
+			return regression{plan}, err
 		}}
 }
 
@@ -97,9 +73,8 @@ func (r regression) Run(ctx context.Context, data Data, sampler *mechanisms.Samp
 	return storedModel(r.Fit, model), nil
 }
 
-// plan reads a request strictly.
-func (s *Service) plan(ctx context.Context, r api.FitRequest, snapshot *catalog.Snapshot,
-	accounts gateway.Accounts, proofs *sqlrewrite.Proofs) (*sqlrewrite.Fit, error) {
+// fitting reads a request strictly.
+func fitting(ctx context.Context, r api.FitRequest, o *gateway.Order, proofs *sqlrewrite.Proofs) (*sqlrewrite.Fit, error) {
 	for _, field := range []struct{ name, text string }{{"from", r.From}, {"target", r.Target}, {"model", r.Model}} {
 		if field.text == "" {
 			return nil, fault.RequestMissingField(field.name)
@@ -149,11 +124,11 @@ func (s *Service) plan(ctx context.Context, r api.FitRequest, snapshot *catalog.
 	if r.Confidence != nil {
 		priced.Confidence = api.Level(*r.Confidence)
 	}
-	options, err := gateway.GaussianOptions(priced, accounts)
+	options, err := gateway.GaussianOptions(priced, o.Accounts)
 	if err != nil {
 		return nil, err
 	}
-	return sqlrewrite.NewFit(ctx, question, snapshot, sqlrewrite.FitOptions{Method: method, Passes: int(passes), Rho: options.Rho,
+	return sqlrewrite.NewFit(ctx, question, o.On, sqlrewrite.FitOptions{Method: method, Passes: int(passes), Rho: options.Rho,
 		MaxRows: options.MaxRows, Confidence: options.Confidence, Proofs: proofs})
 }
 

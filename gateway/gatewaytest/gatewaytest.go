@@ -214,11 +214,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	if err != nil {
 		return nil, err
 	}
-	g.Fit, err = fit.New(fit.Config{Gateway: g.Service, Data: map[string]fit.Data{Dataset: data}, Sampler: parts.Sampler, NewID: parts.NewID,
-		Clock: parts.Clock})
-	if err != nil {
-		return nil, err
-	}
+	g.Fit = fit.New(g.Service, map[string]fit.Data{Dataset: data})
 	g.Collect, err = collect.New(g.Service, collect.NewStore(pool))
 	return g, err
 }

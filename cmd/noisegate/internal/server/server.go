@@ -338,11 +338,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return err
 	}
-	fitter, err := fit.New(fit.Config{Gateway: g.service, Data: rows, Sampler: mechanisms.NewSampler, NewID: gateway.NewULID,
-		Clock: gateway.SystemClock{}})
-	if err != nil {
-		return err
-	}
+	fitter := fit.New(g.service, rows)
 	collector, err := collect.New(g.service, collect.NewStore(g.control))
 	if err != nil {
 		return err
