@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"time"
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
@@ -83,6 +84,9 @@ func (s *Service) Quote(o *Order, notes []api.Note) api.Quote {
 // Sampler is a fresh one, for the noise of one order.
 func (s *Service) Sampler() *mechanisms.Sampler { return s.sampler() }
 
+// Now is the time by the service's clock.
+func (s *Service) Now() time.Time { return s.clock.Now() }
+
 // Sale is an order and what it pays for.
 type Sale[T any] struct {
 	*Order
@@ -123,24 +127,6 @@ func Sell[T any](ctx context.Context, s *Service, tick *Schedule, o Sale[T]) (Re
 	o.Delay.put(tick)
 	paid, err := admitted(ctx, s.meter, tick, o.Accounts.bill(o.Charge), o.Work)
 	return paid, tick.Refused(ctx, asked, err)
-}
-
-// Purchase is a charge that is made out.
-type Purchase struct {
-	Accounts Accounts
-	Charge   budget.Charge // to all of the accounts, for what is released
-	Delay    *Delay        // nil: none; what it costs is added to the charge
-}
-
-func (p Purchase) order() *Order {
-	p.Delay.plus(&p.Charge)
-	return &Order{Accounts: p.Accounts, Charge: p.Charge, Delay: p.Delay}
-}
-
-// Buy is [Sell] of a purchase.
-func Buy[T any](ctx context.Context, s *Service, tick *Schedule, p Purchase,
-	work func(context.Context) (Finish[T], error)) (Receipt, error) {
-	return Sell(ctx, s, tick, Sale[T]{Order: p.order(), Work: work})
 }
 
 // Replay looks up the stored answer of a charge; nil where there is none. An Idempotency-Key that stands for another

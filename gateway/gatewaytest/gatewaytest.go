@@ -210,7 +210,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 		return nil, err
 	}
 	g.Labels, err = labels.New(labels.Config{Gateway: g.Service, Ledger: parts.Ledger, Ensembles: g.Ensembles,
-		Votes: map[string]labels.VoteTables{Dataset: data}, Sampler: parts.Sampler, NewID: parts.NewID, Clock: parts.Clock})
+		Votes: map[string]labels.VoteTables{Dataset: data}})
 	if err != nil {
 		return nil, err
 	}

@@ -170,28 +170,23 @@ func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name
 	if err := s.onlyEpsilon(ctx, run, question); err != nil {
 		return nil, err
 	}
-	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, question)
+	o, err := s.epsilonOrder(ctx, who, run, sanitiser, question)
 	if err != nil {
 		return nil, err
 	}
-	if err := due.CheckFloor("the sanitised epsilon", charge.Loss); err != nil {
+	if err := o.Accounts.CheckFloor("the sanitised epsilon", sanitiser.Loss()); err != nil {
 		return nil, err
 	}
-	if err := due.Takes(charge.Loss); err != nil {
+	if err := o.Accounts.Takes(sanitiser.Loss()); err != nil {
 		return nil, err
 	}
-	snapshot, err := s.gateway.Snapshot(run.version.Dataset)
-	if err != nil {
-		return nil, err
+	if o.Untimed != nil {
+		return nil, o.Untimed
 	}
-	delay, err := s.gateway.Timing(snapshot, due)
-	if err != nil {
-		return nil, err
-	}
-	purchase := gateway.Purchase{Accounts: due, Charge: charge, Delay: delay}
-	paid, err := gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*api.SanitisedEpsilon], error) {
-		return s.drawEpsilon(ctx, run, sanitiser, question, purchase)
-	})
+	paid, err := gateway.Sell(ctx, s.gateway, tick, gateway.Sale[*api.SanitisedEpsilon]{Order: o,
+		Work: func(ctx context.Context) (gateway.Finish[*api.SanitisedEpsilon], error) {
+			return s.drawEpsilon(ctx, run, sanitiser, question, o)
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -223,21 +218,16 @@ func (s *Service) EstimateEpsilon(ctx context.Context, who auth.Principal, name 
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := s.gateway.Snapshot(run.version.Dataset)
+	o, err := s.epsilonOrder(ctx, who, run, sanitiser, run.question(sanitiser))
 	if err != nil {
 		return nil, err
 	}
-	charge, due, err := s.epsilonCharge(ctx, who, run, sanitiser, run.question(sanitiser))
-	if err != nil {
-		return nil, err
-	}
-	delay, err := s.gateway.Timing(snapshot, due)
-	if err != nil {
-		return nil, err
+	if o.Untimed != nil {
+		return nil, o.Untimed
 	}
 	return &api.EpsilonEstimate{Ensemble: run.version.Name, Version: run.version.Number, Queries: len(run.queries),
 		Delta: api.Decimal(sanitiser.Parameters().Delta), Least: least, Independent: free,
-		Price: amounts.Of(charge.Loss.Plus(delay.Loss()))}, nil
+		Price: amounts.Of(o.Charge.Loss)}, nil
 }
 
 // soldRun is a run of labels that were released, and what makes its ε publishable.
@@ -383,52 +373,43 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 	return stored, s.covered(ctx, r.version, stored.shown)
 }
 
-// epsilonCharge is paid by the dataset and the ensemble: a steward has no account. The accounts are for limits that are due.
-func (s *Service) epsilonCharge(ctx context.Context, who auth.Principal, r *run, sanitiser *pate.Sanitiser,
-	question pate.Question) (budget.Charge, gateway.Accounts, error) {
+// epsilonOrder is paid by the dataset and the ensemble: a steward has no account.
+func (s *Service) epsilonOrder(ctx context.Context, who auth.Principal, r *run, sanitiser *pate.Sanitiser,
+	question pate.Question) (*gateway.Order, error) {
 	snapshot, err := s.gateway.Snapshot(r.version.Dataset)
 	if err != nil {
-		return budget.Charge{}, gateway.Accounts{}, err
+		return nil, err
 	}
 	shared, err := s.gateway.DatasetAccounts(ctx, who, snapshot)
 	if err != nil {
-		return budget.Charge{}, gateway.Accounts{}, err
+		return nil, err
 	}
 	ensemble, err := s.ensembleBalance(ctx, r.version)
 	if err != nil {
-		return budget.Charge{}, gateway.Accounts{}, err
+		return nil, err
 	}
-	shared = shared.With(ensemble)
-	request, err := json.Marshal(struct {
-		Dataset  string        `json:"dataset"`
-		Ensemble string        `json:"ensemble"`
-		Version  int64         `json:"version"`
-		Settings pate.Settings `json:"settings"`
-		Queries  int           `json:"queries"`
-		Epsilon  any           `json:"sanitised_epsilon"`
-	}{r.version.Dataset, r.version.Name, r.version.Number, r.mode.Settings(), len(r.queries), sanitiser.Parameters()})
+	o, err := s.gateway.OrderOf(who, snapshot, shared.With(ensemble), "", nil)
 	if err != nil {
-		return budget.Charge{}, gateway.Accounts{}, fault.Internal(err)
+		return nil, err
 	}
-	return budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: r.version.Dataset, Analyst: who.Subject, Accounts: shared.All(), Loss: sanitiser.Loss(),
-		Mechanisms: []mechanisms.Parameters{{
-			Mechanism: "smooth_sensitivity_gaussian", Sensitivity: "1", Scale: sanitiser.Parameters().SigmaSS,
-			Epsilon: sanitiser.Loss().Epsilon.String(), Delta: sanitiser.Loss().Delta.String(),
-		}},
-		Fingerprint: sha256.Sum256(fmt.Appendf(nil, "epsilon of version %d %s", r.version.ID, question)), RequestDigest: question,
-		Request: request,
-	}, shared, nil
+	o.Price(sanitiser.Loss(), []mechanisms.Parameters{{
+		Mechanism: "smooth_sensitivity_gaussian", Sensitivity: "1", Scale: sanitiser.Parameters().SigmaSS,
+		Epsilon: sanitiser.Loss().Epsilon.String(), Delta: sanitiser.Loss().Delta.String(),
+	}})
+	err = o.Keep("", purchase{r.version.Dataset, r.version.Name, r.version.Number, r.mode.Settings(), len(r.queries), sanitiser.Parameters()})
+	o.Charge.RequestDigest = question
+	o.Charge.Fingerprint = sha256.Sum256(fmt.Appendf(nil, "epsilon of version %d %s", r.version.ID, question))
+	return o, err
 }
 
 // drawEpsilon is what a charge pays for: votes are read, an ε is drawn, and stored from the boundary on.
 func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanitiser, question pate.Question,
-	p gateway.Purchase) (gateway.Finish[*api.SanitisedEpsilon], error) {
+	o *gateway.Order) (gateway.Finish[*api.SanitisedEpsilon], error) {
 	table, err := s.ensembles.Table(ctx, r.version, r.queries)
 	if err != nil {
 		return nil, err
 	}
-	drawn, err := sanitiser.Release(s.sampler(), table, r.became, r.students)
+	drawn, err := sanitiser.Release(s.gateway.Sampler(), table, r.became, r.students)
 	if err != nil {
 		return nil, err
 	}
@@ -436,7 +417,7 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 		Ensemble: r.version.Name, Version: r.version.Number, Queries: len(r.queries), Epsilon: drawn.Epsilon,
 		Delta: api.Decimal(sanitiser.Parameters().Delta), Confidence: drawn.Confidence, Order: drawn.Order, Beta: drawn.Beta,
 		SigmaSS: drawn.SigmaSS, Cost: drawn.Cost,
-		Spent: amounts.Of(p.Charge.Loss.Plus(p.Delay.Loss())),
+		Spent: amounts.Of(o.Charge.Loss),
 	}
 	for _, status := range r.became {
 		if status == pate.Answered {
@@ -444,19 +425,19 @@ func (s *Service) drawEpsilon(ctx context.Context, r *run, sanitiser *pate.Sanit
 		}
 	}
 	return func(ctx context.Context) (*api.SanitisedEpsilon, gateway.Spending, error) {
-		recorded, spent, err := s.recordEpsilon(ctx, r, question, p, answer)
+		recorded, spent, err := s.recordEpsilon(ctx, r, question, o, answer)
 		return recorded, gateway.Spending{Own: spent}, err
 	}, nil
 }
 
 // recordEpsilon stores an ε. One that somebody else drew in the meantime is kept, and this one forgotten, free but for its time.
-func (s *Service) recordEpsilon(ctx context.Context, r *run, question pate.Question, p gateway.Purchase,
+func (s *Service) recordEpsilon(ctx context.Context, r *run, question pate.Question, o *gateway.Order,
 	answer *api.SanitisedEpsilon) (*api.SanitisedEpsilon, mechanisms.Loss, error) {
 	stored, err := json.Marshal(answer)
 	if err != nil {
 		return nil, mechanisms.Loss{}, fault.Internal(err)
 	}
-	fresh, err := s.ensembles.RecordEpsilon(ctx, r.version, question, string(p.Charge.ID), stored)
+	fresh, err := s.ensembles.RecordEpsilon(ctx, r.version, question, string(o.Charge.ID), stored)
 	if err != nil {
 		return nil, mechanisms.Loss{}, err
 	}
@@ -468,7 +449,7 @@ func (s *Service) recordEpsilon(ctx context.Context, r *run, question pate.Quest
 		if err != nil {
 			return nil, mechanisms.Loss{}, err
 		}
-		return first.shown, p.Delay.Loss(), nil
+		return first.shown, o.Delay.Loss(), nil
 	}
-	return answer, p.Charge.Loss.Plus(p.Delay.Loss()), nil
+	return answer, o.Charge.Loss, nil
 }

@@ -61,13 +61,12 @@ func (s *Service) Buy(ctx context.Context, who auth.Principal, r Request) (_ *An
 	if err != nil {
 		return nil, err
 	}
-	worst := b.mode.WorstCase(int64(len(b.unpaid()))).Plus(b.delay.Loss())
 	paid, err := s.paidLabels(ctx, b, tick)
 	if err != nil {
 		return nil, err
 	}
-	response := b.response(worst)
-	response.ReleaseID, response.Spent, response.Remaining = string(paid.ID), amounts.Of(paid.Spent), s.gateway.Remaining(ctx, b.accounts)
+	response := b.response()
+	response.ReleaseID, response.Spent, response.Remaining = string(paid.ID), amounts.Of(paid.Spent), s.gateway.Remaining(ctx, b.Accounts)
 	if paid.ID == "" { // nothing was charged: the receipt is about what is said here
 		if paid.Answer, err = labelsText(response.Labels); err != nil {
 			return nil, fault.Internal(err)
@@ -90,23 +89,20 @@ func labelsText(labels []api.Label) ([]byte, error) {
 	return []byte(digest), err
 }
 
-// batch is a request for labels that is looked up and priced.
+// batch is a request for labels that is looked up and, where something is to be paid for, priced.
 type batch struct {
-	who       auth.Principal
+	*gateway.Order
+	buyer     pate.Buyer
 	version   *pate.Version
 	mode      *pate.Mode
 	keys      []string // as asked; each once
 	students  []pate.Student
 	questions []pate.Question // one for each key, or one for all
 	asked     []pate.Asked    // by key, as it was before the charge and, at the end, after it
+	places    []int           // of keys that the charge pays for
 	bought    map[int]bool    // of keys: paid for by this request
 	shares    bool            // what others paid for is free for the caller
-	accounts  gateway.Accounts
-	ceiling   *budget.Ceiling
-	digest    [32]byte       // of the request, for its Idempotency-Key
-	key       string         // its Idempotency-Key
-	delay     *gateway.Delay // that whoever has votes read pays for
-	request   []string       // as the client wrote it, in its order
+	request   []string        // as the client wrote it, in its order
 }
 
 // batch checks a request and finds what was released already. It reads no vote.
@@ -124,47 +120,38 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	if err != nil {
 		return nil, err
 	}
-	body := r.LabelRequest
-	body.AtMost = nil // no part of what the key stands for
-	digest, err := json.Marshal(struct {
-		Version int64
-		Body    api.LabelRequest
-	}{version.ID, body})
-	if err != nil {
-		return nil, fault.Internal(err)
-	}
-	b := &batch{who: who, version: version, mode: mode, request: r.Queries, keys: once(r.Queries), bought: map[int]bool{},
-		digest: sha256.Sum256(digest), key: r.IdempotencyKey}
+	b := &batch{buyer: pate.Buyer(who.Subject), version: version, mode: mode, request: r.Queries, keys: once(r.Queries),
+		bought: map[int]bool{}}
 	if err := b.readStudents(r.Student); err != nil {
 		return nil, err
 	}
-	if b.ceiling, err = gateway.CeilingOf(r.AtMost); err != nil {
+	if b.Order, b.shares, err = s.order(ctx, who, version, r.IdempotencyKey, r.AtMost); err != nil {
 		return nil, err
 	}
-	if b.accounts, b.shares, err = s.labelAccounts(ctx, who, version); err != nil {
+	body := r.LabelRequest
+	body.AtMost = nil // no part of what the key stands for
+	if err := b.Keep("", struct {
+		Version int64
+		Body    api.LabelRequest
+	}{version.ID, body}); err != nil {
 		return nil, err
 	}
-	if err := s.find(ctx, b); err != nil || len(b.unpaid()) == 0 {
-		return b, err
-	}
-	snapshot, err := s.gateway.Snapshot(version.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	b.delay, err = s.gateway.Timing(snapshot, b.accounts)
-	return b, err
+	return b, s.find(ctx, b)
 }
 
-// labelAccounts is the caller's accounts and the ensemble's, and whether the caller is given, free, what
-// others paid for.
-func (s *Service) labelAccounts(ctx context.Context, who auth.Principal, version *pate.Version) (p gateway.Accounts, shares bool,
-	err error) {
+// order begins the order of a caller, which the ensemble pays for too, and says whether the caller is given, free, what others paid for.
+func (s *Service) order(ctx context.Context, who auth.Principal, version *pate.Version, key string, atMost *api.Price) (
+	o *gateway.Order, shares bool, err error) {
 	snapshot, err := s.gateway.Snapshot(version.Dataset)
 	if err != nil {
-		return gateway.Accounts{}, false, err
+		return nil, false, err
 	}
-	p, err = s.ensembleAccounts(ctx, who, version)
-	return p, err == nil && gateway.GivenFree(snapshot, p), err
+	p, err := s.ensembleAccounts(ctx, who, version)
+	if err != nil {
+		return nil, false, err
+	}
+	o, err = s.gateway.OrderOf(who, snapshot, p, key, atMost)
+	return o, gateway.GivenFree(snapshot, p), err
 }
 
 // unpaid are the keys that the caller is to pay for. Where releases are not shared, it is not known of these what
@@ -259,40 +246,31 @@ func (s *Service) find(ctx context.Context, b *batch) (err error) {
 	if b.shares {
 		look = s.ensembles.Find
 	}
-	b.asked, err = look(ctx, b.version, pate.Buyer(b.who.Subject), b.keys, b.questions)
+	b.asked, err = look(ctx, b.version, b.buyer, b.keys, b.questions)
 	return err
 }
 
-// order is the part of a batch that is to be paid for, by one charge.
-type order struct {
-	*batch
-	places []int // of keys
-	charge budget.Charge
+// charge makes out the charge for some keys. Its fingerprint is what will be given, so that the same batch, asked twice at
+// the same time, is not paid for twice. The history shows what was bought; the names of the queries are with the answers.
+func (b *batch) charge(places []int) (err error) {
+	n := len(places)
+	b.places, b.Charge.Fingerprint = places, b.fingerprint(places)
+	b.Price(b.mode.WorstCase(int64(n)), b.mechanisms(n))
+	if b.mode.Describe().Check != nil {
+		b.Charge.Levels = min(int64(n), answerSteps) + 1 // from none that is answered to all
+	}
+	b.Charge.Request, err = json.Marshal(purchase{b.version.Dataset, b.version.Name, b.version.Number, b.mode.Settings(), n, nil})
+	return err
 }
 
-// order makes the charge for some keys. Its fingerprint is what will be given, so that the same batch, asked twice at
-// the same time, is not paid for twice.
-func (s *Service) order(b *batch, places []int) (*order, error) {
-	// The history shows what was bought; the names of the queries are with the answers.
-	shown, err := json.Marshal(struct {
-		Dataset  string        `json:"dataset"`
-		Ensemble string        `json:"ensemble"`
-		Version  int64         `json:"version"`
-		Settings pate.Settings `json:"settings"`
-		Queries  int           `json:"queries"`
-	}{b.version.Dataset, b.version.Name, b.version.Number, b.mode.Settings(), len(places)})
-	if err != nil {
-		return nil, fault.Internal(err)
-	}
-	o := &order{batch: b, places: places, charge: budget.Charge{
-		ID: s.newID(s.clock.Now()), Dataset: b.version.Dataset, Analyst: b.who.Subject, Accounts: b.accounts.All(),
-		Loss: b.mode.WorstCase(int64(len(places))), Ceiling: b.ceiling, Mechanisms: b.mechanisms(len(places)), Fingerprint: b.fingerprint(places),
-		IdempotencyKey: b.key, RequestDigest: b.digest, Request: shown,
-	}}
-	if b.mode.Describe().Check != nil {
-		o.charge.Levels = min(int64(len(places)), answerSteps) + 1 // from none that is answered to all
-	}
-	return o, nil
+// purchase is what the history of releases shows of what was bought of an ensemble.
+type purchase struct {
+	Dataset  string        `json:"dataset"`
+	Ensemble string        `json:"ensemble"`
+	Version  int64         `json:"version"`
+	Settings pate.Settings `json:"settings"`
+	Queries  int           `json:"queries"`
+	Epsilon  any           `json:"sanitised_epsilon,omitempty"`
 }
 
 // mechanisms are the noises of the worst case of n queries.
@@ -331,6 +309,9 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *gateway.Schedu
 	if len(places) == 0 {
 		return gateway.Receipt{}, s.checkKey(ctx, b)
 	}
+	if b.Untimed != nil {
+		return gateway.Receipt{}, b.Untimed
+	}
 	if !b.mode.Passable() { // what was sold before this was refused stays readable
 		return gateway.Receipt{}, fault.PateParameters("threshold is at most the number of teachers and six times sigma1: above that the check " +
 			"never passes")
@@ -345,22 +326,19 @@ func (s *Service) paidLabels(ctx context.Context, b *batch, tick *gateway.Schedu
 	if err := sellable(b.version); err != nil {
 		return gateway.Receipt{}, err
 	}
-	if err := b.accounts.CheckFloor("what is asked of the teachers", b.least(len(places))); err != nil {
+	if err := b.Accounts.CheckFloor("what is asked of the teachers", b.least(len(places))); err != nil {
 		return gateway.Receipt{}, err
 	}
-	if err := b.accounts.Takes(b.mode.WorstCase(1)); err != nil {
+	if err := b.Accounts.Takes(b.mode.WorstCase(1)); err != nil {
 		return gateway.Receipt{}, err
 	}
-	o, err := s.order(b, places)
+	if err := b.charge(places); err != nil {
+		return gateway.Receipt{}, fault.Internal(err)
+	}
+	paid, err := gateway.Sell(ctx, s.gateway, tick, gateway.Sale[*api.Result]{Order: b.Order,
+		Work: func(ctx context.Context) (gateway.Finish[*api.Result], error) { return s.label(ctx, b, tick) }})
 	if err != nil {
-		return gateway.Receipt{}, err
-	}
-	purchase := gateway.Purchase{Accounts: b.accounts, Charge: o.charge, Delay: b.delay}
-	paid, err := gateway.Buy(ctx, s.gateway, tick, purchase, func(ctx context.Context) (gateway.Finish[*api.Result], error) {
-		return s.label(ctx, o, tick)
-	})
-	if err != nil {
-		return paid, b.stillFits(err, int64(len(places)), s.clock.Now())
+		return paid, b.stillFits(err, int64(len(places)), s.gateway.Now())
 	}
 	if !paid.Replayed {
 		return paid, nil
@@ -384,7 +362,7 @@ func (b *batch) stillFits(err error, asked int64, now time.Time) error {
 		refused.Code != fault.CodeBudgetExhausted && refused.Code != fault.CodeBudgetTrancheClosed {
 		return err
 	}
-	return fault.PateStillFit(refused, min(stillBuys(amounts.Released(b.accounts.Own(), now), b.delay, b.mode), asked-1))
+	return fault.PateStillFit(refused, min(stillBuys(amounts.Released(b.Accounts.Own(), now), b.Delay, b.mode), asked-1))
 }
 
 // stillBuys is how many labels an account pays for in one request more, whose answer is delayed; nil: it is not.
@@ -394,46 +372,38 @@ func stillBuys(own budget.Balance, delay *gateway.Delay, mode *pate.Mode) int64 
 
 // checkKey refuses an Idempotency-Key that stands for another request, also where there is nothing to charge.
 func (s *Service) checkKey(ctx context.Context, b *batch) error {
-	if b.key == "" {
+	if b.Charge.IdempotencyKey == "" {
 		return nil
 	}
-	nothing, err := s.order(b, nil)
-	if err != nil {
-		return err
-	}
-	_, err = s.gateway.Replay(ctx, nothing.charge)
+	b.Charge.Fingerprint = b.fingerprint(nil)
+	_, err := s.gateway.Replay(ctx, b.Charge)
 	return err
 }
 
 // rows are the places of the ordered queries and the questions about them.
-func (o *order) rows() (queries []int32, questions []pate.Question) {
-	queries, questions = make([]int32, len(o.places)), make([]pate.Question, len(o.places))
-	for i, place := range o.places {
-		queries[i], questions[i] = o.asked[place].Query, o.question(place)
+func (b *batch) rows() (queries []int32, questions []pate.Question) {
+	queries, questions = make([]int32, len(b.places)), make([]pate.Question, len(b.places))
+	for i, place := range b.places {
+		queries[i], questions[i] = b.asked[place].Query, b.question(place)
 	}
-	if len(o.questions) == 1 {
-		questions = o.questions
+	if len(b.questions) == 1 {
+		questions = b.questions
 	}
 	return queries, questions
-}
-
-// purchase is the charge as the store of labels knows it.
-func (o *order) purchase() pate.Purchase {
-	return pate.Purchase{Buyer: pate.Buyer(o.who.Subject), Charge: string(o.charge.ID)}
 }
 
 // label is what a charge pays for: the votes of all that is ordered are read, noise is drawn, and, from the boundary
 // on, when others may find them, outcomes are stored. Of what others bought, before or in the meantime, the stored
 // outcome is given, and what was drawn is forgotten.
-func (s *Service) label(ctx context.Context, o *order, tick *gateway.Schedule) (gateway.Finish[*api.Result], error) {
-	queries, questions := o.rows()
-	votes, err := s.ensembles.Votes(ctx, o.version, queries)
+func (s *Service) label(ctx context.Context, b *batch, tick *gateway.Schedule) (gateway.Finish[*api.Result], error) {
+	queries, questions := b.rows()
+	votes, err := s.ensembles.Votes(ctx, b.version, queries)
 	if err != nil {
 		return nil, err
 	}
-	sampler, outcomes := s.sampler(), make([]pate.Outcome, len(votes))
-	for i, place := range o.places {
-		if outcomes[i], _, err = o.mode.Label(sampler, votes[i], o.student(place)); err != nil {
+	sampler, outcomes := s.gateway.Sampler(), make([]pate.Outcome, len(votes))
+	for i, place := range b.places {
+		if outcomes[i], _, err = b.mode.Label(sampler, votes[i], b.student(place)); err != nil {
 			return nil, err
 		}
 	}
@@ -441,13 +411,14 @@ func (s *Service) label(ctx context.Context, o *order, tick *gateway.Schedule) (
 		// Storing outcomes takes longer where nobody else had bought them.
 		var sold []pate.Sold
 		err := tick.Storing(ctx, func(ctx context.Context) (err error) {
-			sold, err = s.ensembles.Record(ctx, o.version, o.purchase(), queries, questions, outcomes)
+			by := pate.Purchase{Buyer: b.buyer, Charge: string(b.Charge.ID)}
+			sold, err = s.ensembles.Record(ctx, b.version, by, queries, questions, outcomes)
 			return err
 		})
 		if err != nil {
 			return nil, gateway.Spending{}, err
 		}
-		return o.sold(sold)
+		return b.sold(sold)
 	}, nil
 }
 
@@ -458,29 +429,29 @@ const keptShare = 8
 // sold sums up what an order has bought, and what it costs: no less than a share of what was reserved. The caller's own
 // accounts pay for all that was not theirs when it was stored; the dataset and the ensemble for what nobody had bought
 // then, as if that alone had been reserved.
-func (o *order) sold(all []pate.Sold) (*api.Result, gateway.Spending, error) {
+func (b *batch) sold(all []pate.Sold) (*api.Result, gateway.Spending, error) {
 	bought, fresh := map[pate.Status]int64{}, map[pate.Status]int64{}
 	var labels []api.Label
-	for i, place := range o.places {
+	for i, place := range b.places {
 		sold := all[i]
-		o.asked[place].Outcome, o.asked[place].Owned = &sold.Outcome, true
+		b.asked[place].Outcome, b.asked[place].Owned = &sold.Outcome, true
 		if sold.Fresh {
 			fresh[sold.Outcome.Status]++
 		}
 		if !sold.New { // the caller paid for it by another request, in the meantime
 			continue
 		}
-		o.bought[place] = true
+		b.bought[place] = true
 		bought[sold.Outcome.Status]++
-		labels = append(labels, labelOf(o.keys[place], sold.Outcome, o.version.Ensemble.Classes()))
+		labels = append(labels, labelOf(b.keys[place], sold.Outcome, b.version.Ensemble.Classes()))
 	}
 	digest, err := api.LabelsDigest(labels)
 	if err != nil {
 		return nil, gateway.Spending{}, fault.Internal(err)
 	}
-	delay := o.delay.Loss()
-	shared := o.costs(fresh, sum(fresh)).Plus(delay)
-	return o.summary(bought, digest), gateway.Spending{Own: o.costs(bought, int64(len(o.places))).Plus(delay), Shared: &shared}, nil
+	delay := b.Delay.Loss()
+	shared := b.costs(fresh, sum(fresh)).Plus(delay)
+	return b.summary(bought, digest), gateway.Spending{Own: b.costs(bought, int64(len(b.places))).Plus(delay), Shared: &shared}, nil
 }
 
 // costs is what outcomes cost of which as many were reserved; nothing cost nothing.
@@ -551,10 +522,10 @@ func (b *batch) summary(released map[pate.Status]int64, digest string) *api.Resu
 }
 
 // response lists the labels in the order of the request. The worst case is of what the request had to pay for.
-func (b *batch) response(worst mechanisms.Loss) *api.LabelResponse {
+func (b *batch) response() *api.LabelResponse {
 	r := &api.LabelResponse{
 		Ensemble: b.version.Name, Version: b.version.Number, Terms: termsOf(b.mode),
-		WorstCase: amounts.Of(worst), Labels: make([]api.Label, len(b.request)),
+		WorstCase: amounts.Of(b.Charge.Loss), Labels: make([]api.Label, len(b.request)),
 	}
 	places := make(map[string]int, len(b.keys))
 	for i, key := range b.keys {

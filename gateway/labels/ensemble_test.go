@@ -27,8 +27,7 @@ func TestEnsemblesAreLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Gateway: g, Ledger: parts.Ledger, Ensembles: new(pate.Store), Sampler: parts.Sampler, NewID: parts.NewID,
-		Clock: parts.Clock})
+	s, err := New(Config{Gateway: g, Ledger: parts.Ledger, Ensembles: new(pate.Store)})
 	if err != nil {
 		t.Fatal(err)
 	}

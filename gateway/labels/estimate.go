@@ -42,12 +42,12 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
 	if err != nil {
 		return nil, err
 	}
-	accounts, shares, err := s.labelAccounts(ctx, who, version)
+	o, shares, err := s.order(ctx, who, version, "", nil)
 	if err != nil {
 		return nil, err
 	}
 	e := &api.LabelEstimate{Ensemble: version.Name, Version: version.Number, Terms: termsOf(mode),
-		Remaining: amounts.Headroom(accounts.Own())}
+		Remaining: amounts.Headroom(o.Accounts.Own())}
 	if e.Queries, e.Replayed, err = s.countQueries(ctx, version, mode, r, shares, pate.Buyer(who.Subject)); err != nil {
 		return nil, err
 	}
@@ -55,15 +55,10 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := s.gateway.Snapshot(version.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	n := e.Queries - e.Replayed
-	delay, err := s.gateway.Timing(snapshot, accounts)
+	n, delay := e.Queries-e.Replayed, o.Delay
 	switch {
-	case err != nil:
-		return nil, err
+	case o.Untimed != nil:
+		return nil, o.Untimed
 	case n == 0:
 		delay = nil
 	}
@@ -73,8 +68,7 @@ func (s *Service) Estimate(ctx context.Context, who auth.Principal, name string,
 	if epsilon, ok := epsilonAt(worst, delta); ok {
 		e.Epsilon = api.Decimal(epsilon.String())
 	}
-	now := s.clock.Now()
-	own := amounts.Released(accounts.Own(), now) // what is left of accounts that are shared shows what others spent
+	own := amounts.Released(o.Accounts.Own(), s.gateway.Now()) // what is left of accounts that are shared shows what others spent
 	e.Affordable = amounts.Affordable(own, worst)
 	e.StillBuys = stillBuys(own, delay, mode)
 	if e.EpsilonBuys, err = epsilonBuys(r.Epsilon, delta, mode.WorstCase(1)); err != nil {

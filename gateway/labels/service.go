@@ -2,22 +2,20 @@
 // that are paid for, and prepares ensembles for it.
 //
 // It knows ensembles, votes and the prices of labels. It does not know HTTP, SQL, or how a charge is paid: the one road
-// to votes that answer somebody is [gateway.Buy]. Stewards, who may see votes, analyse them without a charge.
+// to votes that answer somebody is [gateway.Sell]. Stewards, who may see votes, analyse them without a charge.
 package labels
 
 import (
 	"context"
 	"errors"
 	"iter"
-	"time"
 
 	"noisegate.example/budget"
 	"noisegate.example/gateway"
-	"noisegate.example/mechanisms"
 	"noisegate.example/pate"
 )
 
-// Ledger is what is asked of a ledger besides charges, which only [gateway.Buy] makes.
+// Ledger is what is asked of a ledger besides charges, which only [gateway.Sell] makes.
 type Ledger interface {
 	Balances(context.Context, []budget.AccountID) ([]budget.Balance, error)
 	RecordImport(ctx context.Context, by string, what budget.Import) error
@@ -28,15 +26,12 @@ type VoteTables interface {
 	Votes(context.Context, pate.VoteTable) iter.Seq2[pate.Vote, error]
 }
 
-// Config is what a service is made of. Ledger, sampler, ids and clock are those of the gateway.
+// Config is what a service is made of.
 type Config struct {
 	Gateway   *gateway.Service
-	Ledger    Ledger
+	Ledger    Ledger                // the gateway's
 	Ensembles *pate.Store           // nil: there are none
 	Votes     map[string]VoteTables // by dataset; nil: no votes are read from its tables
-	Sampler   func() *mechanisms.Sampler
-	NewID     func(time.Time) budget.ReservationID
-	Clock     gateway.Clock
 }
 
 // Service sells labels. It is safe for concurrent use.
@@ -45,16 +40,12 @@ type Service struct {
 	ledger    Ledger
 	ensembles *pate.Store
 	votes     map[string]VoteTables
-	sampler   func() *mechanisms.Sampler
-	newID     func(time.Time) budget.ReservationID
-	clock     gateway.Clock
 }
 
 // New checks that nothing is missing.
 func New(c Config) (*Service, error) {
-	if c.Gateway == nil || c.Ledger == nil || c.Sampler == nil || c.NewID == nil || c.Clock == nil {
+	if c.Gateway == nil || c.Ledger == nil {
 		return nil, errors.New("labels: a part of the service is missing")
 	}
-	return &Service{gateway: c.Gateway, ledger: c.Ledger, ensembles: c.Ensembles, votes: c.Votes, sampler: c.Sampler, newID: c.NewID,
-		clock: c.Clock}, nil
+	return &Service{c.Gateway, c.Ledger, c.Ensembles, c.Votes}, nil
 }

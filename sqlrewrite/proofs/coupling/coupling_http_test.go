@@ -85,7 +85,7 @@ func newSide(t *testing.T, number int, c *Couplings, hide func(exact *big.Int) b
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := labels.New(labels.Config{Gateway: service, Ledger: ledger, Sampler: s.sampler, NewID: s.newID, Clock: stopped{}})
+	none, err := labels.New(labels.Config{Gateway: service, Ledger: ledger})
 	if err != nil {
 		t.Fatal(err)
 	}

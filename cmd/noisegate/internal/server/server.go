@@ -333,8 +333,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	if err != nil {
 		return err
 	}
-	seller, err := labels.New(labels.Config{Gateway: g.service, Ledger: g.ledger, Ensembles: g.ensembles, Votes: votes,
-		Sampler: mechanisms.NewSampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{}})
+	seller, err := labels.New(labels.Config{Gateway: g.service, Ledger: g.ledger, Ensembles: g.ensembles, Votes: votes})
 	if err != nil {
 		return err
 	}
