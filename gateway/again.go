@@ -115,9 +115,14 @@ func (s *Service) again(ctx context.Context, who auth.Principal, r Request, name
 	}
 	own := balances[i]
 	own.Account = by.own
-	paid := replayOf(stored)
-	answer := &Answer{ID: paid.ID, Dataset: r.Dataset, Replayed: true, At: paid.At.UTC(), Data: by.data, AsOf: by.asOf, Result: paid.Answer,
-		Spent: amounts.Of(paid.Spent), Remaining: s.headroom(own), Receipt: s.Sign(ctx, r.Dataset, paid)}
+	return s.stored(ctx, r.Dataset, stored, own, by)
+}
+
+// stored is a stored answer as it is given again to the owner of an account.
+func (s *Service) stored(ctx context.Context, dataset string, found *budget.Stored, own budget.Balance, by answeredBy) *Answer {
+	paid := replayOf(found)
+	answer := &Answer{ID: paid.ID, Dataset: dataset, Replayed: true, At: paid.At.UTC(), Data: by.data, AsOf: by.asOf, Result: paid.Answer,
+		Spent: amounts.Of(paid.Spent), Remaining: s.headroom(own), Receipt: s.Sign(ctx, dataset, paid)}
 	answer.replay(s.clock.Now(), by.latest)
 	return answer
 }

@@ -50,10 +50,8 @@ func (s *Service) compute(ctx context.Context, q *prepared, post sqlrewrite.Post
 
 // freeEstimate says that a question costs nothing.
 func freeEstimate(r api.QueryRequest, q *prepared) *api.EstimateResponse {
-	e := &api.EstimateResponse{
+	return &api.EstimateResponse{
 		Dataset: r.Dataset, Price: amounts.Of(mechanisms.Loss{}), Remaining: amounts.Headroom(q.Accounts.Own()), Affordable: true,
-		Confidence: defaultConfidence, Plan: q.public.Tree(), Outputs: []api.OutputEstimate{}, Notes: []api.Note{},
+		Confidence: LevelOf(r), Plan: q.public.Tree(), Outputs: []api.OutputEstimate{}, Notes: []api.Note{},
 	}
-	e.Confidence = LevelOf(r)
-	return e
 }

@@ -9,7 +9,6 @@ import (
 	"noisegate.example/budget"
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/auth"
-	"noisegate.example/gateway/internal/amounts"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite"
 )
@@ -42,11 +41,7 @@ func (s *Service) boughtBefore(ctx context.Context, who auth.Principal, r Reques
 	if err != nil || stored == nil {
 		return nil
 	}
-	paid := replayOf(stored)
-	answer := &Answer{ID: paid.ID, Dataset: r.Dataset, Replayed: true, At: paid.At.UTC(), Data: o.On.DataVersion, Result: paid.Answer,
-		Spent: amounts.Of(paid.Spent), Remaining: s.headroom(o.Accounts.Own()), Receipt: s.Sign(ctx, r.Dataset, paid)}
-	answer.replay(s.clock.Now(), fresh{})
-	return answer
+	return s.stored(ctx, r.Dataset, stored, o.Accounts.Own(), answeredBy{data: o.On.DataVersion})
 }
 
 // sameWhenever reports whether a request asks the same whenever it is asked under a policy: it asks for no newer rows, reads no prepared
