@@ -119,7 +119,16 @@ func (p Accounts) limit() budget.Limit { return p.Own().Limit }
 // group's account nor an own one has no budget. It changes nothing: limits of the policy that changed since an account was
 // opened are due, and written by [meter.enforce] before anything is charged.
 func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (Accounts, error) {
-	ids := accountIDs(who, snapshot.Dataset)
+	return s.accountsOf(ctx, who, snapshot, accountIDs(who, snapshot.Dataset))
+}
+
+// DatasetAccounts is the dataset's cap alone: for what stewards buy, who have no account.
+func (s *Service) DatasetAccounts(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (Accounts, error) {
+	return s.accountsOf(ctx, who, snapshot, accountIDs(who, snapshot.Dataset)[:1])
+}
+
+func (s *Service) accountsOf(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot,
+	ids []budget.AccountID) (Accounts, error) {
 	known, failed, err := s.ledger.Caller(ctx, ids, snapshot.Dataset, who.Subject, budget.FailurePeriod)
 	if err != nil {
 		return Accounts{}, err
@@ -149,7 +158,7 @@ func (s *Service) AccountsOf(ctx context.Context, who auth.Principal, snapshot *
 			p.balances = append(p.balances, now)
 		}
 	}
-	if len(p.balances) < 2 {
+	if len(p.balances) < min(len(ids), 2) {
 		return Accounts{}, fault.BudgetNoAccount(snapshot.Dataset)
 	}
 	// The analyst's account comes last if there is one; else the last one is a group's.
@@ -168,35 +177,6 @@ func accountIDs(who auth.Principal, dataset string) []budget.AccountID {
 		ids = append(ids, budget.AccountID{Dataset: dataset, Scope: budget.GroupScope, Name: group})
 	}
 	return append(ids, budget.AccountID{Dataset: dataset, Scope: budget.AnalystScope, Name: who.Subject})
-}
-
-// DatasetAccounts is the dataset's cap alone: for what stewards buy, who have no account.
-func (s *Service) DatasetAccounts(ctx context.Context, who auth.Principal, snapshot *catalog.Snapshot) (Accounts, error) {
-	id := budget.AccountID{Dataset: snapshot.Dataset, Scope: budget.DatasetScope}
-	known, failed, err := s.ledger.Caller(ctx, []budget.AccountID{id}, snapshot.Dataset, who.Subject, budget.FailurePeriod)
-	if err != nil {
-		return Accounts{}, err
-	}
-	balance := budget.Balance{}
-	if len(known) == 1 {
-		balance = known[0]
-	}
-	line := lineFor(snapshot, auth.Principal{}, id)
-	now, ok, err := s.inForce(balance, len(known) == 1, line, snapshot.Version)
-	if err != nil {
-		return Accounts{}, err
-	}
-	if !ok {
-		return Accounts{}, fault.BudgetNoAccount(snapshot.Dataset)
-	}
-	now.ID = id
-	p := Accounts{balances: []budget.Balance{now}, failures: tolerated(snapshot), failed: failed,
-		refuses: restrictions(id.Scope, line), policy: policyOf(snapshot)}
-	if len(known) == 1 && now.Account != balance.Account {
-		p.due = []budget.Account{now.Account}
-	}
-	p.floor, err = floorOf([]*catalog.Budget{line})
-	return p, err
 }
 
 // lineFor is the policy's line for an account; nil when it has none.
