@@ -179,8 +179,8 @@ func (m meter) known(ctx context.Context, b bill, refusal error, look bool) (Rec
 	}
 	switch {
 	case alone != nil:
-		b.Shared = false                                                              // what others bought is not shown
-		return m.replay(context.WithoutCancel(ctx), b.Charge, orElse(refusal, alone)) // the first says more
+		b.Shared = false // what others bought is not shown; of two refusals the order's own says more
+		return m.replay(context.WithoutCancel(ctx), b.Charge, orElse(refusal, alone))
 	case refusal != nil || b.Shared || look:
 		return m.replay(ctx, b.Charge, refusal)
 	default:
