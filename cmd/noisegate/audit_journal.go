@@ -91,11 +91,7 @@ type auditExportCommand struct {
 	gatewayFlags
 }
 
-func (c *auditExportCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *auditExportCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	lines, err := client.Export(ctx, c.Dataset)
 	if err != nil {
 		return a.refused(c.JSON, "", err)
@@ -131,11 +127,7 @@ type auditTailCommand struct {
 // tailInterval is how often a tail looks again.
 const tailInterval = time.Second
 
-func (c *auditTailCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *auditTailCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	last, most := map[string]int64{}, max(c.Lines, 0) // the newest entry of each dataset that was seen, and how many may be shown
 	for {
 		fresh, err := c.fresh(ctx, client, last, max(most, 1))

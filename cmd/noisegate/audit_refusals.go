@@ -18,11 +18,8 @@ func (c *auditRefusalsCommand) run(ctx context.Context, a *app) error {
 		return err
 	}
 	list, err := client.Refusals(ctx, c.Dataset)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, list)
+	if said, err := a.said(c.JSON, list, err); said {
+		return err
 	}
 	t := &table{grouped: a.terminal}
 	t.header("analyst", "code", "refused", "estimates")

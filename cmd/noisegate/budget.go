@@ -32,11 +32,7 @@ type budgetShowCommand struct {
 	gatewayFlags
 }
 
-func (c *budgetShowCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *budgetShowCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	c.Dataset = cmp.Or(c.Dataset, c.Named)
 	if c.Accounts {
 		return c.showAccounts(ctx, a, client)
@@ -77,11 +73,8 @@ func (c *budgetShowCommand) showAccounts(ctx context.Context, a *app, client *ap
 		return usage(errors.New("--accounts needs a dataset"))
 	}
 	list, err := client.Accounts(ctx, c.Dataset)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, list)
+	if said, err := a.said(c.JSON, list, err); said {
+		return err
 	}
 	a.showAccounts(list.Accounts)
 	return nil
@@ -112,11 +105,8 @@ func promiseText(p api.Promise) string {
 
 // showAccount shows what became of an account.
 func (a *app) showAccount(asJSON bool, account *api.Account, err error) error {
-	if err != nil {
-		return a.refused(asJSON, "", err)
-	}
-	if asJSON {
-		return printJSON(a.Out, account)
+	if said, err := a.said(asJSON, account, err); said {
+		return err
 	}
 	a.showAccounts([]api.Account{*account})
 	return nil
@@ -152,17 +142,10 @@ type budgetResetFailuresCommand struct {
 	gatewayFlags
 }
 
-func (c *budgetResetFailuresCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *budgetResetFailuresCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	reset, err := client.ResetFailures(ctx, c.Dataset, c.Account)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, reset)
+	if said, err := a.said(c.JSON, reset, err); said {
+		return err
 	}
 	fmt.Fprintf(a.Out, "%s had %d failures on %s within 24 hours; none of them counts any more (%d stop further questions)\n",
 		reset.Account, reset.Reset, reset.Dataset, reset.MaxFailures)

@@ -19,11 +19,7 @@ type budgetClockCommand struct {
 	gatewayFlags
 }
 
-func (c *budgetClockCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *budgetClockCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	clock := api.Clock{To: a.now().UTC().Truncate(time.Microsecond), Reason: c.Reason}
 	switch {
 	case (c.Key == "") != (c.For == ""):
@@ -31,6 +27,7 @@ func (c *budgetClockCommand) run(ctx context.Context, a *app) error {
 	case (c.Key != "" || c.Signature != "") && c.To == "":
 		return usage(errors.New("two stewards name one time: --to"))
 	case c.To != "":
+		var err error
 		if clock.To, err = time.Parse(time.RFC3339, c.To); err != nil {
 			return usage(fmt.Errorf("--to is a time like %s", time.RFC3339))
 		}
@@ -45,11 +42,8 @@ func (c *budgetClockCommand) run(ctx context.Context, a *app) error {
 		}
 	}
 	set, err := client.SetBack(ctx, c.Dataset, clock)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, set)
+	if said, err := a.said(c.JSON, set, err); said {
+		return err
 	}
 	fmt.Fprintf(a.Out, "the time of %s goes on from %s; what was written before counts as no later than that\n", c.Dataset,
 		set.To.UTC().Format(time.RFC3339))

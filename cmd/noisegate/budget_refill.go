@@ -27,15 +27,13 @@ type budgetRefillCommand struct {
 	gatewayFlags
 }
 
-func (c *budgetRefillCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
+func (c *budgetRefillCommand) ask(ctx context.Context, a *app, client *api.Client) error {
+	signature, err := c.given(c.Key)
 	if err != nil {
 		return err
 	}
-	refill := api.Refill{Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta), Reason: c.Reason}
-	if refill.Signature, err = c.given(c.Key); err != nil {
-		return err
-	}
+	refill := api.Refill{Epsilon: api.Decimal(c.Epsilon), Rho: api.Decimal(c.Rho), Delta: api.Decimal(c.Delta), Reason: c.Reason,
+		Signature: signature}
 	if c.Print && c.Key == "" {
 		return usage(errors.New("--print prints what --key signs"))
 	}

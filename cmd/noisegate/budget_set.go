@@ -31,11 +31,7 @@ type budgetSetCommand struct {
 }
 
 // run changes what is given and keeps the rest of the limit, so that nothing is dropped by not being repeated.
-func (c *budgetSetCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *budgetSetCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	before, err := client.Account(ctx, c.Dataset, c.Account)
 	var problem *api.Problem
 	switch {

@@ -63,9 +63,14 @@ type commandLine struct {
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
-// command is what kong finds behind each leaf of the command line.
+// command is what kong finds behind a leaf of the command line, and gatewayCommand behind one that asks a gateway first.
 type command interface {
 	run(ctx context.Context, a *app) error
+}
+
+type gatewayCommand interface {
+	client(a *app) (*api.Client, error)
+	ask(ctx context.Context, a *app, client *api.Client) error
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
@@ -96,11 +101,17 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if err != nil {
 		return a.report(usage(mistyped(err)))
 	}
-	chosen, ok := parsed.Selected().Target.Addr().Interface().(command)
-	if !ok {
-		panic("noisegate: a command without run: " + parsed.Command())
+	switch chosen := parsed.Selected().Target.Addr().Interface().(type) {
+	case command:
+		err = chosen.run(ctx, a)
+	case gatewayCommand:
+		var client *api.Client
+		if client, err = chosen.client(a); err == nil {
+			err = chosen.ask(ctx, a, client)
+		}
+	default:
+		panic("noisegate: a command without run or ask: " + parsed.Command())
 	}
-	err = chosen.run(ctx, a)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}

@@ -172,11 +172,7 @@ type queryCommand struct {
 	questionFlags
 }
 
-func (c *queryCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *queryCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	request, err := c.request(ctx, a, client)
 	if err != nil {
 		return err
@@ -199,11 +195,7 @@ type estimateCommand struct {
 	questionFlags
 }
 
-func (c *estimateCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *estimateCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	request, err := c.request(ctx, a, client)
 	if err != nil {
 		return err
@@ -225,6 +217,18 @@ func (a *app) refused(asJSON bool, sql string, err error) error {
 		err = errors.Join(printJSON(a.Out, problem), err)
 	}
 	return questionError{err, sql}
+}
+
+// said says how asking ended where that is all: it was refused, or the answer is printed as JSON; else people are to be shown it.
+func (a *app) said(asJSON bool, answer any, err error) (bool, error) {
+	switch {
+	case err != nil:
+		return true, a.refused(asJSON, "", err)
+	case asJSON:
+		return true, printJSON(a.Out, answer)
+	default:
+		return false, nil
+	}
 }
 
 // questionError is an error about a question, which its position points into.

@@ -40,11 +40,7 @@ type collectDefineCommand struct {
 	gatewayFlags
 }
 
-func (c *collectDefineCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *collectDefineCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	key, err := os.ReadFile(c.EnrolmentKey)
 	if err != nil {
 		return usage(err)
@@ -52,11 +48,8 @@ func (c *collectDefineCommand) run(ctx context.Context, a *app) error {
 	defined, err := client.DefineCollection(ctx, c.Collection, api.CollectionDefinition{Kind: c.Kind, Domain: c.Domain,
 		Low: api.Decimal(c.Low), High: api.Decimal(c.High), Mechanism: c.Mechanism, Epsilon: api.Decimal(c.Epsilon), Rounds: &c.Rounds,
 		EnrolmentKey: string(key)})
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, defined)
+	if said, err := a.said(c.JSON, defined, err); said {
+		return err
 	}
 	t := &table{grouped: a.terminal}
 	t.header("collection", "kind", "values", "mechanism", "epsilon", "rounds")
@@ -74,11 +67,7 @@ type collectClientCommand struct {
 	gatewayFlags
 }
 
-func (c *collectClientCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *collectClientCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	spec, err := client.CollectionClient(ctx, c.Collection)
 	if err != nil {
 		return a.refused(c.JSON, "", err)
@@ -168,11 +157,7 @@ type collectSendCommand struct {
 // maxBatch bounds a batch below what the gateway takes: 1 MiB.
 const maxBatch = 1 << 20
 
-func (c *collectSendCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *collectSendCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	file, err := os.Open(c.File)
 	if err != nil {
 		return usage(err)
@@ -193,11 +178,8 @@ func (c *collectSendCommand) run(ctx context.Context, a *app) error {
 		before += lines
 		return nil
 	})
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, total)
+	if said, err := a.said(c.JSON, total, err); said {
+		return err
 	}
 	fmt.Fprintf(a.Out, " %d reports taken, %d again, %d refused\n", total.Taken, total.Repeated, len(total.Refused))
 	for _, r := range total.Refused {
@@ -238,17 +220,10 @@ type collectEstimateCommand struct {
 	gatewayFlags
 }
 
-func (c *collectEstimateCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *collectEstimateCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	answer, err := client.EstimateCollection(ctx, c.Collection, c.Round, c.Confidence)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, answer)
+	if said, err := a.said(c.JSON, answer, err); said {
+		return err
 	}
 	what := map[string]string{"choice": "value", "number": "mean of", "vector": "mean of"}[answer.Kind]
 	t := &table{grouped: a.terminal}

@@ -20,16 +20,13 @@ type datasetsCommand struct {
 }
 
 // run shows what may be asked about, which is all public: an analyst's first question, as no query can read the catalogue.
-func (c *datasetsCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *datasetsCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	if c.Named != "" && c.Dataset != "" { // the first argument is a table then
 		c.Table, c.Column = c.Dataset, c.Table
 	}
 	c.Dataset = cmp.Or(c.Named, c.Dataset)
 	list := &api.DatasetList{}
+	var err error
 	if c.Dataset == "" {
 		list, err = client.Datasets(ctx)
 	} else {

@@ -26,11 +26,8 @@ type modelFlags struct {
 func shown[R, A any](ctx context.Context, a *app, asJSON bool, request R, ask func(context.Context, R) (*A, error),
 	show func(*app, *A)) error {
 	answer, err := ask(ctx, request)
-	switch {
-	case err != nil:
-		return a.refused(asJSON, "", err)
-	case asJSON:
-		return printJSON(a.Out, answer)
+	if said, err := a.said(asJSON, answer, err); said {
+		return err
 	}
 	show(a, answer)
 	return nil

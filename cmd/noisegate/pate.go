@@ -61,11 +61,7 @@ func (f sanitiseFlags) sanitise() *api.SanitiseParameters {
 		Delta: api.Decimal(f.Delta)}
 }
 
-func (c *pateDefineCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *pateDefineCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	definition := api.EnsembleDefinition{Dataset: c.Dataset, Teachers: c.Teachers, Classes: classNames(c.Classes),
 		MaxTeachersPerPerson: c.MaxTeachersPerPerson, PartitionSHA256: c.Partition, Sanitise: c.sanitise()}
 	if c.Epsilon != "" || c.Rho != "" {
@@ -104,15 +100,12 @@ type pateImportCommand struct {
 	gatewayFlags
 }
 
-func (c *pateImportCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *pateImportCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	if (c.File == "") == (c.Table == "") {
 		return usage(errors.New("give either a file or --table"))
 	}
 	var ensemble *api.Ensemble
+	var err error
 	if c.Table != "" {
 		ensemble, err = c.importTable(ctx, client)
 	} else {
@@ -205,11 +198,7 @@ type pateSealCommand struct {
 	gatewayFlags
 }
 
-func (c *pateSealCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *pateSealCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	ensemble, err := client.SealEnsemble(ctx, c.Ensemble)
 	return a.showEnsemble(c.JSON, ensemble, err)
 }
@@ -219,11 +208,7 @@ type pateShowCommand struct {
 	gatewayFlags
 }
 
-func (c *pateShowCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *pateShowCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	if c.Ensemble == "" {
 		list, err := client.Ensembles(ctx)
 		return a.showEnsembles(c.JSON, list, err)
@@ -234,11 +219,8 @@ func (c *pateShowCommand) run(ctx context.Context, a *app) error {
 
 // showEnsemble prints an ensemble, or what was said instead.
 func (a *app) showEnsemble(asJSON bool, e *api.Ensemble, err error) error {
-	if err != nil {
-		return a.refused(asJSON, "", err)
-	}
-	if asJSON {
-		return printJSON(a.Out, e)
+	if said, err := a.said(asJSON, e, err); said {
+		return err
 	}
 	a.tableOfEnsembles(*e)
 	if e.Limit != nil {
@@ -252,11 +234,8 @@ func (a *app) showEnsemble(asJSON bool, e *api.Ensemble, err error) error {
 }
 
 func (a *app) showEnsembles(asJSON bool, list *api.EnsembleList, err error) error {
-	if err != nil {
-		return a.refused(asJSON, "", err)
-	}
-	if asJSON {
-		return printJSON(a.Out, list)
+	if said, err := a.said(asJSON, list, err); said {
+		return err
 	}
 	a.tableOfEnsembles(list.Ensembles...)
 	return nil

@@ -120,11 +120,7 @@ type pateLabelCommand struct {
 	gatewayFlags
 }
 
-func (c *pateLabelCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *pateLabelCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	if c.Estimate {
 		return c.estimate(ctx, a, client)
 	}
@@ -247,11 +243,8 @@ func (c *pateLabelCommand) estimate(ctx context.Context, a *app, client *api.Cli
 		NoiseScale: api.Decimal(c.NoiseScale), Sigma: api.Decimal(c.Sigma), Sigma1: api.Decimal(c.Sigma1), Sigma2: api.Decimal(c.Sigma2),
 		Threshold: api.Decimal(c.Threshold), Gamma: api.Decimal(c.Gamma), StudentConfidence: api.Decimal(c.StudentConfidence), Return: c.Return,
 		AnswerRate: c.AnswerRate, Epsilon: api.Decimal(c.BuyWith), Delta: api.Decimal(c.Delta)})
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, e)
+	if said, err := a.said(c.JSON, e, err); said {
+		return err
 	}
 	t := &table{grouped: a.terminal}
 	t.header("queries", "free", "at most", "expected", "epsilon at delta "+string(e.Delta), "still buys")

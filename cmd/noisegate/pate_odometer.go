@@ -102,11 +102,7 @@ type pateEpsilonCommand struct {
 	runFlags
 }
 
-func (c *pateEpsilonCommand) run(ctx context.Context, a *app) error {
-	client, err := c.client(a)
-	if err != nil {
-		return err
-	}
+func (c *pateEpsilonCommand) ask(ctx context.Context, a *app, client *api.Client) error {
 	request, err := c.request(ctx, a, client)
 	if err != nil {
 		return a.refused(c.JSON, "", err)
@@ -115,11 +111,8 @@ func (c *pateEpsilonCommand) run(ctx context.Context, a *app) error {
 		return c.estimate(ctx, a, client, request)
 	}
 	e, err := client.SanitisedEpsilon(ctx, c.Ensemble, request)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, e)
+	if said, err := a.said(c.JSON, e, err); said {
+		return err
 	}
 	t := &table{}
 	t.header("queries", "answered", "epsilon", "delta", "order", "beta", "sigma_ss", "drawn before")
@@ -136,11 +129,8 @@ func (c *pateEpsilonCommand) run(ctx context.Context, a *app) error {
 // estimate shows what an ε would cost, and what is known of it without a vote.
 func (c *pateEpsilonCommand) estimate(ctx context.Context, a *app, client *api.Client, request api.AnalysisRequest) error {
 	e, err := client.EstimateEpsilon(ctx, c.Ensemble, request)
-	if err != nil {
-		return a.refused(c.JSON, "", err)
-	}
-	if c.JSON {
-		return printJSON(a.Out, e)
+	if said, err := a.said(c.JSON, e, err); said {
+		return err
 	}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'g', 7, 64) }
 	fmt.Fprintf(a.Out, " costs %s · between %s and %s, which is free (delta %s, %d queries)\n", amountsText(e.Price, up), number(e.Least),
