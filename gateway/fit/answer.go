@@ -9,12 +9,12 @@ import (
 	"noisegate.example/sqlrewrite"
 )
 
-// storedModel is a model as the ledger holds it. Its table is what the history of releases shows: a row for each coefficient.
-func storedModel(plan *sqlrewrite.Fit, m *sqlrewrite.Fitted) *stored {
-	s := &stored{Fit: api.FitModel{Model: string(plan.Model()), Method: string(plan.Method()),
-		Rho: api.Decimal(plan.Loss().Rho.String()), Intercept: coefficient(m.Intercept), Coefficients: []api.FitCoefficient{}}}
-	if plan.Method() == sqlrewrite.FitGradient {
-		s.Fit.Iterations = new(int64(plan.Passes()))
+// stored is a model as the ledger holds it. Its table is what the history of releases shows: a row for each coefficient.
+func (r regression) stored(m *sqlrewrite.Fitted) *stored {
+	s := &stored{Fit: api.FitModel{Model: string(r.Model()), Method: string(r.Method()),
+		Rho: api.Decimal(r.Loss().Rho.String()), Intercept: coefficient(m.Intercept), Coefficients: []api.FitCoefficient{}}}
+	if r.Method() == sqlrewrite.FitGradient {
+		s.Fit.Iterations = new(int64(r.Passes()))
 	}
 	s.Columns = []api.Column{{Name: "name", Type: "text", Kind: "key"}, {Name: "value", Type: "double precision", Kind: "derived"}}
 	row := func(c sqlrewrite.FitCoefficient) {

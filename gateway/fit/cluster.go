@@ -39,18 +39,11 @@ type clustering struct{ *sqlrewrite.Clustering }
 
 func (c clustering) Run(ctx context.Context, data Data, sampler *mechanisms.Sampler) (*stored, error) {
 	run := c.Start(sampler)
-	if err := data.Sequence(ctx, run); err != nil {
-		return nil, err
-	}
-	found, err := run.Clustered()
-	if err != nil {
-		return nil, err
-	}
-	return storedClusters(c, found), nil
+	return ran(ctx, data, run, run.Clustered, c.stored)
 }
 
-// storedClusters are clusters as the ledger holds them. Their table is what the history of releases shows: a row for each centre.
-func storedClusters(c clustering, found *sqlrewrite.Clustered) *stored {
+// stored are clusters as the ledger holds them. Their table is what the history of releases shows: a row for each centre.
+func (c clustering) stored(found *sqlrewrite.Clustered) *stored {
 	m := &api.ClusterModel{Columns: found.Columns, Iterations: int64(c.Passes()), Rho: api.Decimal(c.Loss().Rho.String()),
 		SizeDeviation: found.Deviation}
 	s := &stored{Clusters: m}

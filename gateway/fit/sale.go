@@ -30,6 +30,18 @@ type product interface {
 	Run(context.Context, Data, *mechanisms.Sampler) (*stored, error)
 }
 
+// ran runs the statements of a product, and keeps what they found.
+func ran[F any](ctx context.Context, data Data, run sqlrewrite.Series, found func() (F, error), keep func(F) *stored) (*stored, error) {
+	if err := data.Sequence(ctx, run); err != nil {
+		return nil, err
+	}
+	f, err := found()
+	if err != nil {
+		return nil, err
+	}
+	return keep(f), nil
+}
+
 // order is a request for a product.
 type order struct {
 	what, dataset, key string // what is ordered, of which dataset, under which Idempotency-Key

@@ -40,14 +40,7 @@ type scoring struct {
 
 func (c scoring) Run(ctx context.Context, data Data, sampler *mechanisms.Sampler) (*stored, error) {
 	run := c.Start(sampler)
-	if err := data.Sequence(ctx, run); err != nil {
-		return nil, err
-	}
-	found, err := run.Scored()
-	if err != nil {
-		return nil, err
-	}
-	return storedScores(c, found), nil
+	return ran(ctx, data, run, run.Scored, c.stored)
 }
 
 // The scores.
@@ -56,8 +49,8 @@ const (
 	silhouette       = "simplified_silhouette"
 )
 
-// storedScores are scores as the ledger holds them. Their table is what the history of releases shows: a row for each score.
-func storedScores(c scoring, found *sqlrewrite.Scored) *stored {
+// stored are scores as the ledger holds them. Their table is what the history of releases shows: a row for each score.
+func (c scoring) stored(found *sqlrewrite.Scored) *stored {
 	s := &stored{Scores: &api.ScoreModel{Scores: []api.ClusterScore{}, Rho: api.Decimal(c.Loss().Rho.String())}}
 	s.Columns = []api.Column{{Name: "score", Type: "text", Kind: "key"}, {Name: "value", Type: "double precision", Kind: "derived"}}
 	for _, score := range []struct {

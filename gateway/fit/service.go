@@ -63,14 +63,7 @@ func (r regression) DryRuns() []sqlrewrite.DryRun { return []sqlrewrite.DryRun{r
 
 func (r regression) Run(ctx context.Context, data Data, sampler *mechanisms.Sampler) (*stored, error) {
 	run := r.Start(sampler)
-	if err := data.Sequence(ctx, run); err != nil {
-		return nil, err
-	}
-	model, err := run.Fitted()
-	if err != nil {
-		return nil, err
-	}
-	return storedModel(r.Fit, model), nil
+	return ran(ctx, data, run, run.Fitted, r.stored)
 }
 
 // fitting reads a request strictly.
