@@ -118,7 +118,7 @@ func (s *Service) again(ctx context.Context, who auth.Principal, r Request, name
 	return s.stored(ctx, r.Dataset, stored, own, by)
 }
 
-// stored is a stored answer as it is given again to the owner of an account.
+// stored makes the answer of a request of a charge that was found, for the owner of an account.
 func (s *Service) stored(ctx context.Context, dataset string, found *budget.Stored, own budget.Balance, by answeredBy) *Answer {
 	paid := replayOf(found)
 	answer := &Answer{ID: paid.ID, Dataset: dataset, Replayed: true, At: paid.At.UTC(), Data: by.data, AsOf: by.asOf, Result: paid.Answer,

@@ -53,8 +53,8 @@ func Done[T any](answer T, spent mechanisms.Loss) Finish[T] {
 	return func(context.Context) (T, Spending, error) { return answer, Spending{Own: spent}, nil }
 }
 
-// admitted pays for work, runs it, and stores what it released; or gives the stored answer when it was paid for before. It is the last
-// part of [Sell]: [meter.known] has nothing against the bill.
+// admitted pays for work, runs it, and stores the answer; or gives the stored answer of work that was paid for before. Only [Sell] calls
+// it, after [meter.known].
 //
 //   - The charge is committed before work begins.
 //   - Nothing of how the work ended can be seen before a boundary of the schedule: it waits there before the charge is closed.
@@ -167,11 +167,10 @@ func (m meter) enforce(ctx context.Context, b bill) error {
 	return nil
 }
 
-// known gives the stored answer, or a refusal, to an analyst so many of whose questions failed that nothing is run for
-// them, to one whose request may not be charged so much, and to one whose account does not have it ([bill.alone]). It depends on nothing
-// that others did. Failures of questions that run at the same time are not known yet: there are at most as many of these as an analyst has
-// places. Others are given what is stored for them where they may be given what others bought, or it is to be looked for, and else the
-// refusal that they come with, if they do; no receipt and no error lets them pay.
+// known gives the stored answer or the refusal of a bill that is not to be reserved. It refuses an analyst with too many failures, a charge
+// above its ceiling, and one that the analyst's own account cannot pay ([bill.alone]): these depend on nothing that others did. Failures of
+// questions that run at the same time are not counted yet: at most as many as an analyst has places. A bill that comes with a refusal, is
+// shared, or is to be looked up, gets its stored answer, or that refusal. No receipt and no error: the bill may be reserved.
 func (m meter) known(ctx context.Context, b bill, refusal error, look bool) (Receipt, error) {
 	alone := b.alone()
 	if b.failures >= b.maxFailures {
@@ -179,7 +178,7 @@ func (m meter) known(ctx context.Context, b bill, refusal error, look bool) (Rec
 	}
 	switch {
 	case alone != nil:
-		b.Shared = false // what others bought is not shown; of two refusals the order's own says more
+		b.Shared = false // answers that others bought are not shown; the order's own refusal says more
 		return m.replay(context.WithoutCancel(ctx), b.Charge, orElse(refusal, alone))
 	case refusal != nil || b.Shared || look:
 		return m.replay(ctx, b.Charge, refusal)
@@ -188,7 +187,7 @@ func (m meter) known(ctx context.Context, b bill, refusal error, look bool) (Rec
 	}
 }
 
-// replay gives the stored answer of a charge, or a refusal where there is none: nil is none.
+// replay gives the stored answer of a charge, or else the refusal, which may be nil.
 func (m meter) replay(ctx context.Context, charge budget.Charge, refusal error) (Receipt, error) {
 	stored, err := within(ctx, func(ctx context.Context) (*budget.Stored, error) { return m.ledger.Replay(ctx, charge) })
 	switch {

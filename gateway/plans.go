@@ -38,7 +38,7 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err != nil {
 		return nil, err
 	}
-	o.Delay = nil // no row is read
+	o.Delay = nil // it reads no row
 	c := &o.Charge
 	if err := pricePlan(o, r.PlanRequest); err != nil {
 		return nil, err

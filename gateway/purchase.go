@@ -16,19 +16,19 @@ import (
 	"noisegate.example/sqlrewrite"
 )
 
-// Order is what somebody buys, from the request on: whose accounts pay, and the charge that is made out to them. One that is new costs
-// nothing; what it asks for ([Order.Keep]), costs ([Order.Price]) and is known by is added once it is planned.
+// Order holds the accounts that pay for a request, and the charge to them. A new order costs nothing: its seller plans it, and then adds
+// the request ([Order.Keep]), the price ([Order.Price]) and the fingerprint.
 type Order struct {
 	On       *catalog.Snapshot // the policy in force
 	Accounts Accounts
 	Charge   budget.Charge // to all of the accounts
-	Delay    *Delay        // that the charge pays for; nil: none
-	Untimed  error         // why it cannot be delayed as the policy asks; nil: it can
-	Refusal  error         // why it is not sold; what was bought before is given all the same
+	Delay    *Delay        // the charge pays for it; nil: none
+	Untimed  error         // the policy asks for a delay that the order cannot have; nil: it can
+	Refusal  error         // the order is not sold, but an answer that was bought before is given again; nil: it is sold
 }
 
-// Order begins the order of a caller under an Idempotency-Key ("": none), who pays at most so much (nil: any price). It touches no
-// protected data, and changes nothing. Its errors are those of [Service.Snapshot] and [Service.AccountsOf], request/idempotency-key and
+// Order begins an order under an Idempotency-Key ("": none) that may cost at most a price (nil: any). It reads no protected data and
+// changes nothing. Its errors are those of [Service.Snapshot] and [Service.AccountsOf], request/idempotency-key and
 // request/at-most.
 func (s *Service) Order(ctx context.Context, who auth.Principal, dataset, key string, atMost *api.Price) (*Order, error) {
 	if err := CheckIdempotencyKey(key); err != nil {
@@ -45,7 +45,7 @@ func (s *Service) Order(ctx context.Context, who auth.Principal, dataset, key st
 	return s.OrderOf(who, snapshot, accounts, key, atMost)
 }
 
-// OrderOf is [Service.Order] for certain accounts, and a key that is one.
+// OrderOf is [Service.Order] for accounts that are known, and a key that was checked.
 func (s *Service) OrderOf(who auth.Principal, on *catalog.Snapshot, accounts Accounts, key string, atMost *api.Price) (*Order, error) {
 	ceiling, err := CeilingOf(atMost)
 	if err != nil {
@@ -57,8 +57,8 @@ func (s *Service) OrderOf(who auth.Principal, on *catalog.Snapshot, accounts Acc
 	return o, nil
 }
 
-// Keep makes the order one for a request, which the ledger keeps, and its Idempotency-Key stands for: but for what is no part of the
-// question, such as the most that it may cost. The kind tells requests apart that are written alike.
+// Keep stores the request in the charge, with its digest, which the Idempotency-Key stands for. The caller leaves out at_most and other
+// fields that are no part of the question. The kind separates requests of several kinds that have the same JSON.
 func (o *Order) Keep(kind string, request any) error {
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -68,44 +68,44 @@ func (o *Order) Keep(kind string, request any) error {
 	return nil
 }
 
-// Price makes the charge one for what is released, and for the delay.
+// Price sets what the releases cost, and adds the delay.
 func (o *Order) Price(l mechanisms.Loss, by []mechanisms.Parameters) {
 	o.Charge.Loss, o.Charge.Mechanisms = l, by
 	o.Delay.plus(&o.Charge)
 }
 
-// Quote is what an order that is priced costs, and what its caller has left.
+// Quote shows the price of an order, and the headroom of the caller's own account.
 func (s *Service) Quote(o *Order, notes []api.Note) api.Quote {
 	own := amounts.Released(o.Accounts.Own(), s.clock.Now())
 	return api.Quote{Dataset: o.Charge.Dataset, Price: amounts.Of(o.Charge.Loss), Remaining: amounts.Headroom(own),
 		Affordable: amounts.Affordable(own, o.Charge.Loss), Notes: o.Delay.Note(notes)}
 }
 
-// Sampler is a fresh one, for the noise of one order.
+// Sampler gives a fresh sampler, for the noise of one order.
 func (s *Service) Sampler() *mechanisms.Sampler { return s.sampler() }
 
-// Now is the time by the service's clock.
+// Now gives the time of the service's clock.
 func (s *Service) Now() time.Time { return s.clock.Now() }
 
-// Sale is an order and what it pays for.
+// Sale is an order with the work that it pays for.
 type Sale[T any] struct {
 	*Order
-	Looks bool // what was bought before is looked for before anything is tried; else the charge itself finds it
-	// Tries completes the order, and gives the statements that Data's server is asked to take before the charge; nil: there are none.
+	Looks bool // look up a stored answer first; else the reservation finds it
+	// Tries completes the order, and gives the statements that the server of Data must take before the charge; nil: there are none.
 	Tries func(context.Context) ([]sqlrewrite.DryRun, error)
 	Data  Trier
 	Work  func(context.Context) (Finish[T], error)
 }
 
-// Sell is the one road to protected data: it pays for an order, runs its work and stores what that released, or gives the stored answer
-// when it was paid for before. In this order:
+// Sell is the one road to protected data. It pays for an order, runs the work and stores the answer, or gives the stored answer of an
+// order that was paid for before. The steps:
 //
-//   - what is refused whatever others did ([bill.alone]), or for the order's own reason, is looked up in the ledger, and refused where
-//     it was not bought before: nothing is tried for it;
-//   - the server of the data is asked whether it takes the statements;
-//   - the delay is drawn, the charge is reserved, work runs, and what it gave leaves at a boundary of the schedule, as [admitted] says.
+//   - An order that is refused, for a reason of its own or one that no other analyst can cause ([bill.alone]), gets its stored answer
+//     or the refusal.
+//   - The server of the data parses the statements and runs them over made-up rows.
+//   - [admitted] reserves the charge, runs the work, waits for a boundary of the schedule, and settles.
 //
-// A request that is refused changes nothing in the ledger; a policy that lowers a cap works from this charge on.
+// A refused order changes nothing in the ledger. A policy that lowers a cap works from this charge on.
 func Sell[T any](ctx context.Context, s *Service, tick *Schedule, o Sale[T]) (Receipt, error) {
 	if paid, err := s.meter.known(ctx, o.Accounts.bill(o.Charge), o.Refusal, o.Looks); err != nil || paid.Replayed {
 		return paid, err
@@ -117,7 +117,7 @@ func Sell[T any](ctx context.Context, s *Service, tick *Schedule, o Sale[T]) (Re
 			return Receipt{}, err
 		}
 		if asked, err = s.dry(ctx, tick, o.Data, o.Charge.Analyst, runs); err != nil {
-			// An answer that there is already was computed by another version of the server.
+			// Another version of the server may have computed an answer that is stored.
 			if paid, replay := s.meter.replay(ctx, o.Charge, err); replay == nil {
 				return paid, nil
 			}

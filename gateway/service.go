@@ -261,7 +261,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	return q, paid, err
 }
 
-// tries completes a question that is to be charged: with what others bought where that helps, and for the servers that its tables lie on.
+// tries completes a question before its charge: with releases that others bought, where these help, and for distributed tables.
 func (s *Service) tries(ctx context.Context, q *prepared) ([]sqlrewrite.DryRun, error) {
 	if q.Charge.Shared {
 		if err := s.reuse(ctx, q); err != nil {
@@ -363,17 +363,16 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	return q, nil
 }
 
-// complete adds the delay to the charge, and why the question is refused: where it cannot be delayed, or asks for what its table is not
-// asked for, which only says.
+// complete adds the delay to the charge, and the refusal: of a delay that is not possible, or only, of a table that must not be read.
 func (q *prepared) complete(only error) {
 	q.Delay.plus(&q.Charge)
 	if q.Accounts.bill(q.Charge).alone() != nil { // it is refused whatever others did: what they bought is not looked at
 		q.Charge.Shared = false
 	}
-	q.Refusal = orElse(only, orElse(q.Refusal, q.Untimed)) // what was bought before only is given again
+	q.Refusal = orElse(only, orElse(q.Refusal, q.Untimed)) // an answer from before the policy said so is given again
 }
 
-// asAsked is a request without what is no part of the question, so that whoever asks again may name others.
+// asAsked is a request without at_most and wait, which are no part of the question: the next request may have others.
 func asAsked(r api.QueryRequest) api.QueryRequest {
 	r.AtMost, r.Wait = nil, nil
 	return r

@@ -63,7 +63,7 @@ type commandLine struct {
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
-// command is what kong finds behind a leaf of the command line, and gatewayCommand behind one that asks a gateway first.
+// command is a leaf of the command line; gatewayCommand is one that begins with a client.
 type command interface {
 	run(ctx context.Context, a *app) error
 }

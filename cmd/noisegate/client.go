@@ -219,7 +219,7 @@ func (a *app) refused(asJSON bool, sql string, err error) error {
 	return questionError{err, sql}
 }
 
-// said says how asking ended where that is all: it was refused, or the answer is printed as JSON; else people are to be shown it.
+// said reports an error, or prints the answer as JSON where asked to. false: it did neither, and the caller shows the answer to people.
 func (a *app) said(asJSON bool, answer any, err error) (bool, error) {
 	switch {
 	case err != nil:

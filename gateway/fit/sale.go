@@ -144,7 +144,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*pr
 	return q, nil
 }
 
-// refused is why a product is not sold. Status, load and time may tell something once a pass, so that each costs the floor.
+// refused gives the refusal of a product. Status, load and time may leak once in each pass, so that each pass costs the floor.
 func (q *prepared) refused(o order) error {
 	if err := q.Accounts.CheckFloor("a pass of the "+o.what, q.product.LossOfPass()); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (q *prepared) tries(context.Context) ([]sqlrewrite.DryRun, error) {
 	return q.product.DryRuns(), nil
 }
 
-// run is what a charge pays for.
+// run is the work of the charge.
 func (q *prepared) run(ctx context.Context, sampler *mechanisms.Sampler) (gateway.Finish[*stored], error) {
 	answer, err := q.product.Run(ctx, q.data, sampler)
 	if err != nil {

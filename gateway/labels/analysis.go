@@ -373,7 +373,7 @@ func (s *Service) storedEpsilon(ctx context.Context, r *run, question pate.Quest
 	return stored, s.covered(ctx, r.version, stored.shown)
 }
 
-// epsilonOrder is paid by the dataset and the ensemble: a steward has no account.
+// epsilonOrder charges the dataset and the ensemble: a steward has no account.
 func (s *Service) epsilonOrder(ctx context.Context, who auth.Principal, r *run, sanitiser *pate.Sanitiser,
 	question pate.Question) (*gateway.Order, error) {
 	snapshot, err := s.gateway.Snapshot(r.version.Dataset)

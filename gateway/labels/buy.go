@@ -89,7 +89,7 @@ func labelsText(labels []api.Label) ([]byte, error) {
 	return []byte(digest), err
 }
 
-// batch is a request for labels that is looked up and, where something is to be paid for, priced.
+// batch is a request for labels after its look-up. It is priced where labels are to be paid for.
 type batch struct {
 	*gateway.Order
 	buyer     pate.Buyer
@@ -99,7 +99,7 @@ type batch struct {
 	students  []pate.Student
 	questions []pate.Question // one for each key, or one for all
 	asked     []pate.Asked    // by key, as it was before the charge and, at the end, after it
-	places    []int           // of keys that the charge pays for
+	places    []int           // the charge pays for the keys at these
 	bought    map[int]bool    // of keys: paid for by this request
 	shares    bool            // what others paid for is free for the caller
 	request   []string        // as the client wrote it, in its order
@@ -139,7 +139,7 @@ func (s *Service) batch(ctx context.Context, who auth.Principal, version *pate.V
 	return b, s.find(ctx, b)
 }
 
-// order begins the order of a caller, which the ensemble pays for too, and says whether the caller is given, free, what others paid for.
+// order begins an order that the caller's accounts and the ensemble's pay for. shares: labels that others bought are free for the caller.
 func (s *Service) order(ctx context.Context, who auth.Principal, version *pate.Version, key string, atMost *api.Price) (
 	o *gateway.Order, shares bool, err error) {
 	snapshot, err := s.gateway.Snapshot(version.Dataset)
@@ -250,8 +250,8 @@ func (s *Service) find(ctx context.Context, b *batch) (err error) {
 	return err
 }
 
-// charge makes out the charge for some keys. Its fingerprint is what will be given, so that the same batch, asked twice at
-// the same time, is not paid for twice. The history shows what was bought; the names of the queries are with the answers.
+// charge prices some keys. The fingerprint follows from the labels, so that two requests for one batch at the same time are paid for once.
+// The history shows a summary; the names of the queries are with the answers.
 func (b *batch) charge(places []int) (err error) {
 	n := len(places)
 	b.places, b.Charge.Fingerprint = places, b.fingerprint(places)
@@ -263,7 +263,7 @@ func (b *batch) charge(places []int) (err error) {
 	return err
 }
 
-// purchase is what the history of releases shows of what was bought of an ensemble.
+// purchase is the summary in the history of releases.
 type purchase struct {
 	Dataset  string        `json:"dataset"`
 	Ensemble string        `json:"ensemble"`
