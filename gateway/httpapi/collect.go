@@ -5,6 +5,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/collect"
 )
 
 // collectRoutes are the routes of collections.
@@ -12,7 +13,8 @@ func collectRoutes() []route {
 	all := []auth.Role{auth.Analyst, auth.Collector, auth.Steward}
 	return []route{
 		{method: http.MethodPut, pattern: "/v1/collect/{collection}", roles: []auth.Role{auth.Steward},
-			handle: operation(both(part("collection"), object[api.CollectionDefinition](maxLarger)), (*server).defineCollection, asJSON)},
+			handle: operation(both(part("collection"), object[api.CollectionDefinition](maxLarger)),
+				askAbout(collecting, (*collect.Service).Define), asJSON)},
 		{method: http.MethodGet, pattern: "/v1/collect/{collection}/client", roles: all,
 			handle: operation(part("collection"), (*server).collectionClient, asJSON)},
 		{method: http.MethodPost, pattern: "/v1/collect/{collection}/reports", roles: []auth.Role{auth.Collector},
@@ -27,10 +29,6 @@ func collectRoutes() []route {
 func reportLines(x *exchange) ([]byte, error) {
 	text, _, err := body(x, maxLarge, "application/x-ndjson")
 	return text, err
-}
-
-func (s *server) defineCollection(x *exchange, r pair[string, *api.CollectionDefinition]) (*api.Collection, error) {
-	return s.collect.Define(x.r.Context(), x.who, r.first, *r.second)
 }
 
 func (s *server) collectionClient(x *exchange, name string) (*api.CollectionClient, error) {

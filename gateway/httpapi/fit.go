@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"noisegate.example/api"
 	"noisegate.example/gateway/fit"
 )
 
@@ -26,28 +25,4 @@ func sendSold[A any](x *exchange, answer *fit.Answer[A]) error {
 	x.amounts(answer.Sale.ReleaseID, answer.Sale.Spent, answer.Sale.Remaining)
 	x.receipt(answer.Receipt)
 	return x.json(http.StatusOK, answer.Body)
-}
-
-func (s *server) postFit(x *exchange, r fit.Request[api.FitRequest]) (*fit.Answer[api.FitResponse], error) {
-	return s.fit.Fit(x.r.Context(), x.who, r)
-}
-
-func (s *server) estimateFit(x *exchange, r *api.FitRequest) (*api.FitEstimate, error) {
-	return s.fit.Estimate(x.r.Context(), x.who, *r)
-}
-
-func (s *server) postCluster(x *exchange, r fit.Request[api.ClusterRequest]) (*fit.Answer[api.ClusterResponse], error) {
-	return s.fit.Cluster(x.r.Context(), x.who, r)
-}
-
-func (s *server) estimateCluster(x *exchange, r *api.ClusterRequest) (*api.ClusterEstimate, error) {
-	return s.fit.EstimateCluster(x.r.Context(), x.who, *r)
-}
-
-func (s *server) postScore(x *exchange, r fit.Request[api.ScoreRequest]) (*fit.Answer[api.ScoreResponse], error) {
-	return s.fit.Score(x.r.Context(), x.who, r)
-}
-
-func (s *server) estimateScore(x *exchange, r *api.ScoreRequest) (*api.ScoreEstimate, error) {
-	return s.fit.EstimateScore(x.r.Context(), x.who, *r)
 }

@@ -31,15 +31,6 @@ func (s *server) postQuery(x *exchange) error {
 	return x.answer(answer, format)
 }
 
-// cancelQuery takes no place: who has none left must be able to cancel.
-func (s *server) cancelQuery(x *exchange, key string) (*api.Cancellation, error) {
-	return s.service.Cancel(x.r.Context(), x.who, key)
-}
-
-func (s *server) cancelJob(x *exchange, job string) (*api.Cancellation, error) {
-	return s.service.CancelJob(x.r.Context(), x.who, job)
-}
-
 func (s *server) estimate(x *exchange, request *api.QueryRequest) (*api.EstimateResponse, error) {
 	return s.questions.Estimate(x.r.Context(), x.who, *request)
 }
@@ -62,18 +53,6 @@ func sendNewPlan(x *exchange, plan *api.Plan) error {
 	return created(x, plan)
 }
 
-func (s *server) plan(x *exchange, id string) (*api.Plan, error) {
-	return s.service.Plan(x.r.Context(), x.who, id)
-}
-
-func (s *server) releases(x *exchange, cursor string) (*api.ReleaseList, error) {
-	return s.service.Releases(x.r.Context(), x.who, cursor)
-}
-
-func (s *server) release(x *exchange, id string) (*api.Release, error) {
-	return s.service.Release(x.r.Context(), x.who, id)
-}
-
 // sendRelease answers with an entity tag: a release never changes.
 func sendRelease(x *exchange, release *api.Release) error {
 	tag := strconv.Quote(release.ReleaseID)
@@ -91,10 +70,6 @@ func (s *server) datasets(x *exchange, _ struct{}) (*api.DatasetList, error) {
 
 func (s *server) dataset(_ *exchange, name string) (*api.Dataset, error) {
 	return s.service.Dataset(name)
-}
-
-func (s *server) budget(x *exchange, dataset string) (*api.BudgetResponse, error) {
-	return s.service.Budget(x.r.Context(), x.who, dataset)
 }
 
 func (s *server) policy(x *exchange, dataset string) (gateway.PolicyDocument, error) {

@@ -1,11 +1,17 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
 	"github.com/go-chi/chi/v5"
 
+	"noisegate.example/gateway"
+	"noisegate.example/gateway/auth"
+	"noisegate.example/gateway/collect"
+	"noisegate.example/gateway/fit"
+	"noisegate.example/gateway/labels"
 	"noisegate.example/internal/fault"
 )
 
@@ -17,7 +23,7 @@ type reader[T any] func(*exchange) (T, error)
 
 // operation is the handler of nearly every route: it reads the request, asks the service and sends the answer.
 // The first error ends it.
-func operation[Q, A any](read reader[Q], ask func(*server, *exchange, Q) (A, error), send func(*exchange, A) error) handler {
+func operation[Q, A any](read reader[Q], ask asking[Q, A], send func(*exchange, A) error) handler {
 	return func(s *server, x *exchange) error {
 		request, err := read(x)
 		if err != nil {
@@ -30,6 +36,32 @@ func operation[Q, A any](read reader[Q], ask func(*server, *exchange, Q) (A, err
 		return send(x, answer)
 	}
 }
+
+// asking is the middle of an operation: a method of a service, called for the caller of the request.
+type asking[Q, A any] func(*server, *exchange, Q) (A, error)
+
+// ask calls a method about what was read.
+func ask[S, Q, A any](of func(*server) S, method func(S, context.Context, auth.Principal, Q) (A, error)) asking[Q, A] {
+	return func(s *server, x *exchange, r Q) (A, error) { return method(of(s), x.r.Context(), x.who, r) }
+}
+
+// askFor calls a method with a body.
+func askFor[S, Q, A any](of func(*server) S, method func(S, context.Context, auth.Principal, Q) (A, error)) asking[*Q, A] {
+	return func(s *server, x *exchange, r *Q) (A, error) { return method(of(s), x.r.Context(), x.who, *r) }
+}
+
+// askAbout calls a method with a name and a body.
+func askAbout[S, Q, A any](of func(*server) S,
+	method func(S, context.Context, auth.Principal, string, Q) (A, error)) asking[pair[string, *Q], A] {
+	return func(s *server, x *exchange, r pair[string, *Q]) (A, error) {
+		return method(of(s), x.r.Context(), x.who, r.first, *r.second)
+	}
+}
+
+func service(s *server) *gateway.Service    { return s.service }
+func labelling(s *server) *labels.Service   { return s.labels }
+func models(s *server) *fit.Service         { return s.fit }
+func collecting(s *server) *collect.Service { return s.collect }
 
 // asJSON sends an answer as JSON.
 func asJSON[A any](x *exchange, answer A) error { return x.json(http.StatusOK, answer) }

@@ -27,21 +27,21 @@ func pateRoutes() []route {
 		{method: http.MethodGet, pattern: "/v1/pate", roles: []auth.Role{auth.ML, auth.Steward},
 			handle: operation(nothing, (*server).ensembles, asJSON)},
 		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}", roles: steward,
-			handle: operation(named[api.EnsembleDefinition](maxLarge), (*server).defineEnsemble, created)},
+			handle: operation(named[api.EnsembleDefinition](maxLarge), askAbout(labelling, (*labels.Service).Define), created)},
 		{method: http.MethodGet, pattern: "/v1/pate/{ensemble}", roles: []auth.Role{auth.ML, auth.Steward},
-			handle: operation(part("ensemble"), (*server).ensemble, asJSON)},
+			handle: operation(part("ensemble"), ask(labelling, (*labels.Service).Ensemble), asJSON)},
 		{method: http.MethodPut, pattern: "/v1/pate/{ensemble}/votes", roles: steward, query: []string{"layout"}, handle: (*server).putVotes},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/seal", roles: steward,
-			handle: operation(part("ensemble"), (*server).sealEnsemble, asJSON)},
+			handle: operation(part("ensemble"), ask(labelling, (*labels.Service).Seal), asJSON)},
 		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels", roles: ml, before: (*server).sold, handle: (*server).postLabels},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml,
-			before: (*server).sold, handle: operation(named[api.LabelEstimateRequest](maxLarger), (*server).estimateLabels, asJSON)},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/analysis", roles: steward,
-			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).analyse, asJSON)},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward,
-			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).sanitisedEpsilon, sendEpsilon)},
-		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon/estimate", roles: steward,
-			before: (*server).sold, handle: operation(named[api.AnalysisRequest](maxLarger), (*server).estimateEpsilon, asJSON)},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/labels/estimate", roles: ml, before: (*server).sold,
+			handle: operation(named[api.LabelEstimateRequest](maxLarger), askAbout(labelling, (*labels.Service).Estimate), asJSON)},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/analysis", roles: steward, before: (*server).sold,
+			handle: operation(named[api.AnalysisRequest](maxLarger), askAbout(labelling, (*labels.Service).Analyse), asJSON)},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon", roles: steward, before: (*server).sold,
+			handle: operation(named[api.AnalysisRequest](maxLarger), askAbout(labelling, (*labels.Service).SanitisedEpsilon), sendEpsilon)},
+		{method: http.MethodPost, pattern: "/v1/pate/{ensemble}/epsilon/estimate", roles: steward, before: (*server).sold,
+			handle: operation(named[api.AnalysisRequest](maxLarger), askAbout(labelling, (*labels.Service).EstimateEpsilon), asJSON)},
 	}
 }
 
@@ -59,16 +59,8 @@ func (s *server) sold(x *exchange) error {
 	return s.labels.CheckSold(x.r.Context(), x.who, name)
 }
 
-func (s *server) defineEnsemble(x *exchange, r pair[string, *api.EnsembleDefinition]) (*api.Ensemble, error) {
-	return s.labels.Define(x.r.Context(), x.who, r.first, *r.second)
-}
-
 func (s *server) ensembles(x *exchange, _ struct{}) (*api.EnsembleList, error) {
 	return s.labels.Ensembles(x.r.Context(), x.who)
-}
-
-func (s *server) ensemble(x *exchange, name string) (*api.Ensemble, error) {
-	return s.labels.Ensemble(x.r.Context(), x.who, name)
 }
 
 // voteFormats are the media types of files of votes.
@@ -116,15 +108,7 @@ func (s *server) putVoteTable(x *exchange) error {
 	if x.r.URL.RawQuery != "" {
 		return fault.RequestUnknownField("layout", []string{"schema", "table", "teacher", "query", "label"})
 	}
-	return operation(named[api.VoteTable](maxBody), (*server).loadVoteTable, asJSON)(s, x)
-}
-
-func (s *server) loadVoteTable(x *exchange, r pair[string, *api.VoteTable]) (*api.Ensemble, error) {
-	return s.labels.LoadVoteTable(x.r.Context(), x.who, r.first, *r.second)
-}
-
-func (s *server) sealEnsemble(x *exchange, name string) (*api.Ensemble, error) {
-	return s.labels.Seal(x.r.Context(), x.who, name)
+	return operation(named[api.VoteTable](maxBody), askAbout(labelling, (*labels.Service).LoadVoteTable), asJSON)(s, x)
 }
 
 func (s *server) postLabels(x *exchange) error {
@@ -176,22 +160,6 @@ func (x *exchange) labelArray(answer *api.LabelResponse) error {
 	}
 	x.send(payload{status: http.StatusOK, kind: "application/x-npy", body: pate.LabelsNPY(labels)})
 	return nil
-}
-
-func (s *server) estimateLabels(x *exchange, r pair[string, *api.LabelEstimateRequest]) (*api.LabelEstimate, error) {
-	return s.labels.Estimate(x.r.Context(), x.who, r.first, *r.second)
-}
-
-func (s *server) analyse(x *exchange, r pair[string, *api.AnalysisRequest]) (*api.Analysis, error) {
-	return s.labels.Analyse(x.r.Context(), x.who, r.first, *r.second)
-}
-
-func (s *server) sanitisedEpsilon(x *exchange, r pair[string, *api.AnalysisRequest]) (*labels.EpsilonAnswer, error) {
-	return s.labels.SanitisedEpsilon(x.r.Context(), x.who, r.first, *r.second)
-}
-
-func (s *server) estimateEpsilon(x *exchange, r pair[string, *api.AnalysisRequest]) (*api.EpsilonEstimate, error) {
-	return s.labels.EstimateEpsilon(x.r.Context(), x.who, r.first, *r.second)
 }
 
 func sendEpsilon(x *exchange, answer *labels.EpsilonAnswer) error {

@@ -15,10 +15,6 @@ type accountPath = pair[string, string]
 
 func account() reader[accountPath] { return both(part("dataset"), part("account")) }
 
-func (s *server) accounts(x *exchange, dataset string) (*api.AccountList, error) {
-	return s.service.Accounts(x.r.Context(), x.who, dataset)
-}
-
 func (s *server) account(x *exchange, at accountPath) (*api.Account, error) {
 	return s.service.Account(x.r.Context(), at.first, at.second)
 }
@@ -43,10 +39,6 @@ func (s *server) resetFailures(x *exchange, at accountPath) (*api.Failures, erro
 	return s.service.ResetFailures(x.r.Context(), x.who, at.first, at.second)
 }
 
-func (s *server) setBack(x *exchange, r pair[string, *api.Clock]) (*api.Clock, error) {
-	return s.service.SetBack(x.r.Context(), x.who, r.first, *r.second)
-}
-
 // journalPage reads which page of the journal is meant.
 func journalPage(x *exchange) (gateway.JournalPage, error) {
 	query := x.r.URL.Query()
@@ -59,10 +51,6 @@ func journalPage(x *exchange) (gateway.JournalPage, error) {
 		return page, fault.RequestParameter("requests", "true or false")
 	}
 	return page, nil
-}
-
-func (s *server) audit(x *exchange, page gateway.JournalPage) (*api.AuditPage, error) {
-	return s.service.Audit(x.r.Context(), x.who, page)
 }
 
 // export sends the journal as it is read.
@@ -92,16 +80,8 @@ func (s *server) refusals(_ *exchange, dataset string) (*api.RefusalList, error)
 	return s.service.Refusals(dataset)
 }
 
-func (s *server) verify(x *exchange, dataset string) (*api.Verification, error) {
-	return s.service.Verify(x.r.Context(), x.who, dataset)
-}
-
 func (s *server) preparedCopies(_ *exchange, dataset string) (*api.PreparedList, error) {
 	return s.service.PreparedCopies(dataset)
-}
-
-func (s *server) prepareTables(x *exchange, r pair[string, *api.PrepareRequest]) (*api.PrepareJob, error) {
-	return s.service.PrepareTables(x.r.Context(), x.who, r.first, *r.second)
 }
 
 // sendBegun answers who began a run, which goes on, with where it tells how far it is.

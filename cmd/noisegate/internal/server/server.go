@@ -357,7 +357,8 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 			return config.Wrong(err)
 		}
 	}
-	g.measure()
+	g.measure() //nolint:contextcheck // handlers have the context of their request
+	//nolint:contextcheck // the same
 	if g.handler, err = httpapi.New(httpapi.Config{Service: g.service, Labels: seller, Fit: fitter, Collect: collector, Verifier: g.verifier,
 		Codes: g.codes, Provider: provider, Log: g.log, Observe: g.metrics.Request}); err != nil {
 		return err
