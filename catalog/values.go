@@ -260,13 +260,11 @@ func canonicalKey(s scalar, c *ColumnInfo) (key Key, why string) {
 			}
 		}
 		return Key{}, fmt.Sprintf("it is not a number with at most %d digits after the point", c.Scale)
-	case Text:
-		if c.MaxLength > 0 && utf8.RuneCountInString(s.Text) > c.MaxLength {
-			return Key{}, fmt.Sprintf("it is longer than %d characters", c.MaxLength)
+	case Text, Char:
+		text := s.Text
+		if c.Type == Char {
+			text = strings.TrimRight(text, " ") // as the cast to text does
 		}
-		return Key{Text: s.Text}, ""
-	case Char:
-		text := strings.TrimRight(s.Text, " ") // as the cast to text does
 		if c.MaxLength > 0 && utf8.RuneCountInString(text) > c.MaxLength {
 			return Key{}, fmt.Sprintf("it is longer than %d characters", c.MaxLength)
 		}

@@ -1,6 +1,7 @@
 package pate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -141,17 +142,9 @@ func (m *Mode) Independent(queries []int64, delta float64) []Line {
 
 // defaults checks parameters and fills in what was left out.
 func (m *Mode) defaults(t *Table, p *AnalysisParameters) error {
-	if p.Noise == "" {
-		p.Noise = Discrete
-	}
+	p.Noise, p.Moments, p.Points = cmp.Or(p.Noise, Discrete), cmp.Or(p.Moments, 64), cmp.Or(p.Points, 100)
 	if p.Orders == nil {
 		p.Orders = Orders()
-	}
-	if p.Moments == 0 {
-		p.Moments = 64
-	}
-	if p.Points == 0 {
-		p.Points = 100
 	}
 	for _, order := range p.Orders {
 		if !(order > 1) || math.IsInf(order, 1) {
