@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +32,9 @@ type Database struct {
 	DSN  string // connects as superuser
 
 	server *server
+
+	working sync.Mutex // somebody uses superuser
+	super   *pgx.Conn  // of Exec; nil: none yet
 }
 
 // New creates an empty database and drops it when the test ends.
@@ -52,33 +56,65 @@ func shared(t testing.TB, st stage) *Database {
 	if err != nil {
 		t.Fatal("pgtest: cannot create a database: ", err)
 	}
+	d := &Database{Name: name, DSN: s.dsn("", name), server: s}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
+		d.leave(ctx)
 		if err := drop(ctx); err != nil {
 			t.Error("pgtest: cannot drop the test's database: ", err)
 		}
 	})
-	return &Database{Name: name, DSN: s.dsn("", name), server: s}
+	return d
 }
 
 // As is the DSN of the database for another role.
 func (d *Database) As(role string) string { return d.server.dsn(role, d.Name) }
 
-// Exec runs SQL text of any number of statements as superuser. It works in a test's cleanup as well.
+// Exec runs SQL text of any number of statements as superuser, in a session that is as a fresh one. It works in a test's cleanup as well.
 func (d *Database) Exec(t testing.TB, sql ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, d.DSN)
+	conn, done, err := d.superuser(ctx)
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
-	defer conn.Close(ctx)
+	defer done()
 	for _, text := range sql {
 		if _, err := conn.Exec(ctx, text); err != nil {
 			t.Fatalf("pgtest: %v in %.300s", err, text)
 		}
+	}
+}
+
+// superuser is a connection for one call of Exec: the one of the call before, as connecting costs the server more than most statements, or
+// one of its own while another call runs. After done, nothing is left of the call in its session.
+func (d *Database) superuser(ctx context.Context) (_ *pgx.Conn, done func(), err error) {
+	if !d.working.TryLock() {
+		conn, err := pgx.Connect(ctx, d.DSN)
+		return conn, func() { _ = conn.Close(ctx) }, err
+	}
+	if d.super == nil || d.super.Ping(ctx) != nil { // a test may have ended it, or its server
+		if d.super, err = pgx.Connect(ctx, d.DSN); err != nil {
+			d.super = nil
+			d.working.Unlock()
+			return nil, nil, err
+		}
+	}
+	return d.super, func() {
+		defer d.working.Unlock()
+		if _, err := d.super.Exec(ctx, "DISCARD ALL"); err != nil {
+			_ = d.super.Close(ctx)
+			d.super = nil
+		}
+	}, nil
+}
+
+// leave ends the connection of Exec.
+func (d *Database) leave(ctx context.Context) {
+	if d.super != nil {
+		_ = d.super.Close(ctx)
 	}
 }
 
@@ -282,10 +318,12 @@ func makeOn(t testing.TB, own *pgserver.Server, st stage) *Database {
 	if err != nil {
 		t.Fatal("pgtest: ", err)
 	}
+	d := &Database{Name: name, DSN: s.dsn("", name), server: s}
 	t.Cleanup(func() { // the server serves other tests too; it may be down by now, and then the database goes with it
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
+		d.leave(ctx)
 		_ = drop(ctx)
 	})
-	return &Database{Name: name, DSN: s.dsn("", name), server: s}
+	return d
 }
