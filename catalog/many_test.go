@@ -109,17 +109,19 @@ func TestChecksOfManyTables(t *testing.T) {
 	const few, times, most = 1500, 8, 24
 	for shape := range manyShapes {
 		t.Run(shape, func(t *testing.T) {
-			small, large := checkTime(t, few, shape), checkTime(t, few*times, shape)
+			small := checkTime(t, few, shape, 0)
+			allowed := most * max(small, 5*time.Millisecond)
+			large := checkTime(t, few*times, shape, allowed)
 			t.Logf("%d tables take %s, %d take %s", few, small, few*times, large)
-			if large > most*max(small, 5*time.Millisecond) {
+			if large > allowed {
 				t.Errorf("%d tables take %s of a processor, and %d take %s", few, small, few*times, large)
 			}
 		})
 	}
 }
 
-// checkTime is the least of three times that a check takes of the process's processors.
-func checkTime(t *testing.T, n int, shape string) (least time.Duration) {
+// checkTime is the least of up to three times that a check takes of the process's processors; the last is the first that is short enough.
+func checkTime(t *testing.T, n int, shape string, enough time.Duration) (least time.Duration) {
 	t.Helper()
 	p, s := manyTables(t, n, shape)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it takes as long as what others left
@@ -136,8 +138,8 @@ func checkTime(t *testing.T, n int, shape string) (least time.Duration) {
 		case !wrong && len(snapshot.Tables) != len(p.Tables):
 			t.Fatalf("%d tables", len(snapshot.Tables))
 		}
-		if least > time.Second {
-			break // none of the three is fast enough
+		if least <= enough || least > time.Second { // none of the three is fast enough
+			break
 		}
 	}
 	return least
