@@ -28,6 +28,9 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 TEST = $(GO) test -vet=off -ldflags=-w
 # One package more than there are cores, and some tests of it: they wait for servers, too.
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
+# A test process has little alive: by itself the collector of garbage takes a sixth of its processor time (docs/testing.md). With other
+# flags, make test would not know the results of make check.
+WHOLE = GOGC=1600 $(TEST) $(SIDE) -timeout 40m
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole ends histories types faults-brief peers reproducible installable static sbom
@@ -77,16 +80,15 @@ check: ## formatting, vet, architecture, module checksums
 	if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags citus,clients ./gateway/pgexec ./integration
-	$(TEST) ./internal/archtest
+	$(WHOLE) ./internal/archtest
 	$(GO) mod verify
 
 lint: ## golangci-lint on LINTED (./...), where it is installed
 	@if ! command -v golangci-lint >/dev/null; then echo "golangci-lint (version 2) is not installed: its rules were not checked"; \
 	elif [ -n "$(strip $(LINTED))" ]; then golangci-lint run --allow-parallel-runners $(LINTED); fi
 
-# A test process has little alive: by itself the collector of garbage takes a sixth of its processor time (docs/testing.md).
 test: check ## everything that must hold before a change lands (starts its own PostgreSQL)
-	GOGC=1600 $(TEST) $(SIDE) -timeout 40m $(PACKAGES)
+	$(WHOLE) $(PACKAGES)
 
 alone: ## the short tests, and those of pages and of the corpus, in a clone of the last commit with nothing beside it
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q --no-hardlinks . $$dir/alone/noisegate && cd $$dir/alone/noisegate && \
