@@ -46,7 +46,7 @@ func TestPateWorkflow(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, pateDataset())
 	example := filepath.Join(s.dir, "pate")
-	if out, err := exec.Command("go", "build", "-o", example, "../deploy/examples/pate").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", example, "../deploy/examples/pate").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	args := []string{"--url", s.url, "--dataset", "school"}
