@@ -186,6 +186,9 @@ lines
 // Two queries in FROM of several tables each, whose rows are capped before they are joined: what is claimed of one row's tuples is what
 // package verify derives, however many tables there are.
 func TestJoinsOfCappedJoinsAreProven(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	on := rewritetest.ParseSnapshot(t, endsTables, endsPolicy)
 	joins := []string{
 		"SELECT a.user_id AS u, a.quantity AS x, b.quantity AS y FROM orders a JOIN orders b ON b.user_id = a.user_id",

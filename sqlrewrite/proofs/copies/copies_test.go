@@ -66,6 +66,9 @@ func TestCopiesNeighboursKillMutants(t *testing.T) {
 //
 // needs: postgres
 func TestCopiesOracleRandom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	t.Parallel()
 	gen.Oracle(t, gen.NewCopiedWorld(t, 12, gen.Calm, 1000, 1000), copiedProofs())
 }

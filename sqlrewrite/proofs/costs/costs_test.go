@@ -142,6 +142,9 @@ func root(e algebra.Expr) algebra.Expr { return within(e)[0] }
 
 // Every operation of expressions that the rewriter takes has a price.
 func TestEveryOperationIsPriced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	t.Parallel()
 	if *measures {
 		return // TestCosts does the same over all pairs

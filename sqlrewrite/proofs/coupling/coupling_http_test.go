@@ -355,6 +355,9 @@ func TestCoupling(t *testing.T) {
 //
 // covers: A10 A11 A21 A41 A80
 func TestCouplingOfCopies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	t.Parallel()
 	c := copiedCouplings(t, 31)
 	n, difference := couple(t, c, max(CouplingQueries()/5, 16), nil, nil)
