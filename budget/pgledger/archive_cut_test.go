@@ -17,7 +17,7 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-var cutsEvery = flag.Int64("cuts-every", 8, "F06_ArchiveCutOff cuts at one point in so many, and in the first of three runs at each second one")
+var cutsEvery = flag.Int64("cuts-every", 8, "F06_ArchiveCutOff cuts at one point in so many, in the first of three runs at each second")
 
 // An archive is cut off at each request and at each answer, COMMIT's too, with what a kill leaves of its file then. The ledger is whole,
 // every entry is in the journal or in a file, and the next run ends whole, with the same name or, from where there is a file, another one.

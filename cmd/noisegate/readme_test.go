@@ -168,7 +168,8 @@ func ownersServer(ctx context.Context, t *testing.T) *pgserver.Server {
 func buildBinary(ctx context.Context, t *testing.T, dir string) string {
 	t.Helper()
 	bin := filepath.Join(dir, "bin")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", filepath.Join(bin, "noisegate"), ".").CombinedOutput(); err != nil {
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", filepath.Join(bin, "noisegate"), ".")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return bin
