@@ -15,7 +15,7 @@ import (
 
 // A statement that failed after it began counts as a failure of whoever asked, because its failing may depend on a row:
 // it took too long, or too much memory, or too much of a disk; or it took its process along. It does not count where
-// the server was down for everybody. The server says so itself where it can; where it cannot, a new connection tells.
+// the server was down for everybody. The server says so itself where it can; where it cannot, a new connection shows it.
 
 // The conditions that a server reports when it ends a session.
 const (
@@ -31,7 +31,7 @@ const (
 
 // probePatience bounds the looks whether the server is there, with a pause between them.
 const (
-	probePatience = time.Second
+	probePatience = 10 * time.Second
 	probePause    = 20 * time.Millisecond
 )
 
@@ -105,7 +105,7 @@ func (d *Database) downForAll(ctx context.Context, conn *pgx.Conn, err error) bo
 			return code == adminShutdown // else it recovers from a crash, maybe of this statement's process
 		case errors.As(err, &refused) && refused.Code != crashShutdown:
 			return false // only the question is refused: the server is there
-		case errors.As(err, &lost) && lost.Op == "dial":
+		case errors.As(err, &lost) && lost.Op == "dial" && !lost.Timeout():
 			return true // nobody listens
 		}
 		// Somebody listens, and the connection broke: a crash, of which the server is about to recover, or the end of the server.

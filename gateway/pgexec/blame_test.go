@@ -18,7 +18,8 @@ import (
 // blameDeadline is how long these tests wait for a server or a statement.
 const blameDeadline = 30 * time.Second
 
-// sleeping runs a statement that does not end by itself, and gives its process and what becomes of it.
+// sleeping runs a statement that does not end by itself, and gives its process and what becomes of it. It waits until the statement sleeps:
+// while its text is parsed, the session is active too, and then it has read nothing and nobody is to blame.
 func sleeping(t *testing.T, d *pgexec.Database, admin *pgx.Conn, tag string) (process int, outcome chan error) {
 	t.Helper()
 	outcome = make(chan error, 1)
@@ -35,8 +36,8 @@ func sleeping(t *testing.T, d *pgexec.Database, admin *pgx.Conn, tag string) (pr
 		if time.Now().After(deadline) {
 			t.Fatal("the statement does not begin")
 		}
-		err := admin.QueryRow(t.Context(), "SELECT coalesce(max(pid), 0) FROM pg_catalog.pg_stat_activity WHERE state = 'active' AND "+
-			"query LIKE $1",
+		err := admin.QueryRow(t.Context(), "SELECT coalesce(max(pid), 0) FROM pg_catalog.pg_stat_activity "+
+			"WHERE wait_event = 'PgSleep' AND query LIKE $1",
 			"%pg_sleep%"+tag+"%").Scan(&process)
 		if err != nil {
 			t.Fatal(err)
@@ -81,18 +82,18 @@ func TestFailuresThatCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Unproven().Close()
-	impatient, err := pgexec.Open(t.Context(), pgexec.Config{DSN: dsn, Connections: 1, StatementTimeout: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer impatient.Unproven().Close()
+	admin := connect()
 	run := func(d *pgexec.Database, sql string) chan error {
 		outcome := make(chan error, 1)
 		_, err := collect(t, d, sqlrewrite.Statement{SQL: sql, Keys: 1})
 		outcome <- err
 		return outcome
 	}
-	wantBlame(t, "time", run(impatient, "SELECT pg_catalog.pg_sleep(10)::text"), false)
+	process, outcome := sleeping(t, d, admin, "late") // statement_timeout, which could end the texts before it too, cancels alike
+	if _, err := admin.Exec(t.Context(), "SELECT pg_catalog.pg_cancel_backend($1)", process); err != nil {
+		t.Fatal(err)
+	}
+	wantBlame(t, "time", outcome, false)
 	wantBlame(t, "an error of a row", run(d, "SELECT (1 / (g - 5))::text FROM pg_catalog.generate_series(1, 10) g"), false)
 	confined, err := pgexec.Open(t.Context(), pgexec.Config{DSN: dsn + "&options=-c%20temp_file_limit%3D64", Connections: 1,
 		StatementTimeout: time.Minute})
@@ -103,8 +104,7 @@ func TestFailuresThatCount(t *testing.T) {
 	wantBlame(t, "temporary files", run(confined, "SELECT count(*)::text FROM (SELECT g FROM pg_catalog.generate_series(1, 1000000) g "+
 		"ORDER BY g DESC OFFSET 1) x"), false)
 
-	admin := connect()
-	process, outcome := sleeping(t, d, admin, "ended")
+	process, outcome = sleeping(t, d, admin, "ended")
 	if _, err := admin.Exec(t.Context(), "SELECT pg_catalog.pg_terminate_backend($1)", process); err != nil {
 		t.Fatal(err)
 	}
