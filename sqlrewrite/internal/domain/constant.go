@@ -68,6 +68,9 @@ func Typed(b *algebra.Binder, at syntax.Expr, text string, t catalog.Type) (alge
 			return algebra.Constant{}, err
 		}
 	}
+	if within := scalar.RangeOf(text, wanted); !ok && within != "" {
+		return algebra.Constant{}, b.Mismatch(at, fault.Quote(text)+" is out of range for a value of type "+string(wanted), within)
+	}
 	if !ok {
 		return algebra.Constant{}, b.Mismatch(at, fault.Quote(text)+" is not a value of type "+string(wanted), scalar.ExampleOf(wanted))
 	}

@@ -1,10 +1,14 @@
 package domain
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -35,6 +39,47 @@ func TestTypedConstants(t *testing.T) {
 		got, err := Typed(b, &syntax.Literal{}, c.text, c.t)
 		if (err == nil) != (c.want != "") || err == nil && got.Text != c.want {
 			t.Errorf("%s %q: %q, %v; want %q", c.t, c.text, got.Text, err, c.want)
+		}
+	}
+}
+
+// A literal that PostgreSQL reads as a value of a type is never said to be none: one that is too far out is out of range, and the hint says
+// what the range is.
+func TestLiteralsOutOfRange(t *testing.T) {
+	b := &algebra.Binder{}
+	r := rand.New(rand.NewPCG(34, 4))
+	digits := func(n int) string {
+		return string(rune('1'+r.IntN(9))) + strings.Repeat(string(rune('0'+r.IntN(10))), n-1)
+	}
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	day := func() string { return fmt.Sprintf("%02d-%02d", 1+r.IntN(12), 1+r.IntN(28)) }
+	date := func() string {
+		return pick(digits(5+r.IntN(2))+"-"+day(), fmt.Sprintf("%04d-%s BC", 1+r.IntN(4000), day()), "infinity", "-infinity")
+	}
+	number := func() string { return pick("", "-") + pick("1e"+digits(3+r.IntN(4)), digits(700), "0.5e-"+digits(4)) }
+	far := map[catalog.Type]func() string{
+		catalog.Int2: func() string { return digits(641) }, catalog.Int4: func() string { return "-" + digits(700) },
+		catalog.Int8: func() string { return digits(641 + r.IntN(1000)) }, catalog.Numeric: number, catalog.Float4: number, catalog.Float8: number,
+		catalog.Date: date, catalog.Timestamp: func() string { return strings.TrimSpace(date()) },
+		catalog.Timestamptz: func() string { return digits(5) + "-" + day() + pick(" 10:00:00+00", "T23:59:59+02:00") },
+		scalar.IntervalType: func() string {
+			return pick("", "-") + pick(digits(6)+" years", digits(5)+" years 3 days", digits(7)+" days", digits(30)+" hours",
+				digits(10)+" minutes", digits(40)+" weeks", digits(6)+" mons")
+		},
+	}
+	for kind, literal := range far {
+		for range 100 {
+			text := literal()
+			_, err := Typed(b, &syntax.Literal{}, text, kind)
+			if err == nil && (kind == catalog.Numeric || scalar.IsFloat(kind)) {
+				continue // 1e250 is within
+			}
+			if err == nil || !strings.Contains(err.Error(), "out of range") {
+				t.Errorf("%s %.60q: %v", kind, text, err)
+			}
+			if _, err := Typed(b, &syntax.Literal{}, text+"x", kind); err == nil || strings.Contains(err.Error(), "out of range") {
+				t.Errorf("%s %.60q: %v", kind, text+"x", err)
+			}
 		}
 	}
 }

@@ -2,8 +2,10 @@ package scalar
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,36 @@ func ExampleOf(t catalog.Type) string {
 	default:
 		return ""
 	}
+}
+
+// RangeOf says what values of a type count, where a text is a value of it that is out of this range; "" for every other text.
+func RangeOf(text string, t catalog.Type) string {
+	text = strings.ToLower(strings.TrimSpace(text))
+	switch {
+	case t == IntervalType:
+		if _, _, _, is, within := readInterval(text); is && !within {
+			return fmt.Sprintf("write an interval of at most %d months, %d days or %d hours", maxInterval/31, maxInterval, 24*maxInterval)
+		}
+	case IsFloat(t) && isNumber(text):
+		return "write a number that double precision holds, which ends near 1e308"
+	case t.IsNumber() && isNumber(text) && (!t.IsInteger() || !strings.ContainsAny(text, ".e")):
+		return fmt.Sprintf("write a number of at most %d characters, with an exponent of at most %d", 2*maxExponent, maxExponent)
+	case t.IsTime() && isFarTime(text):
+		return "write a time of the years 1 to 9999"
+	}
+	return ""
+}
+
+// isFarTime reports whether a text is a time of a year before 1 or after 9999. The calendar of a year is that of another one, by 400 years.
+func isFarTime(text string) bool {
+	if slices.Contains([]string{"infinity", "+infinity", "-infinity"}, text) {
+		return true
+	}
+	text, before := strings.CutSuffix(text, " bc")
+	year, rest, _ := strings.Cut(text, "-")
+	y, err := strconv.ParseUint(year, 10, 63)
+	_, _, is := readTime(fmt.Sprintf("%d-%s", 2000+y%400, strings.ToUpper(rest)))
+	return err == nil && is && y > 0 && (before || y > 9999)
 }
 
 // ParseNumber reads a decimal number of PostgreSQL's syntax, exactly.

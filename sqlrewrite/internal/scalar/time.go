@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -107,40 +108,51 @@ var intervalUnits = map[string]struct{ months, days, micros int64 }{
 	"day": {0, 1, 0}, "week": {0, 7, 0}, "month": {1, 0, 0}, "mon": {1, 0, 0}, "year": {12, 0, 0},
 }
 
+// ParseInterval reads an interval; ok is false for a text that is none, or that is too long.
 func ParseInterval(text string) (months, days, micros int64, ok bool) {
+	months, days, micros, is, within := readInterval(text)
+	return months, days, micros, is && within
+}
+
+// readInterval says whether a text is an interval, and whether it is one that counts.
+func readInterval(text string) (months, days, micros int64, is, within bool) {
 	words := strings.Fields(strings.ToLower(text))
 	far := func(v, limit int64) bool { return v > limit || v < -limit }
+	within = true
 	for i := 0; i < len(words); i++ {
 		if clock := strings.Split(words[i], ":"); len(clock) > 1 && len(clock) <= 3 {
 			unit := 3600 * SecondUnit
 			for _, part := range clock {
 				v, err := strconv.ParseUint(part, 10, 16)
-				if err != nil {
-					return 0, 0, 0, false
+				if err != nil && !errors.Is(err, strconv.ErrRange) {
+					return 0, 0, 0, false, false
 				}
+				within = within && err == nil
 				micros += int64(v) * unit
 				unit /= 60
 			}
 			continue
 		}
 		v, err := strconv.ParseInt(words[i], 10, 64)
-		if err != nil || i+1 == len(words) {
-			return 0, 0, 0, false
+		if err != nil && !errors.Is(err, strconv.ErrRange) || i+1 == len(words) {
+			return 0, 0, 0, false, false
 		}
 		i++
 		unit, known := intervalUnits[words[i]]
 		if !known {
 			unit, known = intervalUnits[strings.TrimSuffix(words[i], "s")]
 		}
-		if limit := maxInterval * DayUnit / max(1, unit.micros); !known || far(v, limit) || unit.micros == 0 && far(v, maxInterval) {
-			return 0, 0, 0, false
+		if !known {
+			return 0, 0, 0, false, false
+		}
+		if limit := maxInterval * DayUnit / max(1, unit.micros); far(v, limit) || unit.micros == 0 && far(v, maxInterval) {
+			within = false
+			continue
 		}
 		months, days, micros = months+v*unit.months, days+v*unit.days, micros+v*unit.micros
 	}
-	if len(words) == 0 || far(months, maxInterval/31) || far(days, maxInterval) || far(micros, maxInterval*DayUnit) {
-		return 0, 0, 0, false
-	}
-	return months, days, micros, true
+	within = within && !far(months, maxInterval/31) && !far(days, maxInterval) && !far(micros, maxInterval*DayUnit)
+	return months, days, micros, len(words) > 0, within
 }
 
 // TimeField is a part of a date or time that EXTRACT gives.
