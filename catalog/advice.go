@@ -12,7 +12,8 @@ import (
 // What a policy's author should know and what is no mistake by itself: domains and bounds against the constraints of the
 // schema, bounds of contributions that are missing, budgets that promise little.
 
-// adviseTable warns of what a table's policy leaves out, and of columns whose constraints say something else.
+// adviseTable warns of what a table's policy leaves out, of columns that no question can name, and of columns whose constraints say
+// something else.
 func (c *checker) adviseTable(t *TablePolicy, info *TableInfo) {
 	if t.Unit != nil && t.Unit.Kind != RowUnit && t.MaxTotal == 0 {
 		for _, bound := range []struct {
@@ -24,6 +25,7 @@ func (c *checker) adviseTable(t *TablePolicy, info *TableInfo) {
 			}
 		}
 	}
+	c.adviseTypes(t, info)
 	for _, p := range t.Columns {
 		live, ok := info.Column(p.Name)
 		if !ok || p.Hidden {
@@ -39,6 +41,21 @@ func (c *checker) adviseTable(t *TablePolicy, info *TableInfo) {
 		if p.Bounds != nil {
 			c.adviseBounds(p, facts)
 		}
+	}
+}
+
+// adviseTypes warns of columns that analysts do not see because of their types, where the policy does not say so.
+func (c *checker) adviseTypes(t *TablePolicy, info *TableInfo) {
+	var unseen []string
+	for _, live := range info.Columns {
+		said := slices.ContainsFunc(t.Columns, func(p *ColumnPolicy) bool { return p.Name == live.Name })
+		if live.Type == "" && !said {
+			unseen = append(unseen, fmt.Sprintf("%s (%s)", fault.Quote(live.Name), live.TypeName))
+		}
+	}
+	if len(unseen) > 0 {
+		c.warn(t.pos, "no question can name these columns of %s, as their types are not supported: %s; write {expose: false} for each, or "+
+			"give the table a stored generated column of a type that is, such as text", t.TableName, few(unseen))
 	}
 }
 
