@@ -10,7 +10,7 @@ type Noises struct {
 	known map[noise]*Laplace
 }
 
-// noise is what [LaplaceParameters] with a price say.
+// noise identifies the noise of [LaplaceParameters] that have a price and no scale.
 type noise struct {
 	l1      string
 	epsilon PicoEpsilon

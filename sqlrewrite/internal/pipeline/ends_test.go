@@ -221,7 +221,7 @@ func TestJoinsOfCappedJoinsAreProven(t *testing.T) {
 	}
 }
 
-// mostVisits is what planning a text of 2 KiB takes at most. Each lowering of caps plans the question again.
+// mostVisits bounds the visits of planning a text of 2 KiB. Each lowering of caps plans the question again.
 const mostVisits = 300_000
 
 var endingTexts = flag.Int("ending-texts", 1000, "generated texts of which planning must end")

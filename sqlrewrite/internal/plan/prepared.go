@@ -145,6 +145,7 @@ func (p *Plan) cheaperThan(sorted *Plan) bool {
 	return gumbel.Cmp(new(big.Rat).SetInt(sorted.Releases[0].Mechanism.HalfWidth(comparedAt))) < 0
 }
 
-// gumbelPoint is how far from the median 95 % of the Gumbel distribution of scale 1 lie, which peeling by the exponential mechanism adds to
-// each score. That of the exponential distribution, for permute-and-flip (Ding et al. 2021, arXiv 2105.07260), is 2.30.
+// gumbelPoint is the distance from the median within which 95 % of the Gumbel distribution of scale 1 lie: peeling by the exponential
+// mechanism adds such noise to each score. That of the exponential distribution, for permute-and-flip (Ding et al. 2021, arXiv
+// 2105.07260), is 2.30.
 func gumbelPoint() *big.Rat { return big.NewRat(261, 100) }
