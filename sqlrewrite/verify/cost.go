@@ -20,6 +20,8 @@ import (
 //  2. An operation takes as long as its operands' sizes (sizes.go) say, by the formulas of docs/sql/work.md, "Prices".
 //  3. A row of EXISTS or IN takes what that query's tuple takes, as often as work.go says that one is met.
 //  4. One row is charged for so many tuples (Lemma 12); a unit for as many as that of each row that it has in the part that they are charged to.
+//  5. AllWork adds up all SELECTs. Of one that is charged to rows it counts as many rows as a unit may have, and at most countedRows, as no claim
+//     can be made of any number of rows. So a unit of n rows takes at most AllWork, times n/countedRows where it has more.
 //
 // A regular expression is compiled once, when the first row meets it: that is of UnitWork.
 //
@@ -277,6 +279,9 @@ func callTakes(name string, operands []measure) int64 {
 // littleOfRow is what a row may take, in ns, without being charged to its unit: what it may take where nothing bounds how many its unit has.
 const littleOfRow = 40_000
 
+// countedRows is how many rows a unit is taken to have where a SELECT is charged to rows.
+const countedRows = 100
+
 // compilesRegex is what it takes to compile a regular expression, in ns.
 const compilesRegex = 40_000
 
@@ -300,14 +305,22 @@ func (s *scope) bills(grouped bool) {
 		ofRow = new(big.Int).Mul(row, big.NewInt(per))
 	}
 	several := unit != nil && row != nil && unit.Cmp(row) > 0 && ofRow.Cmp(big.NewInt(littleOfRow)) <= 0
-	switch {
-	case unit != nil && !several:
-		d.unitWork = new(big.Int).Add(d.unitWork, new(big.Int).Mul(unit, big.NewInt(per)))
-	case ofRow == nil || d.rowWork == nil:
-		d.rowWork = nil
-	default:
-		d.rowWork = bigger(d.rowWork, ofRow)
+	charge := func(account, tuples *big.Int) { account.Add(account, new(big.Int).Mul(tuples, big.NewInt(per))) }
+	if unit != nil && !several {
+		charge(d.taken.UnitWork, unit)
+		charge(d.taken.AllWork, unit)
+		return
 	}
+	if ofRow == nil || d.taken.RowWork == nil {
+		d.taken.RowWork = nil
+		return
+	}
+	d.taken.RowWork = bigger(d.taken.RowWork, ofRow)
+	counted := new(big.Int).Mul(row, big.NewInt(countedRows))
+	if several && unit.Cmp(counted) < 0 {
+		counted = unit
+	}
+	charge(d.taken.AllWork, counted)
 }
 
 // tuplesOfUnit is how many tuples of a FROM one row of people is charged for, and how many one unit, by the best part; nil: any number.

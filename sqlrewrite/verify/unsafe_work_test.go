@@ -125,7 +125,7 @@ func TestUnsafeWork(t *testing.T) {
 func TestStoredTextsAreNotReadWhole(t *testing.T) {
 	on, pins := town()
 	claim := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins,
-		RowWork: big.NewInt(40_000), UnitWork: big.NewInt(10_000_000)}
+		Work: Work{RowWork: big.NewInt(40_000), UnitWork: big.NewInt(10_000_000)}}
 	for _, operation := range []string{
 		`%s LIKE «%%a%%»::@text`, `%s ILIKE «%%a%%»::@text`, `%s ~ «a»::@text`, `%s < «a»::@text`, `%s = «a»::@text`, `%[1]s || %[1]s = «a»::@text`, `@lower(%s) = «a»::@text`, `@"left"(%s, 5) = «a»::@text`,
 		`@length(%s) > 5`, `@substr(%s, 2, 3) = «a»::@text`, `@strpos(%s, «a»::@text) > 1`, `@btrim(%s) = «a»::@text`, `@starts_with(%s, «a»::@text)`, `GREATEST(%s, «a»::@text) = «b»::@text`,

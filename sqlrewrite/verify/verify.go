@@ -64,14 +64,19 @@ type Claim struct {
 	Joint     []Joint
 	// PairsPerRow bounds how many tuples of a SELECT one row of a unit is charged for, with what they meet in EXISTS, IN and windows (work.go).
 	PairsPerRow *big.Int
-	// RowWork bounds what one row takes where nothing bounds how many rows its unit has, UnitWork what one unit takes everywhere else, in ns
-	// (cost.go).
-	RowWork, UnitWork *big.Int
-	Pins              []Pin      // what will hold while the statement runs
-	totals            []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
-	products          []*products
-	from              *derivation
-	steps             *steps.Count // what planning the text that the statement is made of has taken
+	Work
+	Pins     []Pin      // what will hold while the statement runs
+	totals   []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
+	products []*products
+	from     *derivation
+	steps    *steps.Count // what planning the text that the statement is made of has taken
+}
+
+// Work is the time that one unit's rows take, in ns (cost.go).
+type Work struct {
+	RowWork  *big.Int // of one row, in the dearest SELECT that is charged to rows; nil as derived: nothing bounds it
+	UnitWork *big.Int // of one unit, in all other SELECTs
+	AllWork  *big.Int // of one unit, in all SELECTs: where nothing bounds how many rows it has, of a hundred
 }
 
 // Counted is the claim, proven as a part of what planning takes.
@@ -163,16 +168,16 @@ type derivation struct {
 	held  []*relation  // whose addresses are in ids
 	pins  *pinBook
 
-	operands          []measure       // of the expression that is being read
-	rowWork, unitWork *big.Int        // cost.go
-	several           bool            // tables are joined
-	compiled          map[string]bool // regular expressions
-	work              *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
-	queries           map[int]bool
-	stored            map[int]bool                   // columns that are NULL in no row of their table
-	tuples            map[counted]*big.Int           // while a SELECT is counted and charged: what both ask for; nil: else
-	joins             map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
-	steps             *steps.Count
+	operands []measure       // of the expression that is being read
+	taken    Work            // cost.go
+	several  bool            // tables are joined
+	compiled map[string]bool // regular expressions
+	work     *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
+	queries  map[int]bool
+	stored   map[int]bool                   // columns that are NULL in no row of their table
+	tuples   map[counted]*big.Int           // while a SELECT is counted and charged: what both ask for; nil: else
+	joins    map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
+	steps    *steps.Count
 }
 
 func parse(sql string) *pgquery.SelectStmt {
@@ -185,7 +190,7 @@ func parse(sql string) *pgquery.SelectStmt {
 
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin) *derivation {
 	return &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: pins},
-		work: big.NewInt(1), rowWork: new(big.Int), compiled: make(map[string]bool), unitWork: new(big.Int), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
+		work: big.NewInt(1), taken: Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)}, compiled: make(map[string]bool), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
@@ -200,7 +205,10 @@ func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot,
 	}
 	got := r.released.claim(d, c.Keys, c.Histogram)
 	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.work
-	got.RowWork, got.UnitWork = d.rowWork, d.unitWork.Add(d.unitWork, big.NewInt(int64(len(d.compiled))*compilesRegex))
+	compiling := big.NewInt(int64(len(d.compiled)) * compilesRegex)
+	got.Work = d.taken
+	got.UnitWork.Add(got.UnitWork, compiling)
+	got.AllWork.Add(got.AllWork, compiling)
 	return got
 }
 
@@ -232,7 +240,7 @@ func (got *Claim) covers(c Claim) error {
 	if c.PairsPerRow != nil {
 		exceeds("the number of rows that one row meets", got.PairsPerRow, c.PairsPerRow)
 	}
-	errs = append(errs, c.Within(got.RowWork, got.UnitWork))
+	errs = append(errs, c.Within(got.Work))
 	for _, n := range c.Norms {
 		l1, l2 := got.Norm(n.Columns)
 		exceeds("L1", l1, n.L1)
@@ -250,14 +258,18 @@ func (got *Claim) covers(c Claim) error {
 }
 
 // Within reports whether what a statement takes, as it was derived, is within a claim; nil means it is.
-func (c Claim) Within(row, unit *big.Int) error {
-	if c.RowWork != nil && (row == nil || row.Cmp(c.RowWork) > 0) {
+func (c Claim) Within(taken Work) error {
+	above := func(taken, claimed *big.Int) bool { return claimed != nil && (taken == nil || taken.Cmp(claimed) > 0) }
+	switch {
+	case above(taken.RowWork, c.RowWork):
 		return &Refusal{Why: "what one row takes is above the claim"}
-	}
-	if c.UnitWork != nil && unit.Cmp(c.UnitWork) > 0 {
+	case above(taken.UnitWork, c.UnitWork):
 		return &Refusal{Why: "what one unit takes is above the claim"}
+	case above(taken.AllWork, c.AllWork):
+		return &Refusal{Why: "what one unit takes in all SELECTs is above the claim"}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // Norm is L1 and L2² of the vector of the moves of several value columns over all groups; nil where they are not bounded.

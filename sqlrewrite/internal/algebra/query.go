@@ -49,6 +49,7 @@ type BoundQuery struct {
 type Load struct {
 	Runs int64 // how often it runs for one answer; 0: once
 	Row  int64 // ns of each row
+	Dear bool  // a row that was let through uncapped was proven to take too long
 }
 
 // Output is one column of the answer.

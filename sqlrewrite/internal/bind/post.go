@@ -58,7 +58,7 @@ func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
 	}
 	if fewer := lookedUp(o, o.Query, err); fewer != nil {
 		again := algebra.NewOpened(o.Text, fewer, o.Snapshot)
-		again.Zone, again.Steps = o.Zone, o.Steps
+		again.Zone, again.Load, again.Steps = o.Zone, o.Load, o.Steps
 		if found, refused := statement(again, fewer); refused == nil {
 			*o, bound, err = *again, found, nil
 		}

@@ -59,8 +59,9 @@ func TestLiteralsOutOfRange(t *testing.T) {
 	number := func() string { return pick("", "-") + pick("1e"+digits(3+r.IntN(4)), digits(700), "0.5e-"+digits(4)) }
 	far := map[catalog.Type]func() string{
 		catalog.Int2: func() string { return digits(641) }, catalog.Int4: func() string { return "-" + digits(700) },
-		catalog.Int8: func() string { return digits(641 + r.IntN(1000)) }, catalog.Numeric: number, catalog.Float4: number, catalog.Float8: number,
-		catalog.Date: date, catalog.Timestamp: func() string { return strings.TrimSpace(date()) },
+		catalog.Int8: func() string { return digits(641 + r.IntN(1000)) }, catalog.Numeric: number, catalog.Float4: number,
+		catalog.Float8: number,
+		catalog.Date:   date, catalog.Timestamp: func() string { return strings.TrimSpace(date()) },
 		catalog.Timestamptz: func() string { return digits(5) + "-" + day() + pick(" 10:00:00+00", "T23:59:59+02:00") },
 		scalar.IntervalType: func() string {
 			return pick("", "-") + pick(digits(6)+" years", digits(5)+" years 3 days", digits(7)+" days", digits(30)+" hours",

@@ -61,6 +61,19 @@ func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Option
 }
 
 func planQuery(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
+	p, err := planOnce(opened, o)
+	if plan.IsDear(err) && !opened.Load.Dear {
+		again := algebra.NewOpened(opened.Text, opened.Query, opened.Snapshot)
+		again.Zone, again.Steps, again.Load = opened.Zone, opened.Steps, opened.Load
+		again.Load.Dear = true
+		if capped, refused := planOnce(again, o); refused == nil {
+			return capped, nil
+		}
+	}
+	return p, err
+}
+
+func planOnce(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
 	bound, err := plan.Asked(opened, o)
 	if err != nil {
 		return nil, err

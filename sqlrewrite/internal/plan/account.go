@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"math/big"
 
 	"noisegate.example/catalog"
@@ -32,33 +33,37 @@ func NewPlan(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*Pla
 		if err := p.claimExactly(); err != nil {
 			return nil, err
 		}
-		row, unit := p.claimed()
-		if stability.Proven(row, unit) {
+		proven := p.claimed()
+		if stability.Proven(proven) {
 			return p, nil
 		}
-		if err := stability.Lower(p.Accounted(), row, unit); err != nil {
+		if err := stability.Lower(p.Accounted(), proven); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// claimed is what the statements of a question claim: what one row takes, of the dearest of them where nothing bounds how many rows its
-// unit has, and what one unit takes in all of them together, in ns; nil: nothing bounds it.
-func (p *Plan) claimed() (row, unit *big.Int) {
-	row, unit = new(big.Int), new(big.Int)
+// IsDear reports whether a question was refused for a row that takes too long, and may be bound again with [algebra.Load].Dear, so that
+// such rows are capped.
+func IsDear(err error) bool { return errors.As(err, new(stability.DearRow)) }
+
+// claimed is the time that the statements of a question claim: of one row, that of the dearest of them; of one unit, that of all together.
+func (p *Plan) claimed() stability.Claimed {
+	all := stability.Claimed{Row: new(big.Int), Unit: new(big.Int), All: new(big.Int)}
 	for _, block := range p.Different() {
 		for _, part := range block.Parts {
 			c := part.Statement.Claim
-			if c.RowWork == nil || c.UnitWork == nil {
-				return nil, nil
+			if c.RowWork == nil || c.UnitWork == nil || c.AllWork == nil {
+				return stability.Claimed{}
 			}
-			unit.Add(unit, c.UnitWork)
-			if c.RowWork.Cmp(row) > 0 {
-				row = c.RowWork
+			all.Unit.Add(all.Unit, c.UnitWork)
+			all.All.Add(all.All, c.AllWork)
+			if c.RowWork.Cmp(all.Row) > 0 {
+				all.Row = c.RowWork
 			}
 		}
 	}
-	return row, unit
+	return all
 }
 
 // claimExactly has statements claim what they take with just their constants, as what is remembered of any constants may be more: so that

@@ -3,7 +3,6 @@ package sqlprint
 import (
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 
 	"noisegate.example/catalog"
@@ -146,13 +145,13 @@ func (s Statement) Prove(proofs *Proofs) error {
 }
 
 // Work is [memo.Memo.Work], or [memo.Memo.WorkOf].
-type Work func(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (row, unit *big.Int, err error)
+type Work func(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (verify.Work, error)
 
-// ClaimWork proves the statement as [Statement.Prove] does, and claims what it takes one row and one unit, as was derived of its text.
+// ClaimWork proves the statement as [Statement.Prove] does, and claims the time that was derived of its text.
 func (s *Statement) ClaimWork(n *steps.Count, work Work) error {
 	seeded := s.WithSeed(0)
-	row, unit, err := work(seeded.SQL, seeded.Args, seeded.On, seeded.Claimed().Counted(n))
-	s.Claim.RowWork, s.Claim.UnitWork = row, unit
+	taken, err := work(seeded.SQL, seeded.Args, seeded.On, seeded.Claimed().Counted(n))
+	s.Claim.Work = taken
 	return unproven(err, s.SQL)
 }
 

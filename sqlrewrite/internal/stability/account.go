@@ -58,21 +58,37 @@ func settle(statements []Statement) error {
 // derived from the text.
 const provenMargin = 2
 
-// Proven reports whether what was proven of the texts of a question's statements, what one row takes and what one unit, in ns, is within
-// what it may be; nil: nothing bounds it.
-func Proven(row, unit *big.Int) bool {
-	return row != nil && row.Cmp(big.NewInt(provenMargin*MaxRowWork)) <= 0 && unit.Cmp(big.NewInt(provenMargin*MaxUnitWork)) <= 0
+// maxAllWork is what all SELECTs of a question may take one unit, in ns, those too that are charged to rows. The default quantum is 50 ms:
+// a unit of at most a hundred rows moves an answer by one boundary at most.
+const maxAllWork = 40_000_000
+
+// Claimed is the time that was proven of the texts of a question's statements, in ns; see [verify.Work]. A bound that is nil is none.
+type Claimed struct{ Row, Unit, All *big.Int }
+
+// Proven reports whether what was proven is within what it may be.
+func Proven(c Claimed) bool {
+	return c.Row != nil && c.Row.Cmp(big.NewInt(provenMargin*MaxRowWork)) <= 0 && c.Unit.Cmp(big.NewInt(provenMargin*MaxUnitWork)) <= 0 &&
+		c.All.Cmp(big.NewInt(maxAllWork)) <= 0
 }
 
+// DearRow refuses a question for a row that takes too long, where no cap bounds how many rows a unit has.
+type DearRow struct{ error }
+
+func (d DearRow) Unwrap() error { return d.error }
+
 // Lower lowers the largest caps of a question whose statements are not [Proven]; the error says that none can be, and what was proven.
-func Lower(statements []Statement, row, unit *big.Int) error {
+func Lower(statements []Statement, c Claimed) error {
 	if narrowAll(statements) {
 		return settle(statements)
 	}
-	if unit == nil || unit.Cmp(big.NewInt(provenMargin*MaxUnitWork)) <= 0 {
-		return refused(statements, "each row of a unit, of which nothing bounds the number", row, provenMargin*MaxRowWork)
+	switch {
+	case c.Row == nil || c.Row.Cmp(big.NewInt(provenMargin*MaxRowWork)) > 0:
+		return DearRow{refused(statements, "each row of a unit, of which nothing bounds the number", c.Row, provenMargin*MaxRowWork)}
+	case c.Unit.Cmp(big.NewInt(provenMargin*MaxUnitWork)) > 0:
+		return refused(statements, rowsOfUnit, c.Unit, provenMargin*MaxUnitWork)
+	default:
+		return refused(statements, "a hundred rows of one unit", c.All, maxAllWork)
 	}
-	return refused(statements, rowsOfUnit, unit, provenMargin*MaxUnitWork)
 }
 
 // PostgreSQL compiles a regular expression, in so many ns, when it meets the first row, and remembers so many of them (regexp.c,

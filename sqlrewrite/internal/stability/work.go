@@ -96,6 +96,7 @@ type workload struct {
 	pairs *big.Int                      // the most that any block meets
 	spare *big.Int                      // what is left of the limit for a row, of the block that leaves least
 	runs  *big.Int                      // how often the statement runs: all runs together are within the limits
+	row   int64                         // what a row may take, in ns, where nothing bounds how many its unit has
 	units map[algebra.FromItem]*big.Int // by what a block reads: what one unit costs it, in ns; of rows that nothing bounds nothing
 	most  *big.Int                      // the most rows that one unit has in a block
 	dear  dearest
@@ -134,8 +135,11 @@ func BoundWork(b *algebra.Binder) error {
 
 // workOf is the work of a query's statement of some of its statistics. The binder may be nil where the query was bounded before.
 func workOf(b *algebra.Binder, q *algebra.BoundQuery, statistics []algebra.Statistic) (*workload, error) {
-	runs := max(1, q.Load.Runs)
-	w := &workload{Binder: b, facts: q.Shared(), place: q.At, pairs: big.NewInt(1), spare: big.NewInt(MaxRowWork / runs),
+	runs, row := max(1, q.Load.Runs), int64(MaxRowWork)
+	if q.Load.Dear {
+		row /= provenMargin
+	}
+	w := &workload{Binder: b, facts: q.Shared(), place: q.At, pairs: big.NewInt(1), spare: big.NewInt(row / runs), row: row,
 		runs: big.NewInt(runs), compiled: make(map[string]bool), units: make(map[algebra.FromItem]*big.Int), most: big.NewInt(1)}
 	var each []algebra.Expr
 	for _, k := range q.Keys {
@@ -285,7 +289,7 @@ func ofCopied(e effort) effort {
 
 // fits reports whether the work of one unit is within what it may be. It remembers the most rows that one row meets, and what is left.
 func (w *workload) fits(e effort) bool {
-	left, rows := big.NewInt(MaxRowWork), e.rows
+	left, rows := big.NewInt(w.row), e.rows
 	if e.unit != nil {
 		left, rows = big.NewInt(MaxUnitWork), new(big.Int).Mul(e.rows, e.unit)
 	}
@@ -327,7 +331,7 @@ func (w *workload) refuse(e effort) error {
 	case e.unit.Cmp(big.NewInt(1)) > 0:
 		unit = e.unit.String() + " rows of one unit"
 	}
-	limit := int64(MaxRowWork)
+	limit := w.row
 	if e.unit != nil {
 		limit = MaxUnitWork
 	}

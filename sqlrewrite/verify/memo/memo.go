@@ -18,8 +18,8 @@ import (
 // ready for use, by several at once; a nil one remembers nothing.
 type Memo struct {
 	mu     sync.Mutex
-	proven map[proof]works
-	forms  map[proof]form // by all but texts of arguments
+	proven map[proof]verify.Work // what a statement takes; of other texts nothing
+	forms  map[proof]form        // by all but texts of arguments
 }
 
 type proof struct {
@@ -33,9 +33,6 @@ type form struct {
 	needed []bool // of which arguments proofs need the text; nil: that is not known yet
 }
 
-// works is what a statement takes, in ns; of other texts nothing.
-type works struct{ row, unit *big.Int }
-
 const (
 	// mostProofs bounds a memo; it starts anew when it is full.
 	mostProofs = 1_000
@@ -48,26 +45,25 @@ const (
 // Statement is [verify.Statement], remembered. What is asked often with other texts is proven for any texts, but for those that the
 // proof needs.
 func (m *Memo) Statement(sql string, args []any, on *catalog.Snapshot, c verify.Claim) error {
-	row, unit, err := m.Work(sql, args, on, c)
-	if err == nil && c.Within(row, unit) != nil { // of any texts it may take longer than of these
-		row, unit, err = m.WorkOf(sql, args, on, c)
+	w, err := m.Work(sql, args, on, c)
+	if err == nil && c.Within(w) != nil { // of any texts it may take longer than of these
+		w, err = m.WorkOf(sql, args, on, c)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Within(row, unit)
+	return c.Within(w)
 }
 
-// Work proves a statement as [Memo.Statement] does, and says what one row of it takes at most where nothing bounds how many its unit has (nil:
-// nothing bounds it), and what one unit takes everywhere else, in ns. What was asked before decides whether that is of these arguments or of any:
-// what depends on it takes [Memo.WorkOf] where this is too much.
-func (m *Memo) Work(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (row, unit *big.Int, err error) {
+// Work proves a statement as [Memo.Statement] does, and says what it takes at most. What was asked before decides whether that is of these
+// arguments or of any: what depends on it takes [Memo.WorkOf] where this is too much.
+func (m *Memo) Work(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (verify.Work, error) {
 	if m == nil || len(sql) > mostGeneral {
 		return m.WorkOf(sql, args, on, c)
 	}
 	key := func(args []any) proof { return proof{on, sha256.Sum256(written(sql, args, c))} }
-	general := func(args []any) (works, error) { // a count of its own: what was asked before must not decide how much a text may take
-		return m.once(key(args), func() (works, error) { return prove(sql, args, on, c.Counted(nil)) })
+	general := func(args []any) (verify.Work, error) { // a count of its own: what was asked before must not decide how much a text may take
+		return m.once(key(args), func() (verify.Work, error) { return prove(sql, args, on, c.Counted(nil)) })
 	}
 	ofForm := key(without(args, nil))
 	m.mu.Lock()
@@ -75,25 +71,25 @@ func (m *Memo) Work(sql string, args []any, on *catalog.Snapshot, c verify.Claim
 	f := m.forms[ofForm]
 	m.mu.Unlock()
 	if known {
-		return w.row, w.unit, nil
+		return w, nil
 	}
 	if f.needed != nil {
 		if w, err := general(without(args, f.needed)); err == nil {
-			return w.row, w.unit, nil
+			return w, nil
 		}
 	}
-	row, unit, err = m.WorkOf(sql, args, on, c)
+	exact, err := m.WorkOf(sql, args, on, c)
 	if err != nil || f.needed != nil {
-		return row, unit, err
+		return exact, err
 	}
 	if f.asked++; f.asked > generalAfter { // without a cap, what all rows of a unit take is what each of them takes: a cap is needed
 		f.needed = needs(args, func(args []any) bool {
 			w, err := general(args)
-			return err == nil && same(w.row, row) && same(w.unit, unit)
+			return err == nil && same(w.RowWork, exact.RowWork) && same(w.UnitWork, exact.UnitWork)
 		})
 	}
 	m.keep(ofForm, f)
-	return row, unit, nil
+	return exact, nil
 }
 
 // same are two figures, of which nil is none.
@@ -105,14 +101,13 @@ func same(a, b *big.Int) bool {
 }
 
 // WorkOf is [Memo.Work] of just these arguments, whatever was asked before.
-func (m *Memo) WorkOf(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (row, unit *big.Int, err error) {
-	w, err := m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() (works, error) { return prove(sql, args, on, c) })
-	return w.row, w.unit, err
+func (m *Memo) WorkOf(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (verify.Work, error) {
+	return m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() (verify.Work, error) { return prove(sql, args, on, c) })
 }
 
-func prove(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (works, error) {
+func prove(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (verify.Work, error) {
 	got, err := verify.Prove(sql, args, on, c)
-	return works{got.RowWork, got.UnitWork}, err
+	return got.Work, err
 }
 
 // mostTried is without how many texts a proof is tried.
@@ -161,11 +156,11 @@ func (m *Memo) keep(p proof, f form) {
 
 // Public is [verify.Public], remembered.
 func (m *Memo) Public(sql string, on *catalog.Snapshot) error {
-	_, err := m.once(proof{on, sha256.Sum256([]byte("public " + sql))}, func() (works, error) { return works{}, verify.Public(sql, on) })
+	_, err := m.once(proof{on, sha256.Sum256([]byte("public " + sql))}, func() (verify.Work, error) { return verify.Work{}, verify.Public(sql, on) })
 	return err
 }
 
-func (m *Memo) once(p proof, prove func() (works, error)) (works, error) {
+func (m *Memo) once(p proof, prove func() (verify.Work, error)) (verify.Work, error) {
 	if m == nil {
 		return prove()
 	}
@@ -177,12 +172,12 @@ func (m *Memo) once(p proof, prove func() (works, error)) (works, error) {
 	}
 	w, err := prove()
 	if err != nil {
-		return works{}, err
+		return verify.Work{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.proven == nil || len(m.proven) >= mostProofs {
-		m.proven = make(map[proof]works)
+		m.proven = make(map[proof]verify.Work)
 	}
 	m.proven[p] = w
 	return w, nil

@@ -63,7 +63,7 @@ func TestEachFieldOfAClaimIsPartOfItsProof(t *testing.T) {
 		switch v.Kind() {
 		case reflect.Struct:
 			for i := range v.NumField() {
-				if f := v.Type().Field(i); f.IsExported() && f.Name != "RowWork" && f.Name != "UnitWork" { // held against what is remembered
+				if f := v.Type().Field(i); f.IsExported() && f.Name != "Work" { // held against what is remembered
 					visit(v.Field(i), at+"."+f.Name)
 				}
 			}
@@ -116,12 +116,12 @@ func TestArgumentsArePartOfTheirProof(t *testing.T) {
 func TestProofsAreRememberedAndRefusalsAreNot(t *testing.T) {
 	var m Memo
 	asked := 0
-	proven := func() (works, error) { asked++; return works{}, nil }
-	refused := func() (works, error) { asked++; return works{}, errors.New("refused") }
+	proven := func() (verify.Work, error) { asked++; return verify.Work{}, nil }
+	refused := func() (verify.Work, error) { asked++; return verify.Work{}, errors.New("refused") }
 	on, other := &catalog.Snapshot{}, &catalog.Snapshot{}
 	for i, step := range []struct {
 		key   proof
-		prove func() (works, error)
+		prove func() (verify.Work, error)
 		asked int
 		err   bool
 	}{
@@ -148,17 +148,20 @@ func TestProofsAreRememberedAndRefusalsAreNot(t *testing.T) {
 func TestWorkIsHeldAgainstTheClaim(t *testing.T) {
 	var m Memo
 	on, claim := &catalog.Snapshot{}, full()
-	taken := func() (works, error) { return works{big.NewInt(10), big.NewInt(20)}, nil }
+	work := func(row, unit, all int64) verify.Work {
+		return verify.Work{RowWork: big.NewInt(row), UnitWork: big.NewInt(unit), AllWork: big.NewInt(all)}
+	}
+	taken := func() (verify.Work, error) { return work(10, 20, 30), nil }
 	if _, err := m.once(proof{on, sha256.Sum256(written("SELECT 1", nil, claim))}, taken); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		row, unit int64
-		proven    bool
-	}{{10, 20, true}, {11, 21, true}, {9, 20, false}, {10, 19, false}} {
-		claim.RowWork, claim.UnitWork = big.NewInt(step.row), big.NewInt(step.unit)
+		row, unit, all int64
+		proven         bool
+	}{{10, 20, 30, true}, {11, 21, 31, true}, {9, 20, 30, false}, {10, 19, 30, false}, {10, 20, 29, false}} {
+		claim.Work = work(step.row, step.unit, step.all)
 		if err := m.Statement("SELECT 1", nil, on, claim); (err == nil) != step.proven {
-			t.Errorf("a row of %d and a unit of %d ns: %v", step.row, step.unit, err)
+			t.Errorf("a row of %d, a unit of %d and %d ns in all: %v", step.row, step.unit, step.all, err)
 		}
 	}
 }
@@ -168,7 +171,9 @@ func BenchmarkRemembered(b *testing.B) {
 	on := &catalog.Snapshot{}
 	sql := "SELECT count(*)::text FROM (SELECT t.c FROM s.t AS t WHERE t.c = $1::text OFFSET 0) AS kept"
 	args, claim := []any{"a"}, full()
-	done := func() (works, error) { return works{new(big.Int), new(big.Int)}, nil }
+	done := func() (verify.Work, error) {
+		return verify.Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)}, nil
+	}
 	if _, err := m.once(proof{on, sha256.Sum256(written(sql, args, claim))}, done); err != nil {
 		b.Fatal(err)
 	}
