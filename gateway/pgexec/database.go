@@ -3,6 +3,8 @@ package pgexec
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -177,7 +179,7 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 			return fault.Untouched(err)
 		}
 	} else {
-		x.open(lasting, pins, settingsOf(statements)...)
+		x.open(conn.Conn(), lasting, pins, settingsOf(statements)...)
 	}
 	wanted := true
 	for part, statement := range statements {
@@ -332,7 +334,7 @@ func (d *Database) Read(ctx context.Context, post sqlrewrite.Post) ([]sqlrewrite
 // open begins the transaction, locks the tables against changes of their definition, and compares the definitions with
 // the pins; the settings hold in it from then on. The locks come before the transaction's snapshot is taken, so what is compared is
 // what the statement will read. The text that locks says which tables they are.
-func (x *exchange) open(lock life, pins []sqlrewrite.Precondition, settings ...string) {
+func (x *exchange) open(conn *pgx.Conn, lock life, pins []sqlrewrite.Precondition, settings ...string) {
 	x.commands(fixed, beginText)
 	if len(pins) > 0 {
 		x.commands(lock, lockText(pins))
@@ -343,6 +345,7 @@ func (x *exchange) open(lock life, pins []sqlrewrite.Precondition, settings ...s
 	if versions, numbers := versionPins(pins); len(versions) > 0 {
 		x.holds(versionPinText, []any{versions, numbers}, errVersionGone)
 	}
+	x.commands(forgotten, drawnMemory(conn))
 	x.commands(fixed, settings...) // after our own texts, whose plans are kept: planCustom would have them planned again
 	x.opening = len(x.texts)
 }
@@ -353,7 +356,7 @@ func begin(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, 
 		return err
 	}
 	var x exchange
-	x.open(forgotten, pins, settings...)
+	x.open(conn, forgotten, pins, settings...)
 	known, err := x.prepare(ctx, conn)
 	if err == nil {
 		err = x.run(ctx, conn, known)
@@ -366,13 +369,19 @@ const (
 	commitText = "COMMIT"
 )
 
-// warm prepares the fixed texts that questions send, so that a connection's first question takes no longer than others.
+// warm prepares the fixed texts that questions send, so that a connection's first question takes no longer than others, and asks for the
+// memory of its sorts.
 func warm(ctx context.Context, conn *pgx.Conn) error {
 	for _, sql := range []string{beginText, pinText, pinnedKeysText, pinnedChecksText, planCustom, commitText} {
 		if _, err := conn.Prepare(ctx, sql, sql); err != nil {
 			return err
 		}
 	}
+	var memory int64
+	if err := conn.QueryRow(ctx, memoryText).Scan(&memory); err != nil {
+		return err
+	}
+	conn.PgConn().CustomData()[memoryKey] = memory
 	return nil
 }
 
@@ -392,6 +401,24 @@ const versionPinText = `SELECT 1 / (NOT EXISTS (SELECT FROM unnest($1::text[], $
 
 // planCustom has the statement planned for its arguments each time: one way of planning, however often its text was seen (A37).
 const planCustom = "SET LOCAL plan_cache_mode = force_custom_plan"
+
+// memoryText asks for the kilobytes that a session's sorts and hashes may take each, by its role's settings; memoryKey is where a connection
+// has them.
+const (
+	memoryText = "SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024"
+	memoryKey  = "noisegate work_mem"
+)
+
+// drawnMemory draws, for one transaction, how much of its memory a session uses: between half and all of it. With a fixed limit one row of
+// one person decides whether all others' rows go through files, which took 40 ms more of 700. With this one a row of b bytes decides it with
+// a probability of b in half the memory: a slope, as that of boundaries.
+func drawnMemory(conn *pgx.Conn) string {
+	const least = 64 // PostgreSQL's, in kB
+	most, _ := conn.PgConn().CustomData()[memoryKey].(int64)
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // crypto/rand.Read never returns an error
+	return fmt.Sprintf("SET LOCAL work_mem = %d", max(least, most/2+int64(binary.BigEndian.Uint32(random[:]))*(most-most/2)>>32))
+}
 
 // divide puts the ends of a statement's ranges to its arguments: whole numbers of PostgreSQL's statistics of a column, which go back to
 // where they came from and nowhere else. They decide which process adds up what, and no result. A column without statistics has one range.

@@ -363,6 +363,32 @@ func TestSessionSettings(t *testing.T) {
 	}
 }
 
+// How much memory the sorts and hashes of a question have is drawn anew for each: with a fixed limit one row of one person decides whether
+// all others' rows go through files. 64 draws that are uniform over a range miss its lower or upper quarter once in 50 million times.
+//
+// covers: A33
+func TestMemoryIsDrawn(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	const most = 16 << 20 // deploy/roles.sql
+	d := open(t, p, func(c *pgexec.Config) { c.Connections = 1 })
+	size := "SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem'))::text"
+	least, greatest := int64(most), int64(0)
+	for range 64 {
+		rows, err := collect(t, d, sqlrewrite.Statement{SQL: size, Keys: 1, Preconditions: pins(t, d, "people", "id")})
+		if err != nil {
+			t.Fatal(err, unwrapFault(err))
+		}
+		n, err := strconv.ParseInt(rows[0].Keys[0].Text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least, greatest = min(least, n), max(greatest, n)
+	}
+	if least < most/2 || least > most*5/8 || greatest < most*7/8 || greatest > most {
+		t.Errorf("from %d to %d bytes, want draws from the upper half of %d", least, greatest, most)
+	}
+}
+
 // TestRanges: the ends of the ranges cut a column's rows into parts of about one size, as PostgreSQL's own statistics have it; before there
 // are any, one range has all of them.
 func TestRanges(t *testing.T) {
