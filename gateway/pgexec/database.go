@@ -402,16 +402,16 @@ const versionPinText = `SELECT 1 / (NOT EXISTS (SELECT FROM unnest($1::text[], $
 // planCustom has the statement planned for its arguments each time: one way of planning, however often its text was seen (A37).
 const planCustom = "SET LOCAL plan_cache_mode = force_custom_plan"
 
-// memoryText asks for the kilobytes that a session's sorts and hashes may take each, by its role's settings; memoryKey is where a connection
-// has them.
+// memoryText asks for the kilobytes that a session's sorts and hashes may take each, by its role's settings; memoryKey is where a
+// connection has them.
 const (
 	memoryText = "SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024"
 	memoryKey  = "noisegate work_mem"
 )
 
 // drawnMemory draws, for one transaction, how much of its memory a session uses: between half and all of it. With a fixed limit one row of
-// one person decides whether all others' rows go through files, which took 40 ms more of 700. With this one a row of b bytes decides it with
-// a probability of b in half the memory: a slope, as that of boundaries.
+// one person decides whether all others' rows go through files, which took 40 ms more of 700. With this one a row of b bytes decides it
+// with a probability of b in half the memory: a slope, as that of boundaries.
 func drawnMemory(conn *pgx.Conn) string {
 	const least = 64 // PostgreSQL's, in kB
 	most, _ := conn.PgConn().CustomData()[memoryKey].(int64)
