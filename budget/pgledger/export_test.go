@@ -38,11 +38,12 @@ func (p *Ledger) Wait(d time.Duration) {
 // OnTheWay are the statements that a question meets, by name.
 func OnTheWay() map[string]string {
 	return map[string]string{
-		"advance": sqlAdvance, "again": sqlAgain, "balances": sqlBalances, "best": sqlBest, "bind": sqlBind, "committed": sqlCommitted,
-		"earlier": sqlEarlier, "end": sqlEnd, "failures": sqlFailures, "find_latest": sqlFindLatest, "find_released": sqlFindReleased,
-		"in_force": sqlInForce, "keep": sqlKeep, "keep_released": sqlKeepReleased, "load_accounts": sqlLoadAccounts,
-		"load_charges": sqlLoadCharges, "load_keys": sqlLoadKeys, "load_plans": sqlLoadPlans, "load_questions": sqlLoadQuestions,
-		"lock": sqlLock, "move": sqlMove, "numbers": sqlNumbers, "open": sqlOpen, "settlement": sqlSettlement, "write": sqlWrite,
+		"advance": sqlAdvance, "again": sqlAgain, "balances": sqlBalances, "best": sqlBest, "bind": sqlBind,
+		"committed": sqlCommitted, "earlier": sqlEarlier, "end": sqlEnd, "failed": sqlFailed, "failures": sqlFailures,
+		"find_latest": sqlFindLatest, "find_released": sqlFindReleased, "in_force": sqlInForce, "keep": sqlKeep,
+		"keep_released": sqlKeepReleased, "load_accounts": sqlLoadAccounts, "load_charges": sqlLoadCharges,
+		"load_keys": sqlLoadKeys, "load_plans": sqlLoadPlans, "load_questions": sqlLoadQuestions, "lock": sqlLock, "move": sqlMove,
+		"numbers": sqlNumbers, "open": sqlOpen, "settlement": sqlSettlement, "write": sqlWrite,
 	}
 }
 

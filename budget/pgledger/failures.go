@@ -11,8 +11,12 @@ import (
 	"noisegate.example/budget/internal/machine"
 )
 
-//go:embed sql/failures.sql
-var sqlFailures string
+var (
+	//go:embed sql/failures.sql
+	sqlFailures string
+	//go:embed sql/failed.sql
+	sqlFailed string
+)
 
 // Fail implements [budget.Ledger].
 func (p *Ledger) Fail(ctx context.Context, id budget.ReservationID) error {
@@ -24,15 +28,26 @@ func (p *Ledger) Failures(ctx context.Context, dataset, analyst string, within t
 	if err := p.intact(dataset); err != nil {
 		return 0, err
 	}
+	failed := new(bool)
+	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueFailed(b, dataset, analyst, failed) }); err != nil || !*failed {
+		return 0, err
+	}
+	return p.countFailures(ctx, dataset, analyst, within)
+}
+
+func queueFailed(b *pgx.Batch, dataset, analyst string, into *bool) {
+	b.Queue(sqlFailed, dataset, analyst).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
+}
+
+// countFailures is [Ledger.Failures] for an analyst some of whose charges failed at some time.
+func (p *Ledger) countFailures(ctx context.Context, dataset, analyst string, within time.Duration) (int64, error) {
 	into := new(int64)
-	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueFailures(b, dataset, analyst, within, into) }); err != nil {
+	if err := p.lookUp(ctx, func(b *pgx.Batch) {
+		b.Queue(sqlFailures, dataset, analyst, within).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
+	}); err != nil {
 		return 0, err
 	}
 	return *into, nil
-}
-
-func queueFailures(b *pgx.Batch, dataset, analyst string, within time.Duration, into *int64) {
-	b.Queue(sqlFailures, dataset, analyst, within).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
 
 // ResetFailures implements [budget.Ledger].

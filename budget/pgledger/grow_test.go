@@ -28,6 +28,7 @@ func arguments() map[string]string {
 		"earlier":   "'d', 'ana1', " + finger + ", 'k10', true",
 		"end": "clock_timestamp(), ARRAY['open'], ARRAY['expired'], ARRAY[1], ARRAY[false], ARRAY[0], ARRAY[0], ARRAY[NULL]::bytea[], " +
 			"ARRAY[0], ARRAY[NULL]::text[]",
+		"failed":        "'d', 'ana1'",
 		"failures":      "'d', 'ana1', '1 day'",
 		"find_latest":   "'d', ARRAY[" + series + "], 'ana1', true, NULL",
 		"find_released": "'d', ARRAY[" + identity + "], 'ana1', true",

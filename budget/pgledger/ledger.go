@@ -419,14 +419,18 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	if err := p.intact(dataset); err != nil {
 		return nil, 0, err
 	}
-	balances, failed := new([]budget.Balance), new(int64)
+	balances, failed := new([]budget.Balance), new(bool)
 	if err := p.lookUp(ctx, func(b *pgx.Batch) {
 		queueAccounts(b, ids, balances)
-		queueFailures(b, dataset, analyst, within, failed)
+		queueFailed(b, dataset, analyst, failed)
 	}); err != nil {
 		return nil, 0, err
 	}
-	return *balances, *failed, nil
+	if !*failed {
+		return *balances, 0, nil
+	}
+	count, err := p.countFailures(ctx, dataset, analyst, within)
+	return *balances, count, err
 }
 
 func queueAccounts(b *pgx.Batch, ids []budget.AccountID, into *[]budget.Balance) {
