@@ -453,9 +453,9 @@ func lockText(pins []sqlrewrite.Precondition) string {
 	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
-// pinText, pinnedKeysText and pinnedChecksText hold where everything still is as it was pinned: relations and columns; keys; checks. A
-// server prepares all of a text to run it, also the parts that have nothing to look at, so that those of keys and checks are texts of
-// their own, which are sent where there are any.
+// pinText, pinnedKeysText and pinnedChecksText hold where everything still is as it was pinned: relations and columns; these and keys;
+// checks. A server prepares all of a text to run it, also the parts that have nothing to look at, so that keys and checks are looked at
+// only where there are any. Keys are in one text with columns: most questions have both, and each text costs a server as much again.
 //
 // A relation is the same under the same name; a view is another relation kind, which policies never pin. All that shows
 // in it are its own rows: nothing inherits from it, because of such rows nobody was asked whose they are, and its keys
@@ -472,7 +472,9 @@ func lockText(pins []sqlrewrite.Precondition) string {
 // A check ($3: as PostgreSQL writes it) is a constraint of one column alone that all rows were looked at for, and that is enforced.
 //
 // OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
-const pinText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
+const pinText = pinnedColumns + `)::int`
+
+const pinnedColumns = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
 	FROM unnest($1::oid[], $2::text[], $3::text[], $4::bool[], $5::text[]) AS pin(relation, schema, name, secured, apart)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -487,10 +489,11 @@ AND coalesce(cardinality($6::oid[]), 0) = (SELECT count(*)
 		AS pin(relation, attribute, number, type, modifier, required, collation_)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_attribute a
 		WHERE a.attrelid = pin.relation AND a.attnum = pin.number AND a.attname = pin.attribute AND a.atttypid = pin.type
-			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + solidColumn + ` OFFSET 0)))::int`
+			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + solidColumn + ` OFFSET 0))`
 
-const pinnedKeysText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
-	FROM unnest($1::oid[], $2::text[]) AS pin(relation, columns)
+const pinnedKeysText = pinnedColumns + `
+AND coalesce(cardinality($13::oid[]), 0) = (SELECT count(*)
+	FROM unnest($13::oid[], $14::text[]) AS pin(relation, columns)
 	WHERE ` + pinnedKey + `))::int`
 
 const pinnedChecksText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
@@ -591,11 +594,12 @@ type heldText struct {
 
 // held are the texts that hold where all of the pins do.
 func (p pinned) held() []heldText {
-	all := []heldText{{pinText, []any{p.relations, p.schemas, p.tables, p.secured, p.apart,
-		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations}}}
+	sql, args := pinText, []any{p.relations, p.schemas, p.tables, p.secured, p.apart,
+		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations}
 	if len(p.keyed) > 0 {
-		all = append(all, heldText{pinnedKeysText, []any{p.keyed, p.keys}})
+		sql, args = pinnedKeysText, append(args, p.keyed, p.keys)
 	}
+	all := []heldText{{sql, args}}
 	if len(p.checked) > 0 {
 		all = append(all, heldText{pinnedChecksText, []any{p.checked, p.ranged, p.checks}})
 	}
