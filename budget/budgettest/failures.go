@@ -18,6 +18,9 @@ func testFailures(f *fixture) {
 		if n, err := f.ledger.Failures(f.Context(), dataset, whose, within); err != nil || n != want {
 			f.Fatalf("%s has %d failures, %v; want %d", whose, n, err, want)
 		}
+		if _, n, err := f.ledger.Caller(f.Context(), []budget.AccountID{own.ID}, dataset, whose, within); err != nil || n != want {
+			f.Fatalf("%s, who asks, has %d failures, %v; want %d", whose, n, err, want)
+		}
 	}
 	reset := func(whose string) {
 		f.Helper()
