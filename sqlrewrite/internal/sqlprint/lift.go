@@ -17,15 +17,38 @@ import (
 // left only if there is one, else outer ones, and the expression tests whether there was one. steady.go prints these joins, so that both
 // sides are read.
 
-// lifting is which EXISTS and IN of one query become joins. A query that is printed twice has joins of its own each time.
-type lifting struct {
-	asJoins map[algebra.FromItem]*lifted
-	spells  map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
-	stays   map[algebra.FromItem]bool         // EXISTS and IN that become none
-	lifts   []*lifted                         // those that FROM is to join yet
+// semiJoins says which EXISTS and IN of one query become joins. A query that is printed twice has its own each time.
+type semiJoins struct {
+	made     *int // in the whole statement, so that each has a name of its own
+	planning *steps.Count
+	asJoins  map[algebra.FromItem]*lifted
+	spells   map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
+	stays    map[algebra.FromItem]bool         // EXISTS and IN that become none
+	lifts    []*lifted                         // those that FROM is to join yet
+	fixed    int                               // inside of so many queries with nothing that could join them
 	// every: FROM has joins of which both sides are read, which a condition beside them must not undo. So small public tables are joined too.
 	every bool
 }
+
+// newSemiJoins are those of a statement.
+func newSemiJoins(n *steps.Count) *semiJoins { return &semiJoins{made: new(int), planning: n} }
+
+// noSemiJoins leave all EXISTS and IN as they are.
+func noSemiJoins() *semiJoins { return &semiJoins{made: new(int), fixed: 1} }
+
+// ofQuery are those of a query in FROM.
+func (s *semiJoins) ofQuery() *semiJoins {
+	return &semiJoins{made: s.made, planning: s.planning, fixed: s.fixed}
+}
+
+// stay leaves EXISTS and IN as they are until its result is called.
+func (s *semiJoins) stay() (end func()) {
+	s.fixed++
+	return func() { s.fixed-- }
+}
+
+// wait reports whether FROM has not joined all yet.
+func (s *semiJoins) wait() bool { return len(s.lifts) > 0 }
 
 // lifted is EXISTS or IN as a join.
 type lifted struct {
@@ -63,19 +86,21 @@ func (l *lifted) tie(inner algebra.Expr, like catalog.Column, unit bool, outer a
 	l.on = append(l.on, algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: outer, T: catalog.Bool})
 }
 
-// semijoins makes joins of EXISTS and IN.
-func (p *Printer) semijoins(n algebra.FromItem, where algebra.Expr) (algebra.FromItem, algebra.Expr) {
+// join makes joins of EXISTS and IN in FROM and WHERE; every says that small public tables are joined, too.
+func (s *semiJoins) join(n algebra.FromItem, where algebra.Expr, every bool) (algebra.FromItem, algebra.Expr) {
+	s.every = every || s.wait()
+	defer func() { s.every = false }() // of conditions only: outputs are printed before FROM, and after it
 	var rest []algebra.Expr
 	var inner []*lifted
 	conditions := algebra.BoundConjuncts(where)
-	n = p.liftOn(n, &conditions)
+	n = s.liftOn(n, &conditions)
 	for _, c := range conditions {
-		switch l := p.asJoin(c); {
+		switch l := s.asJoin(c); {
 		case l != nil && l.within(n) && !l.alone():
 			inner = append(inner, l)
 			continue
 		case !stability.IsJoin(c), isNegated(c), l != nil && l.alone():
-			p.liftAll(c, n)
+			s.liftAll(c, n)
 		}
 		rest = append(rest, c)
 	}
@@ -84,13 +109,13 @@ func (p *Printer) semijoins(n algebra.FromItem, where algebra.Expr) (algebra.Fro
 		l.reads(bare)
 		n = &algebra.Joined{Kind: syntax.InnerJoin, Left: n, Right: l.values, On: algebra.All(l.on), Semi: true, Public: l.public}
 	}
-	return p.found(n, bare), algebra.All(rest)
+	return s.found(n, bare), algebra.All(rest)
 }
 
 // found joins an item with the values that wait for it; bare is the item without other such joins.
-func (p *Printer) found(n, bare algebra.FromItem) algebra.FromItem {
-	waiting := p.lifts
-	p.lifts = nil
+func (s *semiJoins) found(n, bare algebra.FromItem) algebra.FromItem {
+	waiting := s.lifts
+	s.lifts = nil
 	for _, l := range waiting {
 		if l.within(bare) {
 			if l.alone() {
@@ -100,7 +125,7 @@ func (p *Printer) found(n, bare algebra.FromItem) algebra.FromItem {
 			l.reads(bare)
 			n = &algebra.Joined{Kind: syntax.LeftJoin, Left: n, Right: l.values, On: algebra.All(l.on), Semi: true, Public: l.public}
 		} else {
-			p.lifts = append(p.lifts, l)
+			s.lifts = append(s.lifts, l)
 		}
 	}
 	return n
@@ -109,10 +134,10 @@ func (p *Printer) found(n, bare algebra.FromItem) algebra.FromItem {
 // liftOn makes joins of EXISTS and IN in the conditions of joins. Those of inner joins become conditions of WHERE; where that is nil, an
 // outer join is around. Those that read one side of an outer join are found beside that side; those that read both are tested ahead
 // (ahead).
-func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
-	defer steps.Visit(p.planning).Leave()
+func (s *semiJoins) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
+	defer steps.Visit(s.planning).Leave()
 	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
-		return p.liftOn(c.Of, where)
+		return s.liftOn(c.Of, where)
 	}
 	j, ok := n.(*algebra.Joined)
 	if !ok {
@@ -122,11 +147,11 @@ func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.From
 	if j.Kind == syntax.LeftJoin || j.Kind == syntax.FullJoin {
 		inside = nil
 	}
-	out.Left, out.Right = p.liftOn(j.Left, inside), p.liftOn(j.Right, inside)
+	out.Left, out.Right = s.liftOn(j.Left, inside), s.liftOn(j.Right, inside)
 	if d, ok := out.Right.(*algebra.Derived); ok && d.Lateral { // its values are of the row beside it
 		for _, e := range d.Parts[0].Results() {
-			p.liftBeside(&out.Left, out.Left, e)
-			p.settle(e)
+			s.liftBeside(&out.Left, out.Left, e)
+			s.settle(e)
 		}
 	}
 	var on, both []algebra.Expr
@@ -137,13 +162,13 @@ func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.From
 		case inside != nil:
 			*inside = append(*inside, c)
 			continue
-		case j.Kind != syntax.FullJoin && p.readsBoth(c, l, r):
+		case j.Kind != syntax.FullJoin && s.readsBoth(c, l, r):
 			both = append(both, c)
 			continue
 		default:
-			p.liftBeside(&out.Left, l, c)
-			p.liftBeside(&out.Right, r, c)
-			p.settle(c)
+			s.liftBeside(&out.Left, l, c)
+			s.liftBeside(&out.Right, r, c)
+			s.settle(c)
 		}
 		on = append(on, c)
 	}
@@ -151,40 +176,40 @@ func (p *Printer) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.From
 	if len(both) == 0 {
 		return &out
 	}
-	return p.ahead(&out, l, r, both)
+	return s.ahead(&out, l, r, both)
 }
 
 // liftBeside joins what an expression looks up to an item; bare is the item without other such joins.
-func (p *Printer) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e algebra.Expr) {
-	around := p.lifts
-	p.lifts = nil
-	p.liftAll(e, bare)
-	*n = p.found(*n, bare)
-	p.lifts = append(around, p.lifts...)
+func (s *semiJoins) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e algebra.Expr) {
+	around := s.lifts
+	s.lifts = nil
+	s.liftAll(e, bare)
+	*n = s.found(*n, bare)
+	s.lifts = append(around, s.lifts...)
 }
 
 // readsBoth reports whether EXISTS or IN that could be a join reads rows of both sides of a join.
-func (p *Printer) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool {
-	defer steps.Visit(p.planning).Leave()
+func (s *semiJoins) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool {
+	defer steps.Visit(s.planning).Leave()
 	if in, ok := c.(algebra.InRows); ok && !in.NeverNull() {
-		if spelled := p.spelled(in); spelled != nil {
-			return p.readsBoth(spelled, left, right)
+		if spelled := s.spelled(in); spelled != nil {
+			return s.readsBoth(spelled, left, right)
 		}
 	}
 	if stability.IsQuery(c) {
-		if l := p.asJoin(c); l != nil {
+		if l := s.asJoin(c); l != nil {
 			at := &algebra.Joined{Left: left, Right: right}
 			return !l.within(left) && !l.within(right) && l.within(at)
 		}
 	}
-	return slices.ContainsFunc(algebra.Children(c), func(e algebra.Expr) bool { return p.readsBoth(e, left, right) })
+	return slices.ContainsFunc(algebra.Children(c), func(e algebra.Expr) bool { return s.readsBoth(e, left, right) })
 }
 
 // ahead tests conditions of a join that read both sides before the join is made: they are a function of the fields that they read, and so
 // hold of two rows if and only if the rows' values are among those that they hold of for some two rows. These values are joined like those
 // of EXISTS: to the right side of an outer join, whose rows meet none of the left one else, or to an inner join.
-func (p *Printer) ahead(j *algebra.Joined, left, right algebra.FromItem, conditions []algebra.Expr) algebra.FromItem {
-	l := p.newLifted()
+func (s *semiJoins) ahead(j *algebra.Joined, left, right algebra.FromItem, conditions []algebra.Expr) algebra.FromItem {
+	l := s.newLifted()
 	from := &algebra.Joined{Kind: syntax.InnerJoin, Meets: j.Meets, Left: left, Right: right}
 	var links []algebra.Expr
 	for _, c := range algebra.BoundConjuncts(j.On) {
@@ -224,22 +249,22 @@ func (p *Printer) ahead(j *algebra.Joined, left, right algebra.FromItem, conditi
 func hasQuery(e algebra.Expr) bool { return algebra.Has(e, stability.IsQuery) }
 
 // settle says that what has not become a join in an expression does not.
-func (p *Printer) settle(e algebra.Expr) {
-	defer steps.Visit(p.planning).Leave()
-	if p.stays == nil {
-		p.stays = map[algebra.FromItem]bool{}
+func (s *semiJoins) settle(e algebra.Expr) {
+	defer steps.Visit(s.planning).Leave()
+	if s.stays == nil {
+		s.stays = map[algebra.FromItem]bool{}
 	}
 	switch e := e.(type) {
 	case algebra.Exists:
-		p.stays[e.From] = true
+		s.stays[e.From] = true
 	case algebra.InRows:
-		p.stays[e.From] = true
-		if spelled := p.spells[e.From]; spelled != nil {
-			p.settle(spelled)
+		s.stays[e.From] = true
+		if spelled := s.spells[e.From]; spelled != nil {
+			s.settle(spelled)
 		}
 	}
 	for _, c := range algebra.Children(e) {
-		p.settle(c)
+		s.settle(c)
 	}
 }
 
@@ -249,8 +274,8 @@ func isNegated(e algebra.Expr) bool {
 }
 
 // lift makes a join of EXISTS or IN that stands for a value; nil where it cannot. It is TRUE where the join found a row.
-func (p *Printer) lift(e algebra.Expr) *algebra.Field {
-	if p.inline || p.Identity || p.structure != nil || p.fixed > 0 {
+func (s *semiJoins) lift(e algebra.Expr) *algebra.Field {
+	if s.fixed > 0 {
 		return nil
 	}
 	var at algebra.FromItem
@@ -263,62 +288,61 @@ func (p *Printer) lift(e algebra.Expr) *algebra.Field {
 		}
 		at = e.From
 	}
-	l := p.asJoins[at]
+	l := s.asJoins[at]
 	if l == nil {
-		if p.stays[at] {
+		if s.stays[at] {
 			return nil
 		}
-		if l = p.asJoin(e); l == nil {
+		if l = s.asJoin(e); l == nil {
 			return nil
 		}
-		if p.asJoins == nil {
-			p.asJoins = map[algebra.FromItem]*lifted{}
+		if s.asJoins == nil {
+			s.asJoins = map[algebra.FromItem]*lifted{}
 		}
-		p.asJoins[at] = l
-		p.lifts = append(p.lifts, l)
-		p.adds()
+		s.asJoins[at] = l
+		s.lifts = append(s.lifts, l)
 	}
 	return l.values.Fields[0]
 }
 
 // liftAll lifts what stands in an expression over an item.
-func (p *Printer) liftAll(e algebra.Expr, n algebra.FromItem) {
-	defer steps.Visit(p.planning).Leave()
+func (s *semiJoins) liftAll(e algebra.Expr, n algebra.FromItem) {
+	defer steps.Visit(s.planning).Leave()
 	switch e := e.(type) {
 	case nil:
 		return
 	case algebra.Exists:
-		if l := p.asJoin(e); l != nil && l.within(n) {
-			p.lift(e)
+		if l := s.asJoin(e); l != nil && l.within(n) {
+			s.lift(e)
 		}
 	case algebra.InRows:
 		if !e.NeverNull() {
-			p.liftAll(p.spelled(e), n)
-		} else if l := p.asJoin(e); l != nil && l.within(n) {
-			p.lift(e)
+			s.liftAll(s.spelled(e), n)
+		} else if l := s.asJoin(e); l != nil && l.within(n) {
+			s.lift(e)
 		}
 	}
 	for _, c := range algebra.Children(e) {
-		p.liftAll(c, n)
+		s.liftAll(c, n)
 	}
 }
 
 // hasLifted reports whether an expression tests what a join found.
-func (p *Printer) hasLifted(e algebra.Expr) bool {
-	defer steps.Visit(p.planning).Leave()
+func (s *semiJoins) hasLifted(e algebra.Expr) bool {
+	defer steps.Visit(s.planning).Leave()
 	switch e := e.(type) {
 	case algebra.Exists:
-		return p.asJoins[e.From] != nil
+		return s.asJoins[e.From] != nil
 	case algebra.InRows:
-		return p.asJoins[e.From] != nil || p.hasLifted(p.spells[e.From])
+		return s.asJoins[e.From] != nil || s.hasLifted(s.spells[e.From])
 	case nil:
 		return false
 	}
-	return slices.ContainsFunc(algebra.Children(e), p.hasLifted)
+	return slices.ContainsFunc(algebra.Children(e), s.hasLifted)
 }
 
 // asJoin is EXISTS or IN over rows of people, or of large public tables, as a join; nil for all else.
-func (p *Printer) asJoin(c algebra.Expr) *lifted {
+func (s *semiJoins) asJoin(c algebra.Expr) *lifted {
 	var e algebra.Exists
 	switch c := c.(type) {
 	case algebra.Exists:
@@ -328,12 +352,12 @@ func (p *Printer) asJoin(c algebra.Expr) *lifted {
 	default:
 		return nil
 	}
-	if !readsMany(e) && !(p.every && linked(e)) || algebra.ReadsAround(e.From) {
+	if !readsMany(e) && !(s.every && linked(e)) || algebra.ReadsAround(e.From) {
 		return nil
 	}
-	l := p.tied(e)
+	l := s.tied(e)
 	if l == nil {
-		l = p.paired(e)
+		l = s.paired(e)
 	}
 	if l != nil {
 		l.public = !e.Of.Owned()
@@ -372,16 +396,16 @@ const mostSpelled = 3
 
 // spelled is IN said by EXISTS over equalities: TRUE where there is an equal row, else NULL where there is one that is equal at some
 // places, and at each of the others one of both is NULL, else FALSE. It is nil where all that is too much, or nothing would be a join.
-func (p *Printer) spelled(e algebra.InRows) algebra.Expr {
-	if known, ok := p.spells[e.From]; ok {
+func (s *semiJoins) spelled(e algebra.InRows) algebra.Expr {
+	if known, ok := s.spells[e.From]; ok {
 		return known
 	}
-	if p.spells == nil {
-		p.spells = map[algebra.FromItem]algebra.Expr{}
+	if s.spells == nil {
+		s.spells = map[algebra.FromItem]algebra.Expr{}
 	}
-	p.spells[e.From] = nil
+	s.spells[e.From] = nil
 	places := e.MayBeNull()
-	if p.inline || p.Identity || p.structure != nil || p.fixed > 0 || len(places) > mostSpelled || p.asJoin(e) == nil {
+	if s.fixed > 0 || len(places) > mostSpelled || s.asJoin(e) == nil {
 		return nil
 	}
 	there := func(outer, inner []algebra.Expr) algebra.Expr {
@@ -425,19 +449,19 @@ func (p *Printer) spelled(e algebra.InRows) algebra.Expr {
 			unknown = algebra.Binary{Op: syntax.Or, L: unknown, R: there(outer, inner), T: catalog.Bool}
 		}
 	}
-	p.spells[e.From] = algebra.Choice{Arms: []algebra.Arm{{Cond: there(nil, found), Result: boolean(true)},
+	s.spells[e.From] = algebra.Choice{Arms: []algebra.Arm{{Cond: there(nil, found), Result: boolean(true)},
 		{Cond: unknown, Result: algebra.Constant{Null: true, T: catalog.Bool}}},
 		Otherwise: boolean(false), T: catalog.Bool}
-	return p.spells[e.From]
+	return s.spells[e.From]
 }
 
 func boolean(b bool) algebra.Constant { return algebra.Constant{Text: fmt.Sprint(b), T: catalog.Bool} }
 
 // newLifted begins a join.
-func (p *Printer) newLifted() *lifted {
-	p.semis++
+func (s *semiJoins) newLifted() *lifted {
+	*s.made++
 	values := &algebra.Derived{Parts: []*algebra.Query{{Distinct: true}}}
-	values.Alias = fmt.Sprintf("e%d", p.semis)
+	values.Alias = fmt.Sprintf("e%d", *s.made)
 	return &lifted{values: values}
 }
 
@@ -469,7 +493,7 @@ func tieOf(x algebra.Expr, n algebra.FromItem) (in, out algebra.Expr, ok bool) {
 }
 
 // tied is EXISTS whose rows equalities alone tie to the rows around.
-func (p *Printer) tied(e algebra.Exists) *lifted {
+func (s *semiJoins) tied(e algebra.Exists) *lifted {
 	from := e.From
 	if c, ok := from.(*algebra.RowCap); ok {
 		if c.Active() {
@@ -490,7 +514,7 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 			return nil
 		}
 	}
-	l := p.newLifted()
+	l := s.newLifted()
 	if len(equal) == 0 { // of public rows: 1, if there is any
 		l.values.Parts[0].Distinct = false
 		one := algebra.Constant{Text: "1", T: catalog.Int4}
@@ -520,12 +544,12 @@ func (p *Printer) tied(e algebra.Exists) *lifted {
 // paired is EXISTS whose rows one equality at least and other conditions tie to the rows around; of a small public table also without an
 // equality. Whether there is a row is a function of the fields that the conditions read of those around: so the join is one with the
 // values of these fields for which there is one.
-func (p *Printer) paired(e algebra.Exists) *lifted {
+func (s *semiJoins) paired(e algebra.Exists) *lifted {
 	around := algebra.FreeFields(e.Where, e.From)
 	if !linked(e) && (e.Of.Owned() || stability.Large(e.From, e.Where)) {
 		return nil
 	}
-	l := p.newLifted()
+	l := s.newLifted()
 	l.around, l.inner = around, e
 	for _, f := range around {
 		l.among(f, f.Unit || failsOnNull(e.Where, f))

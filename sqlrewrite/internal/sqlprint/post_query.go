@@ -24,7 +24,7 @@ type postPrinter struct {
 // NewPostPrinter prints post-processing queries over a release; q is nil for queries over public tables alone. Released text is compared
 // byte by byte, public text as in its database.
 func NewPostPrinter(q *algebra.BoundQuery) *postPrinter {
-	p := &postPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation}}
+	p := &postPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation, semis: newSemiJoins(nil)}}
 	if q == nil {
 		p.collation = defaultCollation
 	} else {

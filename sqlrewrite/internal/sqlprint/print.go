@@ -41,12 +41,10 @@ type Printer struct {
 	seedArg     int               // the number of the seed's argument; 0: none
 	pairs       bool              // there are joins on equalities
 	rowByRow    bool              // EXISTS or IN over rows of people, or a large public table, is none of the joins
-	semis       int               // EXISTS and IN that became joins, or could have
-	lifting                       // of the query that is being printed
+	semis       *semiJoins        // of the query that is being printed
 	repeatables []repeatable      // those that have marks in the text
 	spare       int64             // what they may cost more, in ns a row
 	fans        bool              // one row of a unit may meet several
-	fixed       int               // inside of so many queries with nothing that could join them
 	joins       bool              // there are joins of people's rows, printed so that both sides are read
 	hides       bool              // their equalities hide from PostgreSQL which columns they compare
 	hiding      bool              // such a join is being printed
@@ -68,12 +66,12 @@ const (
 )
 
 // Within makes printing a part of what planning takes.
-func (p *Printer) Within(n *steps.Count) { p.planning = n }
+func (p *Printer) Within(n *steps.Count) { p.planning, p.semis = n, newSemiJoins(n) }
 
 // NewRowPrinter prints statements for the protected database.
 func NewRowPrinter() *Printer {
 	return &Printer{known: make(map[string]int), named: make(map[*algebra.Field]bool), collation: defaultCollation,
-		leaf: func(p *Printer, e algebra.Expr) {
+		semis: newSemiJoins(nil), leaf: func(p *Printer, e algebra.Expr) {
 			c := e.(algebra.Column).Of
 			p.write(p.field(c))
 			if c.Type == catalog.Enum {

@@ -139,9 +139,9 @@ const fence = " OFFSET 0"
 // rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.
 func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	if q.From != nil { // else what its outputs look up is beside it
-		around := p.lifting
-		p.lifting = lifting{}
-		defer func() { p.lifting = around }()
+		around := p.semis
+		p.semis = around.ofQuery()
+		defer func() { p.semis = around }()
 	}
 	var outputs, keys []string
 	for i, e := range q.Results() {
@@ -193,15 +193,30 @@ func (p *Printer) asIs(e algebra.Expr) string {
 	return p.Text(e)
 }
 
+// joined are the joins that EXISTS and IN become; what identifies a question has none.
+func (p *Printer) joined() *semiJoins {
+	if p.Identity {
+		return noSemiJoins()
+	}
+	return p.semis
+}
+
+// asJoin prints EXISTS or IN that has become a join; false if it has not.
+func (p *Printer) asJoin(e algebra.Expr) bool {
+	f := p.joined().lift(e)
+	if f != nil && p.adds() {
+		p.write("(", p.field(f), " IS NOT NULL)")
+	}
+	return f != nil
+}
+
 // exists prints EXISTS.
 func (p *Printer) exists(e algebra.Exists) {
-	if f := p.lift(e); f != nil {
-		p.write("(", p.field(f), " IS NOT NULL)")
+	if p.asJoin(e) {
 		return
 	}
 	p.rowByRow = p.rowByRow || unbounded(e)
-	p.fixed++
-	defer func() { p.fixed-- }()
+	defer p.semis.stay()()
 	p.structure.enter(e.From)
 	p.write("EXISTS (SELECT 1 FROM ", p.fromItem(e.From))
 	if e.Where != nil {
@@ -213,17 +228,15 @@ func (p *Printer) exists(e algebra.Exists) {
 
 // inRows prints IN (query).
 func (p *Printer) inRows(e algebra.InRows) {
-	if f := p.lift(e); f != nil {
-		p.write("(", p.field(f), " IS NOT NULL)")
+	if p.asJoin(e) {
 		return
 	}
-	if spelled := p.spelled(e); spelled != nil {
+	if spelled := p.joined().spelled(e); spelled != nil {
 		p.expr(spelled)
 		return
 	}
 	p.rowByRow = p.rowByRow || readsMany(e.AsExists())
-	p.fixed++
-	defer func() { p.fixed-- }()
+	defer p.semis.stay()()
 	p.structure.enter(e.From)
 	p.write("(")
 	if len(e.X) > 1 {

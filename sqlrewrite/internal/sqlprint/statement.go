@@ -57,7 +57,7 @@ func (p *StatementPrinter) Print() {
 	if part.Units {
 		values++
 	}
-	if len(p.lifts) > 0 {
+	if p.semis.wait() {
 		panic("sqlrewrite: rows that nothing joins")
 	}
 	part.Template = p.template()

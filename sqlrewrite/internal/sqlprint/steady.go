@@ -48,9 +48,8 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (ow
 	if n == nil {
 		return "", "", false
 	}
-	p.every = steadies(n) || len(p.lifts) > 0 || queriesMany(where) || anyOn(n, queriesMany) || people(n) != nil && looksUp(where)
-	n, where = p.semijoins(n, where)
-	p.every = false // of conditions only: outputs are printed before FROM, and after it
+	every := steadies(n) || queriesMany(where) || anyOn(n, queriesMany) || people(n) != nil && looksUp(where)
+	n, where = p.semis.join(n, where, every)
 	if !steadies(n) || !p.adds() {
 		return "", "", false
 	}
@@ -74,7 +73,7 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (ow
 	}
 	fenced := len(s.present)+len(s.outer) > 0
 	for _, c := range s.pending {
-		if !p.hasLifted(c) && (!fenced && stability.IsJoin(c) || s.ahead(c)) {
+		if !p.semis.hasLifted(c) && (!fenced && stability.IsJoin(c) || s.ahead(c)) {
 			list = append(list, p.Text(c))
 		} else {
 			late = append(late, p.Text(c))
@@ -400,7 +399,7 @@ func (s *steadier) narrowed(n algebra.FromItem) bool {
 func (s *steadier) take(left, right algebra.FromItem) []algebra.Expr {
 	var taken []algebra.Expr
 	s.pending = slices.DeleteFunc(slices.Clone(s.pending), func(c algebra.Expr) bool {
-		if !stability.ReadsWithin(c, left, right) || stability.IsJoin(c) && !stability.ReadsWithin(c, right) || s.p.hasLifted(c) || s.ahead(c) {
+		if !stability.ReadsWithin(c, left, right) || stability.IsJoin(c) && !stability.ReadsWithin(c, right) || s.p.semis.hasLifted(c) || s.ahead(c) {
 			return false
 		}
 		taken = append(taken, c)

@@ -25,7 +25,7 @@ func StructureOf(e algebra.Expr) string {
 	if e == nil {
 		return ""
 	}
-	p := &Printer{inline: true, structure: &structure{inner: make(map[*algebra.Field]string)}}
+	p := &Printer{inline: true, semis: noSemiJoins(), structure: &structure{inner: make(map[*algebra.Field]string)}}
 	p.leaf = func(_ *Printer, e algebra.Expr) { p.structuralLeaf(e) }
 	p.expr(e)
 	return p.B.String()
