@@ -25,6 +25,7 @@
 //	plan       mechanisms, prices, what is claimed, draws and releases
 //	bind       names, types and policy: from a tree to a bound query
 //	sqlprint   the only maker of SQL text; statements, their preconditions and their proofs
+//	lower      EXISTS and IN as joins: trees that mean the same
 //	copytext   what is asked of the rows of prepared copies when they are made
 //	stability  whose a row is, contribution bounds, sensitivities, work
 //	domain     value ranges, error-free forms, grids, keys that can appear, functions

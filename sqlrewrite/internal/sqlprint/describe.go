@@ -152,7 +152,7 @@ func DescribeRows(d *algebra.Derived) string { return newDescriber(nil).rowQueri
 
 // newDescriber prints for people.
 func newDescriber(q *algebra.BoundQuery) *Printer {
-	return &Printer{inline: true, semis: noSemiJoins(), leaf: func(p *Printer, e algebra.Expr) {
+	return newInline(func(p *Printer, e algebra.Expr) {
 		switch e := e.(type) {
 		case algebra.Column:
 			p.write(e.Of.Text())
@@ -167,5 +167,5 @@ func newDescriber(q *algebra.BoundQuery) *Printer {
 			p.write(" or ")
 			p.expr(e.R)
 		}
-	}}
+	})
 }

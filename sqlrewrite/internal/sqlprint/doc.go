@@ -11,7 +11,6 @@
 //	print_from.go      relations
 //	leaf.go            what a statement reads of a table: columns whose equal values are identical
 //	steady.go          joins of which both sides are read
-//	lift.go            EXISTS and IN as such joins
 //	repeat.go          columns of queries in FROM, which are computed once
 //	prepared.go        what makes prepared copies of tables
 //	build.go           its proof and its digest

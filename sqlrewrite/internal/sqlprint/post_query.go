@@ -9,6 +9,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
@@ -24,7 +25,7 @@ type postPrinter struct {
 // NewPostPrinter prints post-processing queries over a release; q is nil for queries over public tables alone. Released text is compared
 // byte by byte, public text as in its database.
 func NewPostPrinter(q *algebra.BoundQuery) *postPrinter {
-	p := &postPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation, semis: newSemiJoins(nil)}}
+	p := &postPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation, SemiJoins: lower.NewSemiJoins(nil)}}
 	if q == nil {
 		p.collation = defaultCollation
 	} else {

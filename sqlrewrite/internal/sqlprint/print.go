@@ -9,6 +9,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
@@ -41,7 +42,7 @@ type Printer struct {
 	seedArg     int               // the number of the seed's argument; 0: none
 	pairs       bool              // there are joins on equalities
 	rowByRow    bool              // EXISTS or IN over rows of people, or a large public table, is none of the joins
-	semis       *semiJoins        // of the query that is being printed
+	SemiJoins   *lower.SemiJoins  // of the query that is being printed
 	repeatables []repeatable      // those that have marks in the text
 	spare       int64             // what they may cost more, in ns a row
 	fans        bool              // one row of a unit may meet several
@@ -66,18 +67,23 @@ const (
 )
 
 // Within makes printing a part of what planning takes.
-func (p *Printer) Within(n *steps.Count) { p.planning, p.semis = n, newSemiJoins(n) }
+func (p *Printer) Within(n *steps.Count) { p.planning, p.SemiJoins = n, lower.NewSemiJoins(n) }
 
 // NewRowPrinter prints statements for the protected database.
 func NewRowPrinter() *Printer {
 	return &Printer{known: make(map[string]int), named: make(map[*algebra.Field]bool), collation: defaultCollation,
-		semis: newSemiJoins(nil), leaf: func(p *Printer, e algebra.Expr) {
+		SemiJoins: lower.NewSemiJoins(nil), leaf: func(p *Printer, e algebra.Expr) {
 			c := e.(algebra.Column).Of
 			p.write(p.field(c))
 			if c.Type == catalog.Enum {
 				p.write("::" + textType)
 			}
 		}}
+}
+
+// newInline prints constants in place, and EXISTS and IN as they were written.
+func newInline(leaf func(*Printer, algebra.Expr)) *Printer {
+	return &Printer{inline: true, SemiJoins: lower.NoSemiJoins(), leaf: leaf}
 }
 
 func (p *Printer) write(parts ...string) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
@@ -139,9 +140,9 @@ const fence = " OFFSET 0"
 // rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.
 func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	if q.From != nil { // else what its outputs look up is beside it
-		around := p.semis
-		p.semis = around.ofQuery()
-		defer func() { p.semis = around }()
+		around := p.SemiJoins
+		p.SemiJoins = around.OfQuery()
+		defer func() { p.SemiJoins = around }()
 	}
 	var outputs, keys []string
 	for i, e := range q.Results() {
@@ -194,16 +195,16 @@ func (p *Printer) asIs(e algebra.Expr) string {
 }
 
 // joined are the joins that EXISTS and IN become; what identifies a question has none.
-func (p *Printer) joined() *semiJoins {
+func (p *Printer) joined() *lower.SemiJoins {
 	if p.Identity {
-		return noSemiJoins()
+		return lower.NoSemiJoins()
 	}
-	return p.semis
+	return p.SemiJoins
 }
 
 // asJoin prints EXISTS or IN that has become a join; false if it has not.
 func (p *Printer) asJoin(e algebra.Expr) bool {
-	f := p.joined().lift(e)
+	f := p.joined().Lift(e)
 	if f != nil && p.adds() {
 		p.write("(", p.field(f), " IS NOT NULL)")
 	}
@@ -215,8 +216,8 @@ func (p *Printer) exists(e algebra.Exists) {
 	if p.asJoin(e) {
 		return
 	}
-	p.rowByRow = p.rowByRow || unbounded(e)
-	defer p.semis.stay()()
+	p.rowByRow = p.rowByRow || lower.Unbounded(e)
+	defer p.SemiJoins.Stay()()
 	p.structure.enter(e.From)
 	p.write("EXISTS (SELECT 1 FROM ", p.fromItem(e.From))
 	if e.Where != nil {
@@ -231,12 +232,12 @@ func (p *Printer) inRows(e algebra.InRows) {
 	if p.asJoin(e) {
 		return
 	}
-	if spelled := p.joined().spelled(e); spelled != nil {
+	if spelled := p.joined().Spelled(e); spelled != nil {
 		p.expr(spelled)
 		return
 	}
-	p.rowByRow = p.rowByRow || readsMany(e.AsExists())
-	defer p.semis.stay()()
+	p.rowByRow = p.rowByRow || lower.ReadsMany(e.AsExists())
+	defer p.SemiJoins.Stay()()
 	p.structure.enter(e.From)
 	p.write("(")
 	if len(e.X) > 1 {

@@ -57,7 +57,7 @@ func (p *StatementPrinter) Print() {
 	if part.Units {
 		values++
 	}
-	if p.semis.wait() {
+	if p.SemiJoins.Wait() {
 		panic("sqlrewrite: rows that nothing joins")
 	}
 	part.Template = p.template()

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/stability"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
@@ -48,8 +48,8 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (ow
 	if n == nil {
 		return "", "", false
 	}
-	every := steadies(n) || queriesMany(where) || anyOn(n, queriesMany) || people(n) != nil && looksUp(where)
-	n, where = p.semis.join(n, where, every)
+	every := steadies(n) || lower.QueriesMany(where) || anyOn(n, lower.QueriesMany) || people(n) != nil && looksUp(where)
+	n, where = p.SemiJoins.Join(n, where, every)
 	if !steadies(n) || !p.adds() {
 		return "", "", false
 	}
@@ -73,7 +73,7 @@ func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (ow
 	}
 	fenced := len(s.present)+len(s.outer) > 0
 	for _, c := range s.pending {
-		if !p.semis.hasLifted(c) && (!fenced && stability.IsJoin(c) || s.ahead(c)) {
+		if !p.SemiJoins.HasLifted(c) && (!fenced && stability.IsJoin(c) || s.ahead(c)) {
 			list = append(list, p.Text(c))
 		} else {
 			late = append(late, p.Text(c))
@@ -133,9 +133,9 @@ func looksUp(where algebra.Expr) bool {
 	return slices.ContainsFunc(algebra.BoundConjuncts(where), func(c algebra.Expr) bool {
 		switch c := c.(type) {
 		case algebra.Exists:
-			return linked(c)
+			return lower.Linked(c)
 		case algebra.InRows:
-			return linked(c.AsExists())
+			return lower.Linked(c.AsExists())
 		}
 		return false
 	})
@@ -178,35 +178,6 @@ func anyJoin(n algebra.FromItem, such func(*algebra.Joined) bool) bool {
 // steadies reports whether an item joins rows of people with others, or with public tables.
 func steadies(n algebra.FromItem) bool {
 	return anyJoin(n, func(j *algebra.Joined) bool { return stability.ReadsBoth(j) || j.MeetsPublic() })
-}
-
-// unitIn is a field that is NULL on no row of an item that belongs to somebody; nil: none is known.
-func unitIn(n algebra.FromItem) *algebra.Field {
-	of := func(fields []*algebra.Field) *algebra.Field {
-		if i := slices.IndexFunc(fields, func(f *algebra.Field) bool { return f.Unit }); i >= 0 {
-			return fields[i]
-		}
-		return nil
-	}
-	switch n := n.(type) {
-	case *algebra.Scan:
-		if n.Table.Unit.Kind != catalog.PathUnit {
-			return of(n.Fields)
-		}
-	case *algebra.RowCap:
-		if n.Active() {
-			return n.By
-		}
-		return unitIn(n.Of)
-	case *algebra.Derived:
-		return of(n.Fields)
-	case *algebra.Joined:
-		if f := unitIn(n.Left); f != nil || n.Kind == syntax.LeftJoin || n.Kind == syntax.FullJoin {
-			return f
-		}
-		return unitIn(n.Right)
-	}
-	return nil
 }
 
 // readWhole reports whether an item is read without conditions.
@@ -257,7 +228,7 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 	r := s.item(j.Right, false)
 	left, right := j.Left, j.Right
 	on := algebra.BoundConjuncts(j.On)
-	if unit := unitIn(left); j.Meets == nil && j.On == nil && stability.OfLarge(j) && unit != nil {
+	if unit := lower.UnitIn(left); j.Meets == nil && j.On == nil && stability.OfLarge(j) && unit != nil {
 		return s.besideValue(j, l, r, unit)
 	}
 	lKey, rKey := s.keys(j, append(slices.Clone(on), s.pending...))
@@ -267,7 +238,7 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 		rKey = mark
 	}
 	if lKey == nil && !l.steady {
-		lKey = unitIn(left)
+		lKey = lower.UnitIn(left)
 	}
 	if rKey == nil || lKey == nil && !l.steady {
 		return steadied{s.asWritten(j, l, r), l.steady}
@@ -289,7 +260,7 @@ func (s *steadier) item(n algebra.FromItem, outermost bool) steadied {
 		texts, s.last = append(texts, s.last...), nil
 	}
 	if len(texts) == 0 {
-		texts = []string{s.p.Text(boolean(true))}
+		texts = []string{s.p.Text(lower.Boolean(true))}
 	}
 	text := l.text + word + bracketed(right, r.text) + " ON " + strings.Join(texts, " AND ")
 	return steadied{text, l.steady || word == " FULL JOIN " && r.steady}
@@ -352,7 +323,7 @@ func (s *steadier) outerJoin(j *algebra.Joined, l steadied) steadied {
 	word := joinWord(j)
 	if both := stability.ReadsBoth(j); j.Kind == syntax.LeftJoin && mark != nil && (both || j.MeetsPublic()) {
 		s.outer = append(s.outer, mark)
-		if unit := unitIn(j.Left); both && unit != nil && key != nil && (!l.steady || readsBothInside(j.Right)) {
+		if unit := lower.UnitIn(j.Left); both && unit != nil && key != nil && (!l.steady || readsBothInside(j.Right)) {
 			s.present = append(s.present, unit)
 			word, l.steady = " FULL JOIN ", l.steady || r.steady
 		}
@@ -372,7 +343,7 @@ func (s *steadier) besideValue(j *algebra.Joined, l, r steadied, unit *algebra.F
 	}
 	var conditions []string
 	if readsBothInside(j.Left) {
-		conditions = []string{s.p.Text(boolean(true))}
+		conditions = []string{s.p.Text(lower.Boolean(true))}
 	} else {
 		conditions = []string{s.p.Text(algebra.Is{X: algebra.Column{Of: unit}, What: syntax.IsNull, Not: true})}
 		for _, c := range s.take(j.Right, j.Left) {
@@ -399,7 +370,7 @@ func (s *steadier) narrowed(n algebra.FromItem) bool {
 func (s *steadier) take(left, right algebra.FromItem) []algebra.Expr {
 	var taken []algebra.Expr
 	s.pending = slices.DeleteFunc(slices.Clone(s.pending), func(c algebra.Expr) bool {
-		if !stability.ReadsWithin(c, left, right) || stability.IsJoin(c) && !stability.ReadsWithin(c, right) || s.p.semis.hasLifted(c) || s.ahead(c) {
+		if !stability.ReadsWithin(c, left, right) || stability.IsJoin(c) && !stability.ReadsWithin(c, right) || s.p.SemiJoins.HasLifted(c) || s.ahead(c) {
 			return false
 		}
 		taken = append(taken, c)

@@ -25,8 +25,8 @@ func StructureOf(e algebra.Expr) string {
 	if e == nil {
 		return ""
 	}
-	p := &Printer{inline: true, semis: noSemiJoins(), structure: &structure{inner: make(map[*algebra.Field]string)}}
-	p.leaf = func(_ *Printer, e algebra.Expr) { p.structuralLeaf(e) }
+	p := newInline(func(p *Printer, e algebra.Expr) { p.structuralLeaf(e) })
+	p.structure = &structure{inner: make(map[*algebra.Field]string)}
 	p.expr(e)
 	return p.B.String()
 }

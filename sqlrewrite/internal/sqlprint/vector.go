@@ -134,7 +134,7 @@ func (p *StatementPrinter) printSums(rows string, products []string) {
 		from = "(SELECT pg_catalog.count(*) AS n, " + strings.Join(inner, ", ") + "\n      FROM " + from + "\n      GROUP BY r.unit) AS u"
 	}
 	p.clause("\nFROM ", from)
-	if p.semis.wait() {
+	if p.SemiJoins.Wait() {
 		panic("sqlrewrite: rows that nothing joins")
 	}
 	p.part.Template = p.template()

@@ -1,4 +1,4 @@
-package sqlprint
+package lower
 
 import (
 	"fmt"
@@ -12,13 +12,22 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
+// Before:
+//
+//	people p WHERE EXISTS (visits e WHERE e.person_id = p.person_id)
+//	people p WHERE p.age > 3 OR EXISTS (visits e WHERE e.person_id = p.person_id)
+//
+// After:
+//
+//	people p JOIN (SELECT DISTINCT e.person_id AS c0 FROM visits e) e1 ON e1.c0 = p.person_id
+//	people p LEFT JOIN (the same) e1 ON e1.c0 = p.person_id WHERE p.age > 3 OR e1.c0 IS NOT NULL
+//
 // PostgreSQL evaluates EXISTS and IN row by row, or makes a hash table of their rows for the first row that asks. So over rows of people,
-// and over large public tables, they are printed as joins with different values, of which one at most is equal: inner ones where a row is
-// left only if there is one, else outer ones, and the expression tests whether there was one. steady.go prints these joins, so that both
-// sides are read.
+// and over large public tables, they become joins with different values, of which one at most is equal: inner ones where a row is
+// left only if there is one, else outer ones, and the expression tests whether there was one.
 
-// semiJoins says which EXISTS and IN of one query become joins. A query that is printed twice has its own each time.
-type semiJoins struct {
+// SemiJoins says which EXISTS and IN of one query become joins. A query that is printed twice has its own each time.
+type SemiJoins struct {
 	made     *int // in the whole statement, so that each has a name of its own
 	planning *steps.Count
 	asJoins  map[algebra.FromItem]*lifted
@@ -30,25 +39,25 @@ type semiJoins struct {
 	every bool
 }
 
-// newSemiJoins are those of a statement.
-func newSemiJoins(n *steps.Count) *semiJoins { return &semiJoins{made: new(int), planning: n} }
+// NewSemiJoins are those of a statement.
+func NewSemiJoins(n *steps.Count) *SemiJoins { return &SemiJoins{made: new(int), planning: n} }
 
-// noSemiJoins leave all EXISTS and IN as they are.
-func noSemiJoins() *semiJoins { return &semiJoins{made: new(int), fixed: 1} }
+// NoSemiJoins leave all EXISTS and IN as they are.
+func NoSemiJoins() *SemiJoins { return &SemiJoins{made: new(int), fixed: 1} }
 
-// ofQuery are those of a query in FROM.
-func (s *semiJoins) ofQuery() *semiJoins {
-	return &semiJoins{made: s.made, planning: s.planning, fixed: s.fixed}
+// OfQuery are those of a query in FROM.
+func (s *SemiJoins) OfQuery() *SemiJoins {
+	return &SemiJoins{made: s.made, planning: s.planning, fixed: s.fixed}
 }
 
-// stay leaves EXISTS and IN as they are until its result is called.
-func (s *semiJoins) stay() (end func()) {
+// Stay leaves EXISTS and IN as they are until its result is called.
+func (s *SemiJoins) Stay() (end func()) {
 	s.fixed++
 	return func() { s.fixed-- }
 }
 
-// wait reports whether FROM has not joined all yet.
-func (s *semiJoins) wait() bool { return len(s.lifts) > 0 }
+// Wait reports whether FROM has not joined all yet.
+func (s *SemiJoins) Wait() bool { return len(s.lifts) > 0 }
 
 // lifted is EXISTS or IN as a join.
 type lifted struct {
@@ -65,7 +74,7 @@ type lifted struct {
 func (l *lifted) alone() bool { return l.around == nil && len(l.on) == 0 }
 
 func (l *lifted) within(n algebra.FromItem) bool {
-	if l.around != nil && unitIn(holding(n, l.around)) == nil {
+	if l.around != nil && UnitIn(holding(n, l.around)) == nil {
 		return false
 	}
 	return !slices.ContainsFunc(l.on, func(c algebra.Expr) bool { return !stability.ReadsWithin(c.(algebra.Binary).R, n) })
@@ -86,9 +95,9 @@ func (l *lifted) tie(inner algebra.Expr, like catalog.Column, unit bool, outer a
 	l.on = append(l.on, algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: outer, T: catalog.Bool})
 }
 
-// join makes joins of EXISTS and IN in FROM and WHERE; every says that small public tables are joined, too.
-func (s *semiJoins) join(n algebra.FromItem, where algebra.Expr, every bool) (algebra.FromItem, algebra.Expr) {
-	s.every = every || s.wait()
+// Join makes joins of EXISTS and IN in FROM and WHERE; every says that small public tables are joined, too.
+func (s *SemiJoins) Join(n algebra.FromItem, where algebra.Expr, every bool) (algebra.FromItem, algebra.Expr) {
+	s.every = every || s.Wait()
 	defer func() { s.every = false }() // of conditions only: outputs are printed before FROM, and after it
 	var rest []algebra.Expr
 	var inner []*lifted
@@ -113,7 +122,7 @@ func (s *semiJoins) join(n algebra.FromItem, where algebra.Expr, every bool) (al
 }
 
 // found joins an item with the values that wait for it; bare is the item without other such joins.
-func (s *semiJoins) found(n, bare algebra.FromItem) algebra.FromItem {
+func (s *SemiJoins) found(n, bare algebra.FromItem) algebra.FromItem {
 	waiting := s.lifts
 	s.lifts = nil
 	for _, l := range waiting {
@@ -134,7 +143,7 @@ func (s *semiJoins) found(n, bare algebra.FromItem) algebra.FromItem {
 // liftOn makes joins of EXISTS and IN in the conditions of joins. Those of inner joins become conditions of WHERE; where that is nil, an
 // outer join is around. Those that read one side of an outer join are found beside that side; those that read both are tested ahead
 // (ahead).
-func (s *semiJoins) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
+func (s *SemiJoins) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
 	defer steps.Visit(s.planning).Leave()
 	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
 		return s.liftOn(c.Of, where)
@@ -180,7 +189,7 @@ func (s *semiJoins) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.Fr
 }
 
 // liftBeside joins what an expression looks up to an item; bare is the item without other such joins.
-func (s *semiJoins) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e algebra.Expr) {
+func (s *SemiJoins) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e algebra.Expr) {
 	around := s.lifts
 	s.lifts = nil
 	s.liftAll(e, bare)
@@ -189,10 +198,10 @@ func (s *semiJoins) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e alg
 }
 
 // readsBoth reports whether EXISTS or IN that could be a join reads rows of both sides of a join.
-func (s *semiJoins) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool {
+func (s *SemiJoins) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool {
 	defer steps.Visit(s.planning).Leave()
 	if in, ok := c.(algebra.InRows); ok && !in.NeverNull() {
-		if spelled := s.spelled(in); spelled != nil {
+		if spelled := s.Spelled(in); spelled != nil {
 			return s.readsBoth(spelled, left, right)
 		}
 	}
@@ -208,7 +217,7 @@ func (s *semiJoins) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool
 // ahead tests conditions of a join that read both sides before the join is made: they are a function of the fields that they read, and so
 // hold of two rows if and only if the rows' values are among those that they hold of for some two rows. These values are joined like those
 // of EXISTS: to the right side of an outer join, whose rows meet none of the left one else, or to an inner join.
-func (s *semiJoins) ahead(j *algebra.Joined, left, right algebra.FromItem, conditions []algebra.Expr) algebra.FromItem {
+func (s *SemiJoins) ahead(j *algebra.Joined, left, right algebra.FromItem, conditions []algebra.Expr) algebra.FromItem {
 	l := s.newLifted()
 	from := &algebra.Joined{Kind: syntax.InnerJoin, Meets: j.Meets, Left: left, Right: right}
 	var links []algebra.Expr
@@ -221,7 +230,7 @@ func (s *semiJoins) ahead(j *algebra.Joined, left, right algebra.FromItem, condi
 	where := algebra.All(conditions)
 	read := algebra.FreeFields(algebra.All(append(slices.Clone(links), where)))
 	for _, side := range []algebra.FromItem{from.Left, from.Right} {
-		if unit := unitIn(side); unit != nil && !slices.Contains(read, unit) { // whose the values are
+		if unit := UnitIn(side); unit != nil && !slices.Contains(read, unit) { // whose the values are
 			read = append(read, unit)
 		}
 	}
@@ -249,7 +258,7 @@ func (s *semiJoins) ahead(j *algebra.Joined, left, right algebra.FromItem, condi
 func hasQuery(e algebra.Expr) bool { return algebra.Has(e, stability.IsQuery) }
 
 // settle says that what has not become a join in an expression does not.
-func (s *semiJoins) settle(e algebra.Expr) {
+func (s *SemiJoins) settle(e algebra.Expr) {
 	defer steps.Visit(s.planning).Leave()
 	if s.stays == nil {
 		s.stays = map[algebra.FromItem]bool{}
@@ -273,8 +282,8 @@ func isNegated(e algebra.Expr) bool {
 	return ok
 }
 
-// lift makes a join of EXISTS or IN that stands for a value; nil where it cannot. It is TRUE where the join found a row.
-func (s *semiJoins) lift(e algebra.Expr) *algebra.Field {
+// Lift makes a join of EXISTS or IN that stands for a value; nil where it cannot. It is TRUE where the join found a row.
+func (s *SemiJoins) Lift(e algebra.Expr) *algebra.Field {
 	if s.fixed > 0 {
 		return nil
 	}
@@ -306,20 +315,20 @@ func (s *semiJoins) lift(e algebra.Expr) *algebra.Field {
 }
 
 // liftAll lifts what stands in an expression over an item.
-func (s *semiJoins) liftAll(e algebra.Expr, n algebra.FromItem) {
+func (s *SemiJoins) liftAll(e algebra.Expr, n algebra.FromItem) {
 	defer steps.Visit(s.planning).Leave()
 	switch e := e.(type) {
 	case nil:
 		return
 	case algebra.Exists:
 		if l := s.asJoin(e); l != nil && l.within(n) {
-			s.lift(e)
+			s.Lift(e)
 		}
 	case algebra.InRows:
 		if !e.NeverNull() {
-			s.liftAll(s.spelled(e), n)
+			s.liftAll(s.Spelled(e), n)
 		} else if l := s.asJoin(e); l != nil && l.within(n) {
-			s.lift(e)
+			s.Lift(e)
 		}
 	}
 	for _, c := range algebra.Children(e) {
@@ -327,22 +336,22 @@ func (s *semiJoins) liftAll(e algebra.Expr, n algebra.FromItem) {
 	}
 }
 
-// hasLifted reports whether an expression tests what a join found.
-func (s *semiJoins) hasLifted(e algebra.Expr) bool {
+// HasLifted reports whether an expression tests what a join found.
+func (s *SemiJoins) HasLifted(e algebra.Expr) bool {
 	defer steps.Visit(s.planning).Leave()
 	switch e := e.(type) {
 	case algebra.Exists:
 		return s.asJoins[e.From] != nil
 	case algebra.InRows:
-		return s.asJoins[e.From] != nil || s.hasLifted(s.spells[e.From])
+		return s.asJoins[e.From] != nil || s.HasLifted(s.spells[e.From])
 	case nil:
 		return false
 	}
-	return slices.ContainsFunc(algebra.Children(e), s.hasLifted)
+	return slices.ContainsFunc(algebra.Children(e), s.HasLifted)
 }
 
 // asJoin is EXISTS or IN over rows of people, or of large public tables, as a join; nil for all else.
-func (s *semiJoins) asJoin(c algebra.Expr) *lifted {
+func (s *SemiJoins) asJoin(c algebra.Expr) *lifted {
 	var e algebra.Exists
 	switch c := c.(type) {
 	case algebra.Exists:
@@ -352,7 +361,7 @@ func (s *semiJoins) asJoin(c algebra.Expr) *lifted {
 	default:
 		return nil
 	}
-	if !readsMany(e) && !(s.every && linked(e)) || algebra.ReadsAround(e.From) {
+	if !ReadsMany(e) && !(s.every && Linked(e)) || algebra.ReadsAround(e.From) {
 		return nil
 	}
 	l := s.tied(e)
@@ -365,38 +374,38 @@ func (s *semiJoins) asJoin(c algebra.Expr) *lifted {
 	return l
 }
 
-// unbounded reports whether what EXISTS reads, if it stays what it is, is more than what the rows of one unit are charged for: those of a
+// Unbounded reports whether what EXISTS reads, if it stays what it is, is more than what the rows of one unit are charged for: those of a
 // large public table that no equality ties to them are all counted.
-func unbounded(e algebra.Exists) bool {
-	return e.Of.Owned() || stability.Large(e.From, e.Where) && linked(e) || queriesMany(e.Where)
+func Unbounded(e algebra.Exists) bool {
+	return e.Of.Owned() || stability.Large(e.From, e.Where) && Linked(e) || QueriesMany(e.Where)
 }
 
-// readsMany reports whether EXISTS reads rows of people, or a large public table.
-func readsMany(e algebra.Exists) bool {
-	return e.Of.Owned() || stability.Large(e.From, e.Where) || queriesMany(e.Where)
+// ReadsMany reports whether EXISTS reads rows of people, or a large public table.
+func ReadsMany(e algebra.Exists) bool {
+	return e.Of.Owned() || stability.Large(e.From, e.Where) || QueriesMany(e.Where)
 }
 
-// queriesMany reports whether EXISTS or IN in an expression does.
-func queriesMany(x algebra.Expr) bool {
+// QueriesMany reports whether EXISTS or IN in an expression does.
+func QueriesMany(x algebra.Expr) bool {
 	switch x := x.(type) {
 	case nil:
 		return false
 	case algebra.Exists:
-		return readsMany(x)
+		return ReadsMany(x)
 	case algebra.InRows:
-		if readsMany(x.AsExists()) {
+		if ReadsMany(x.AsExists()) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(algebra.Children(x), queriesMany)
+	return slices.ContainsFunc(algebra.Children(x), QueriesMany)
 }
 
 // mostSpelled is at how many places IN may compare what may be NULL to be said by EXISTS: there are up to 3 of these for each.
 const mostSpelled = 3
 
-// spelled is IN said by EXISTS over equalities: TRUE where there is an equal row, else NULL where there is one that is equal at some
+// Spelled is IN said by EXISTS over equalities: TRUE where there is an equal row, else NULL where there is one that is equal at some
 // places, and at each of the others one of both is NULL, else FALSE. It is nil where all that is too much, or nothing would be a join.
-func (s *semiJoins) spelled(e algebra.InRows) algebra.Expr {
+func (s *SemiJoins) Spelled(e algebra.InRows) algebra.Expr {
 	if known, ok := s.spells[e.From]; ok {
 		return known
 	}
@@ -449,16 +458,16 @@ func (s *semiJoins) spelled(e algebra.InRows) algebra.Expr {
 			unknown = algebra.Binary{Op: syntax.Or, L: unknown, R: there(outer, inner), T: catalog.Bool}
 		}
 	}
-	s.spells[e.From] = algebra.Choice{Arms: []algebra.Arm{{Cond: there(nil, found), Result: boolean(true)},
+	s.spells[e.From] = algebra.Choice{Arms: []algebra.Arm{{Cond: there(nil, found), Result: Boolean(true)},
 		{Cond: unknown, Result: algebra.Constant{Null: true, T: catalog.Bool}}},
-		Otherwise: boolean(false), T: catalog.Bool}
+		Otherwise: Boolean(false), T: catalog.Bool}
 	return s.spells[e.From]
 }
 
-func boolean(b bool) algebra.Constant { return algebra.Constant{Text: fmt.Sprint(b), T: catalog.Bool} }
+func Boolean(b bool) algebra.Constant { return algebra.Constant{Text: fmt.Sprint(b), T: catalog.Bool} }
 
 // newLifted begins a join.
-func (s *semiJoins) newLifted() *lifted {
+func (s *SemiJoins) newLifted() *lifted {
 	*s.made++
 	values := &algebra.Derived{Parts: []*algebra.Query{{Distinct: true}}}
 	values.Alias = fmt.Sprintf("e%d", *s.made)
@@ -493,7 +502,7 @@ func tieOf(x algebra.Expr, n algebra.FromItem) (in, out algebra.Expr, ok bool) {
 }
 
 // tied is EXISTS whose rows equalities alone tie to the rows around.
-func (s *semiJoins) tied(e algebra.Exists) *lifted {
+func (s *SemiJoins) tied(e algebra.Exists) *lifted {
 	from := e.From
 	if c, ok := from.(*algebra.RowCap); ok {
 		if c.Active() {
@@ -544,9 +553,9 @@ func (s *semiJoins) tied(e algebra.Exists) *lifted {
 // paired is EXISTS whose rows one equality at least and other conditions tie to the rows around; of a small public table also without an
 // equality. Whether there is a row is a function of the fields that the conditions read of those around: so the join is one with the
 // values of these fields for which there is one.
-func (s *semiJoins) paired(e algebra.Exists) *lifted {
+func (s *SemiJoins) paired(e algebra.Exists) *lifted {
 	around := algebra.FreeFields(e.Where, e.From)
-	if !linked(e) && (e.Of.Owned() || stability.Large(e.From, e.Where)) {
+	if !Linked(e) && (e.Of.Owned() || stability.Large(e.From, e.Where)) {
 		return nil
 	}
 	l := s.newLifted()
@@ -557,8 +566,8 @@ func (s *semiJoins) paired(e algebra.Exists) *lifted {
 	return l
 }
 
-// linked reports whether a column of EXISTS' rows is equal to something of those around.
-func linked(e algebra.Exists) bool {
+// Linked reports whether a column of EXISTS' rows is equal to something of those around.
+func Linked(e algebra.Exists) bool {
 	return slices.ContainsFunc(algebra.BoundConjuncts(e.Where), func(x algebra.Expr) bool {
 		in, out, equal := algebra.IsEquality(x, e.From)
 		return equal && algebra.PlainField(in) != nil && !algebra.IsConstant(out) && algebra.SameEquality(in.Typ(), out.Typ())
@@ -602,7 +611,7 @@ func (l *lifted) reads(n algebra.FromItem) {
 			rest = append(rest, x)
 		}
 	}
-	if unit := unitIn(at); !l.inner.Of.Owned() && !slices.Contains(l.around, unit) { // whose the values are
+	if unit := UnitIn(at); !l.inner.Of.Owned() && !slices.Contains(l.around, unit) { // whose the values are
 		l.tie(algebra.Column{Of: unit}, *unit.Column, true, algebra.Column{Of: unit})
 	}
 	q := l.values.Parts[0]
@@ -620,7 +629,7 @@ func holding(n algebra.FromItem, fields []*algebra.Field) algebra.FromItem {
 		return n
 	}
 	for _, side := range []algebra.FromItem{j.Left, j.Right} {
-		if !slices.ContainsFunc(fields, func(f *algebra.Field) bool { return !algebra.Holds(side, f) }) && unitIn(side) != nil {
+		if !slices.ContainsFunc(fields, func(f *algebra.Field) bool { return !algebra.Holds(side, f) }) && UnitIn(side) != nil {
 			return holding(side, fields)
 		}
 	}
@@ -633,4 +642,33 @@ func failsOnNull(where algebra.Expr, f *algebra.Field) bool {
 		b, ok := c.(algebra.Binary)
 		return ok && algebra.IsComparison(b.Op) && (algebra.PlainField(b.L) == f || algebra.PlainField(b.R) == f)
 	})
+}
+
+// UnitIn is a field that is NULL on no row of an item that belongs to somebody; nil: none is known.
+func UnitIn(n algebra.FromItem) *algebra.Field {
+	of := func(fields []*algebra.Field) *algebra.Field {
+		if i := slices.IndexFunc(fields, func(f *algebra.Field) bool { return f.Unit }); i >= 0 {
+			return fields[i]
+		}
+		return nil
+	}
+	switch n := n.(type) {
+	case *algebra.Scan:
+		if n.Table.Unit.Kind != catalog.PathUnit {
+			return of(n.Fields)
+		}
+	case *algebra.RowCap:
+		if n.Active() {
+			return n.By
+		}
+		return UnitIn(n.Of)
+	case *algebra.Derived:
+		return of(n.Fields)
+	case *algebra.Joined:
+		if f := UnitIn(n.Left); f != nil || n.Kind == syntax.LeftJoin || n.Kind == syntax.FullJoin {
+			return f
+		}
+		return UnitIn(n.Right)
+	}
+	return nil
 }
