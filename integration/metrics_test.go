@@ -25,7 +25,7 @@ const watchedBudget = `  - {dataset: true, form: pure, epsilon: 4}
 // watched starts a gateway that shows metrics.
 func (s *stack) watched(t *testing.T, sets ...dataset) *stack {
 	t.Helper()
-	s.admin = freeAddress(t)
+	s.admin = pgtest.FreeAddress(t)
 	s.started(t, sets)
 	s.accountsRead(t)
 	return s

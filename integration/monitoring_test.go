@@ -47,7 +47,7 @@ func startPrometheus(t *testing.T, admin string) *prometheus {
 	}
 	rules = strings.Replace(rules, late, fmt.Sprintf("verified_timestamp_seconds > %d", int(verifiedEach.Seconds())), 1)
 	write(t, filepath.Join(dir, "alerts.yaml"), rules)
-	address := freeAddress(t)
+	address := pgtest.FreeAddress(t)
 	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yaml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
 	var log logBuffer
@@ -127,7 +127,7 @@ func TestMonitoring(t *testing.T) {
 	promtool(t, "test", "rules", "alerts_test.yaml")
 	sets := []dataset{people(watchedBudget)}
 	s := prepareStack(t, sets...)
-	s.admin = freeAddress(t)
+	s.admin = pgtest.FreeAddress(t)
 	s.writeConfig(t, sets)
 	write(t, s.config, read(t, s.config)+"limits: {places: 2, per_analyst: 1, queue: 1}\n")
 	s.ready(t, sets)

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"noisegate.example/api"
+	"noisegate.example/internal/pgtest"
 )
 
 const (
@@ -67,7 +68,7 @@ func TestReload(t *testing.T) {
 	sets := []dataset{people(ampleBudget)}
 	s := &wireStack{stack: prepareStack(t, sets...)}
 	s.writeConfig(t, sets)
-	address := freeAddress(t)
+	address := pgtest.FreeAddress(t)
 	certificate, key := s.certificate(t)
 	revoked := filepath.Join(s.dir, "revoked")
 	write(t, revoked, "")
@@ -152,7 +153,7 @@ func TestReload(t *testing.T) {
 // reloadsWeb looks at the certificate of a second gateway, which is asked over HTTPS.
 func (s *wireStack) reloadsWeb(t *testing.T, certificate, key string) {
 	t.Helper()
-	address := freeAddress(t)
+	address := pgtest.FreeAddress(t)
 	second := &stack{log: new(logBuffer), gateway: s.command("serve", "--config", s.config)}
 	second.gateway.Env = append(second.gateway.Env, "NOISEGATE_HTTP_LISTEN="+address, "NOISEGATE_HTTP_TLS_CERT_FILE="+certificate,
 		"NOISEGATE_HTTP_TLS_KEY_FILE="+key, "NOISEGATE_WIRE_LISTEN=", "NOISEGATE_CONTROL_ANCHOR="+filepath.Join(s.dir, "second.json"))

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -221,7 +220,7 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 	}
 	keyFile := filepath.Join(s.dir, "hs256.key")
 	write(t, keyFile, base64.StdEncoding.EncodeToString(key)+"\n")
-	address := freeAddress(t)
+	address := pgtest.FreeAddress(t)
 	s.url = "http://" + address
 
 	var yaml strings.Builder
@@ -406,25 +405,6 @@ func problemOf(t testing.TB, err error) *api.Problem {
 		t.Fatalf("got %v, want a problem document", err)
 	}
 	return p
-}
-
-// given are the addresses that [freeAddress] gave.
-var given sync.Map
-
-// freeAddress is a loopback address that nobody listened on a moment ago, and no other test was given.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	for {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := listener.Addr().String()
-		_ = listener.Close()
-		if _, taken := given.LoadOrStore(address, true); !taken {
-			return address
-		}
-	}
 }
 
 func read(t testing.TB, file string) string {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"noisegate.example/internal/pgtest"
 )
 
 // endsWithin is how long a gateway has to end, drain included: far more than it needs.
@@ -68,7 +70,7 @@ func (s *stack) drained(t *testing.T, l *load) {
 func (s *stack) beside(t *testing.T) *stack {
 	t.Helper()
 	other := *s
-	address := freeAddress(t)
+	address := pgtest.FreeAddress(t)
 	other.url, other.log = "http://"+address, new(logBuffer)
 	other.config = filepath.Join(s.dir, "beside.yaml")
 	write(t, other.config, strings.NewReplacer(strings.TrimPrefix(s.url, "http://"), address, "anchor.json",

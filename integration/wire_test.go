@@ -28,6 +28,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/internal/pgserver"
+	"noisegate.example/internal/pgtest"
 	"noisegate.example/internal/testfiles"
 )
 
@@ -67,7 +68,7 @@ func (s *wireStack) opened(t *testing.T, sets ...dataset) *wireStack {
 	t.Helper()
 	s.twins.exec(t, "postgres", "CREATE DATABASE "+sets[0].name)
 	s.writeConfig(t, sets)
-	address := freeAddress(t)
+	address := pgtest.FreeAddress(t)
 	var err error
 	if s.host, s.port, err = net.SplitHostPort(address); err != nil {
 		t.Fatal(err)

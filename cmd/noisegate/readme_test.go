@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -38,7 +37,7 @@ func TestReadme(t *testing.T) {
 	dir := t.TempDir()
 	bin := buildBinary(ctx, t, dir)
 	sockets := socketDir(t, server)
-	address := freeAddress(t)
+	address := pgtest.FreeAddress(t)
 	script := strings.NewReplacer("/run/postgresql", sockets, "127.0.0.1:8080", address, "sudo ", "").Replace(readmeScript(t, string(readme)))
 
 	root, err := filepath.Abs("../..")
@@ -183,15 +182,4 @@ func socketDir(t *testing.T, server *pgserver.Server) string {
 		t.Fatal(err)
 	}
 	return u.Query().Get("host")
-}
-
-// freeAddress is an address that nothing listened on a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -59,7 +59,7 @@ func siteOn(t *testing.T, d *demoDatabase) *site {
 	if err := d.load(ctx, demodata.MinRows); err != nil {
 		t.Fatal(err)
 	}
-	s := &site{database: d, dir: t.TempDir(), address: freeAddress(t)}
+	s := &site{database: d, dir: t.TempDir(), address: pgtest.FreeAddress(t)}
 	s.policy = s.write(t, "census.policy.yaml", unprepared())
 	s.config = s.write(t, "noisegate.yaml", fmt.Sprintf(`
 http: {listen: %q}

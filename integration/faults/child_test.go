@@ -213,13 +213,3 @@ func ready(url string) bool {
 	_ = response.Body.Close()
 	return response.StatusCode == http.StatusOK
 }
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}

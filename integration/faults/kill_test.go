@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/integration/invariants"
+	"noisegate.example/internal/pgtest"
 )
 
 // readyWithin is how soon a gateway must be ready after it was killed.
@@ -23,7 +24,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 	s.installHold(t)
 	survivor := s.inProcess(t, never(), nil)
 	n := &numbers{}
-	o := orders{Databases: s.databases, Address: freeAddress(t)}
+	o := orders{Databases: s.databases, Address: pgtest.FreeAddress(t)}
 	var waits invariants.Waits
 	for range *killsPerPoint {
 		for _, p := range points() {

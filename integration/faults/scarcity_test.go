@@ -21,6 +21,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/pgtest"
 )
 
 // widen adds a table with so many long keys, of ten people each, and lets ana0 ask for them.
@@ -56,7 +57,7 @@ func TestScarceMemory(t *testing.T) {
 	const keys, questions, clients = 20_000, 4, 80
 	s := newSite(t)
 	s.widen(t, s.inProcess(t, never(), nil), keys)
-	c, _ := startChild(t, orders{Databases: s.databases, Address: freeAddress(t), Memory: 128 << 20})
+	c, _ := startChild(t, orders{Databases: s.databases, Address: pgtest.FreeAddress(t), Memory: 128 << 20})
 	ana := api.NewClient(c.url, "ana0")
 	for round := range *rounds {
 		wide := func(i int) api.QueryRequest {
@@ -170,7 +171,7 @@ func TestIdleConnections(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := startChild(t, orders{Databases: s.databases, Address: freeAddress(t)})
+	c, _ := startChild(t, orders{Databases: s.databases, Address: pgtest.FreeAddress(t)})
 	s.refill(t, c.url, 1000)
 	n := &numbers{}
 	l := s.load(t, n, c.url, 8)
@@ -206,7 +207,7 @@ func healthy(url string) bool {
 // covers: F17
 func TestNoDescriptors(t *testing.T) {
 	s := newSite(t)
-	c, _ := startChild(t, orders{Databases: s.databases, Address: freeAddress(t), Descriptors: 64})
+	c, _ := startChild(t, orders{Databases: s.databases, Address: pgtest.FreeAddress(t), Descriptors: 64})
 	n := &numbers{}
 	for range *rounds {
 		s.refill(t, c.url, 1000)

@@ -15,6 +15,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/gateway/gatewaytest"
+	"noisegate.example/internal/pgtest"
 )
 
 // make soak gives more.
@@ -45,8 +46,8 @@ type soak struct {
 func newSoak(t *testing.T) *soak {
 	t.Helper()
 	s := &soak{site: ownSite(t), n: &numbers{}}
-	s.reborn = orders{Databases: s.databases, Address: freeAddress(t)}
-	through := orders{Address: freeAddress(t)}
+	s.reborn = orders{Databases: s.databases, Address: pgtest.FreeAddress(t)}
+	through := orders{Address: pgtest.FreeAddress(t)}
 	through.Databases.Ledger, s.ledger = network(t, s.databases.Ledger)
 	through.Databases.Reader, s.data = network(t, s.databases.Reader)
 	s.steady, _ = startChild(t, through)
