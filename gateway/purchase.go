@@ -100,7 +100,7 @@ type Sale[T any] struct {
 // Sell is the one road to protected data. It pays for an order, runs the work and stores the answer, or gives the stored answer of an
 // order that was paid for before. The steps:
 //
-//   - An order that is refused, for a reason of its own or one that no other analyst can cause ([bill.alone]), gets its stored answer
+//   - An order that is refused, for its own reason or one that no other analyst can cause ([bill.alone]), gets its stored answer
 //     or the refusal.
 //   - The server of the data parses the statements and runs them over made-up rows.
 //   - [admitted] reserves the charge, runs the work, waits for a boundary of the schedule, and settles.

@@ -15,7 +15,7 @@ import (
 	"noisegate.example/pate"
 )
 
-// Ledger is what is asked of a ledger besides charges, which only [gateway.Sell] makes.
+// Ledger has the operations on a ledger besides charges, which only [gateway.Sell] makes.
 type Ledger interface {
 	Balances(context.Context, []budget.AccountID) ([]budget.Balance, error)
 	RecordImport(ctx context.Context, by string, what budget.Import) error

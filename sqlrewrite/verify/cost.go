@@ -279,7 +279,7 @@ func callTakes(name string, operands []measure) int64 {
 // littleOfRow is what a row may take, in ns, without being charged to its unit: what it may take where nothing bounds how many its unit has.
 const littleOfRow = 40_000
 
-// countedRows is how many rows a unit is taken to have where a SELECT is charged to rows.
+// countedRows is the number of rows that a unit is taken to have where a SELECT is charged to rows.
 const countedRows = 100
 
 // compilesRegex is what it takes to compile a regular expression, in ns.

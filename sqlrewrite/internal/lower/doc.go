@@ -1,4 +1,4 @@
-// Package lower changes queries below the release block into forms that mean the same, and of which PostgreSQL reads the same whatever one
+// Package lower changes queries below the release block into forms that mean the same, and for which PostgreSQL reads the same whatever one
 // unit has.
 //
 // It knows the trees of package algebra, and which of them read many rows. It does not know how they are printed.

@@ -23,12 +23,12 @@ import (
 //	people p LEFT JOIN (the same) e1 ON e1.c0 = p.person_id WHERE p.age > 3 OR e1.c0 IS NOT NULL
 //
 // PostgreSQL evaluates EXISTS and IN row by row, or makes a hash table of their rows for the first row that asks. So over rows of people,
-// and over large public tables, they become joins with different values, of which one at most is equal: inner ones where a row is
+// and over large public tables, they become joins with different values, where one at most is equal: inner ones where a row is
 // left only if there is one, else outer ones, and the expression tests whether there was one.
 
 // SemiJoins says which EXISTS and IN of one query become joins. A query that is printed twice has its own each time.
 type SemiJoins struct {
-	made     *int // in the whole statement, so that each has a name of its own
+	made     *int // in the whole statement, so that each has another name
 	planning *steps.Count
 	asJoins  map[algebra.FromItem]*lifted
 	spells   map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so

@@ -58,8 +58,8 @@ func settle(statements []Statement) error {
 // derived from the text.
 const provenMargin = 2
 
-// maxAllWork is what all SELECTs of a question may take one unit, in ns, those too that are charged to rows. The default quantum is 50 ms:
-// a unit of at most a hundred rows moves an answer by one boundary at most.
+// maxAllWork bounds what one unit takes in all SELECTs of a question, in ns, those too that are charged to rows. The default quantum is
+// 50 ms: a unit of at most a hundred rows moves an answer by one boundary at most.
 const maxAllWork = 40_000_000
 
 // Claimed is the time that was proven of the texts of a question's statements, in ns; see [verify.Work]. A bound that is nil is none.

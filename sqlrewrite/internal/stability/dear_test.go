@@ -34,7 +34,7 @@ budgets:
 	for range 30 {
 		var parts []string
 		conditions := r.IntN(10)
-		for i := range []int{1, 8, 20, 32}[r.IntN(4)] { // each is a statement of its own
+		for i := range []int{1, 8, 20, 32}[r.IntN(4)] { // each is a separate statement
 			part := fmt.Sprintf("percentile_cont(0.%02d) WITHIN GROUP (ORDER BY paid) FILTER (WHERE paid > %d", 1+i, i)
 			for range conditions {
 				part += fmt.Sprintf(" AND length(paid::text || '%s') > %d", strings.Repeat("x", r.IntN(100)), r.IntN(9))

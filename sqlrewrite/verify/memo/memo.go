@@ -62,7 +62,7 @@ func (m *Memo) Work(sql string, args []any, on *catalog.Snapshot, c verify.Claim
 		return m.WorkOf(sql, args, on, c)
 	}
 	key := func(args []any) proof { return proof{on, sha256.Sum256(written(sql, args, c))} }
-	general := func(args []any) (verify.Work, error) { // a count of its own: what was asked before must not decide how much a text may take
+	general := func(args []any) (verify.Work, error) { // a separate count: what was asked before must not decide how much a text may take
 		return m.once(key(args), func() (verify.Work, error) { return prove(sql, args, on, c.Counted(nil)) })
 	}
 	ofForm := key(without(args, nil))
