@@ -55,7 +55,7 @@ func (s *Service) RegisterPlan(ctx context.Context, who auth.Principal, r PlanRe
 	if err := o.Keep("", r.PlanRequest); err != nil {
 		return nil, err
 	}
-	c.Fingerprint = sha256.Sum256([]byte("registering " + c.ID)) // two plans may be alike
+	c.Fingerprint = sha256.Sum256([]byte("registering " + c.ID)) // two plans may be the same
 	paid, err := Sell(ctx, s, s.unscheduled(), Sale[struct{}]{Order: o, Work: func(context.Context) (Finish[struct{}], error) {
 		return Done(struct{}{}, c.Loss), nil // what was paid for is the plan, which the ledger keeps with the charge
 	}})

@@ -26,7 +26,7 @@ type VoteTables interface {
 	Votes(context.Context, pate.VoteTable) iter.Seq2[pate.Vote, error]
 }
 
-// Config is what a service is made of.
+// Config has the parts of a service.
 type Config struct {
 	Gateway   *gateway.Service
 	Ledger    Ledger                // the gateway's

@@ -89,7 +89,7 @@ func TestFailuresThatCount(t *testing.T) {
 		outcome <- err
 		return outcome
 	}
-	process, outcome := sleeping(t, d, admin, "late") // statement_timeout, which could end the texts before it too, cancels alike
+	process, outcome := sleeping(t, d, admin, "late") // as statement_timeout does, which could end the texts before it too
 	if _, err := admin.Exec(t.Context(), "SELECT pg_catalog.pg_cancel_backend($1)", process); err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func (d *Database) Exec(t testing.TB, sql ...string) {
 }
 
 // superuser is a connection for one call of Exec: the one of the call before, as connecting costs the server more than most statements, or
-// one of its own while another call runs. After done, nothing is left of the call in its session.
+// a new one while another call runs. After done, nothing is left of the call in its session.
 func (d *Database) superuser(ctx context.Context) (_ *pgx.Conn, done func(), err error) {
 	if !d.working.TryLock() {
 		conn, err := pgx.Connect(ctx, d.DSN)

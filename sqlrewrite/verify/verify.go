@@ -176,7 +176,7 @@ type derivation struct {
 	queries  map[int]bool
 	stored   map[int]bool                   // columns that are NULL in no row of their table
 	tuples   map[counted]*big.Int           // while a SELECT is counted and charged: what both ask for; nil: else
-	joins    map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, and of which rows they may read nothing; nil: of any
+	joins    map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
 	steps    *steps.Count
 }
 
