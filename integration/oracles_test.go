@@ -75,39 +75,33 @@ func TestTheOtherTableIsReadOverHTTP(t *testing.T) {
 	if testing.Short() {
 		questions = questions[:2]
 	}
-	asked := 0
 	for _, q := range questions {
-		before := make(map[string]int64)
 		for _, name := range []string{"present", "absent"} {
-			before[name] = s.rowsRead(t, name)
-			if status, p := s.send(t, raw{token: token, body: body(t, q.sql, "dataset", `"`+name+`"`)}); status != http.StatusOK {
-				t.Fatalf("%s: %d %s %s", q.name, status, p.Code, p.Detail)
-			}
-		}
-		for name, before := range before {
-			want := before + q.times*readRows
-			// A backend tells its counters within 10 s; PostgreSQL 14's only where it runs another statement later.
-			deadline := time.Now().Add(30 * time.Second)
-			for read := s.rowsRead(t, name); read < want; read = s.rowsRead(t, name) {
-				if time.Now().After(deadline) {
-					t.Errorf("%s, %s: %d rows of the large tables were read, want at least %d\n%s", q.name, name, read-before, want-before, q.sql)
-					break
-				}
-				time.Sleep(700 * time.Millisecond) // none tells twice within 500 ms
-				asked++                            // what was asked before is answered without PostgreSQL
-				s.askOfAge(t, token, name, asked)
+			if read := s.rowsReadFor(t, token, name, q.sql, q.times*readRows); read < q.times*readRows {
+				t.Errorf("%s, %s: %d rows of the large tables were read, want at least %d\n%s", q.name, name, read, q.times*readRows, q.sql)
 			}
 		}
 	}
 }
 
-// askOfAge asks a dataset of [readData] for people of one age, which reads none of its large tables.
-func (s *stack) askOfAge(t *testing.T, token, dataset string, age int) {
+// rowsReadFor is how many rows of the large tables PostgreSQL read for a question. A connection that ends tells its counters
+// at once, in version 14 by datagrams, which may be lost: where fewer rows than wanted are told, the question is asked again.
+func (s *stack) rowsReadFor(t *testing.T, token, dataset, sql string, want int64) (read int64) {
 	t.Helper()
-	sql := fmt.Sprintf("SELECT count(*) FROM people WHERE age = %d", age)
-	if status, p := s.send(t, raw{token: token, body: body(t, sql, "dataset", `"`+dataset+`"`)}); status != http.StatusOK {
-		t.Fatalf("%s: %d %s %s", sql, status, p.Code, p.Detail)
+	for range 4 {
+		before := s.rowsRead(t, dataset)
+		if status, p := s.send(t, raw{token: token, body: body(t, sql, "dataset", `"`+dataset+`"`, "version", `"latest"`)}); status != http.StatusOK {
+			t.Fatalf("%s: %d %s %s", sql, status, p.Code, p.Detail)
+		}
+		s.exec(t, dataset, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND usename LIKE 'noisegate%' AND state = 'idle'`)
+		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			if read = s.rowsRead(t, dataset) - before; read >= want {
+				return read
+			}
+		}
 	}
+	return read
 }
 
 // rowsRead is how many rows of the large tables of a dataset PostgreSQL has read so far.
