@@ -12,6 +12,7 @@ const (
 	minHMACKey    = 32 // bytes: RFC 7518, section 3.2 wants the hash's size for HS256
 	minDistinct   = 8  // bytes: a random text of 32 hexadecimal digits has fewer once in 10⁷ times
 	minRepetition = 16 // bytes: a key that repeats less than that is no longer than what it repeats
+	minLetters    = 20 // without digits, phrases have fewer; of random keys one in 10⁸ is without digits and has fewer
 )
 
 // ReadSecret reads an HS256 key file: the file's bytes, of a text without the line's end. It refuses keys of fewer than 32 bytes, keys that
@@ -44,7 +45,7 @@ func checkSecret(secret []byte) error {
 		return errors.New("ends with white space, which some programs cut off: write it as text, such as openssl rand -base64 48 prints, " +
 			"here and at whoever signs")
 	case distinct(secret) < minDistinct || period(secret) < minRepetition || isText(secret) && !isEncoded(secret):
-		return errors.New("can be guessed, as it is neither hexadecimal nor base64 with upper case, lower case and digits: take a random one, " +
+		return errors.New("can be guessed, as it is neither hexadecimal nor base64 of random bytes: take a random one, " +
 			"such as openssl rand -base64 48 prints")
 	default:
 		return nil
@@ -69,7 +70,7 @@ func isEncoded(text []byte) bool {
 			return false
 		}
 	}
-	return upper && lower && digit
+	return upper && lower && (digit || distinct(text) >= minLetters)
 }
 
 func hexadecimal(text []byte) bool {
