@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -140,7 +141,7 @@ func TestReload(t *testing.T) {
 	if _, err := rand.Read(secret); err != nil {
 		t.Fatal(err)
 	}
-	write(t, hs256, base64.StdEncoding.EncodeToString(secret)+"\n")
+	write(t, hs256, hex.EncodeToString(secret)+"\n")
 	s.hangUp(t, readAgain)
 	s.let(t, "a token of the key before", ana, false)
 	s.let(t, "a token of the key", s.token(t, "ana", "analyst"), true)

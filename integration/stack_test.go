@@ -7,7 +7,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/base64"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"flag"
@@ -219,7 +219,7 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 		t.Fatal(err)
 	}
 	keyFile := filepath.Join(s.dir, "hs256.key")
-	write(t, keyFile, base64.StdEncoding.EncodeToString(key)+"\n")
+	write(t, keyFile, hex.EncodeToString(key)+"\n")
 	address := pgtest.FreeAddress(t)
 	s.url = "http://" + address
 
