@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// TwinOperations is the schema of a twin that stands before pg_catalog in its search path. It has operations on numeric whose time is
-// bounded: PostgreSQL looks for a cancellation between two operations, not within one, and 9::numeric ^ 130000 is a number of 124,000
-// digits. What an analyst lists does not have it; see sqlrewrite/statement.
+// TwinOperations is the schema of a twin that stands before pg_catalog in its search path. It has functions that answer as if nobody else
+// were on the server, and operations on numeric whose time is bounded: PostgreSQL looks for a cancellation between two operations, not
+// within one, and 9::numeric ^ 130000 is a number of 124,000 digits. What an analyst lists does not have it; see sqlrewrite/statement.
 const TwinOperations = "noisegate_ops"
 
 // maxNumericBytes bounds an operand: 500 digits of base 10,000; a product of two takes 250,000 steps.
 const maxNumericBytes = 1000
 
 // twinLayout changes when a twin of the same revision has to be made again.
-const twinLayout = 2
+const twinLayout = 3
 
 // operation is a function on numeric values that replaces PostgreSQL's of the same name and arguments.
 type operation struct {
@@ -105,6 +105,8 @@ func (t *twin) operations() {
 		t.add("CREATE AGGREGATE %s.%s(numeric) (SFUNC = %s.accumulate, STYPE = float8[], FINALFUNC = %s.final_%s, INITCOND = '{0,0,0}')",
 			TwinOperations, name, TwinOperations, TwinOperations, name)
 	}
+	// age counts the transactions of the whole server since then, those of other people among them.
+	t.add("CREATE FUNCTION " + TwinOperations + ".age(xid) RETURNS int4 LANGUAGE sql STABLE STRICT PARALLEL SAFE AS $f$SELECT 0$f$")
 	t.names()
 }
 

@@ -13,7 +13,7 @@ const twinOperations = "noisegate_ops"
 
 // overlaid are the functions of that schema. They are printed without a schema, so that the search path finds these before PostgreSQL's, by
 // the types of the arguments.
-var overlaid = set(strings.Fields(`current_schema current_schemas div exp generate_series ln log log10 mod pg_function_is_visible
+var overlaid = set(strings.Fields(`age current_schema current_schemas div exp generate_series ln log log10 mod pg_function_is_visible
 	pg_operator_is_visible power round sqrt stddev stddev_pop stddev_samp to_char trunc var_pop var_samp variance width_bucket`))
 
 // hides says which rows of catalogs are of that schema: those for which the condition does not hold. %s is the relation's alias.

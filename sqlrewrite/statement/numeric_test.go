@@ -237,6 +237,66 @@ func TestSchemaIsInNoList(t *testing.T) {
 	}
 }
 
+// TestOthersTransactionsAreNotSeen: no relation and no function of one argument that an analyst may ask shows that somebody else wrote
+// on the twin's server, in another transaction.
+func TestOthersTransactionsAreNotSeen(t *testing.T) {
+	w := newTwin(t)
+	var texts []string
+	for _, name := range sortedRelations(func(_ string, t treatment) bool { return t == readRelation }) {
+		if !strings.HasPrefix(name.Name, "pg_stat") { // these count reads of the twin's tables, which are only read when it is made
+			texts = append(texts, "SELECT * FROM "+name.Schema+"."+name.Name)
+		}
+	}
+	rows, err := w.conn.Query(t.Context(), `SELECT p.proname, a.typname FROM pg_proc p JOIN pg_type a ON a.oid = p.proargtypes[0]
+		WHERE p.pronargs = 1 AND p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f' ORDER BY 1, 2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var function, argument string
+	if _, err := pgx.ForEachRow(rows, []any{&function, &argument}, func() error {
+		if passes[function] && types[argument] {
+			texts = append(texts, "SELECT "+function+"((SELECT xmin::text FROM pg_class WHERE relname = 'pg_class')::"+argument+")")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	before := w.answersTo(t, texts)
+	for range 3 {
+		if _, err := w.conn.Exec(t.Context(), "SELECT pg_catalog.pg_current_xact_id()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := w.answersTo(t, texts)
+	for text, answer := range before {
+		if after[text] != answer {
+			t.Errorf("%s gives %.200s, and %.200s after other transactions", text, answer, after[text])
+		}
+	}
+	if len(before) < 250 {
+		t.Errorf("%d of %d texts can be asked", len(before), len(texts))
+	}
+}
+
+// answersTo asks those of the texts that can be asked; an answer may be the state of an error.
+func (w *twin) answersTo(t *testing.T, texts []string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, text := range texts {
+		split, err := Split(text, w.view.Names)
+		if err != nil { // the grammar has a few names of functions for itself
+			continue
+		}
+		rewritten, err := Rewrite(split[0], w.view)
+		if err != nil {
+			continue
+		}
+		_, rows, err := w.ask(t, rewritten, 0, "public")
+		all[text] = fmt.Sprint(rows, sqlStateOf(err))
+	}
+	return all
+}
+
 func sqlStateOf(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
