@@ -420,6 +420,15 @@ func drawnMemory(conn *pgx.Conn) string {
 	return fmt.Sprintf("SET LOCAL work_mem = %d", max(least, most/2+int64(binary.BigEndian.Uint32(random[:]))*(most-most/2)>>32))
 }
 
+// drawnSetupCost draws, for one connection, from which cost on PostgreSQL gives a statement workers: between 1000, its own, and twice that.
+// It has a least number of pages too, which is set to none: there one row that opens a page decided, in each question, whether one process
+// or two read the table, which took 60 ms less of 180. With a drawn cost a row decides it with a probability of its cost in 1000.
+func drawnSetupCost() string {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // crypto/rand.Read never returns an error
+	return strconv.FormatFloat(1000*(1+float64(binary.BigEndian.Uint32(random[:]))/(1<<32)), 'f', 6, 64)
+}
+
 // divide puts the ends of a statement's ranges to its arguments: whole numbers of PostgreSQL's statistics of a column, which go back to
 // where they came from and nowhere else. They decide which process adds up what, and no result. A column without statistics has one range.
 func divide(ctx context.Context, conn *pgx.Conn, s *sqlrewrite.Statement) error {

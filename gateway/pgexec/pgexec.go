@@ -58,6 +58,10 @@ func open(ctx context.Context, c Config, accept func(context.Context, *pgx.Conn)
 		return nil, errors.New("pgexec: the DSN cannot be read") // without its text: it may hold a password
 	}
 	config.MaxConns = int32(min(c.Connections, 1<<15))
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		c.RuntimeParams["parallel_setup_cost"] = drawnSetupCost()
+		return nil
+	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if c.Versions.Refuse(serverVersion(conn)) != nil {
 			return errVersion
@@ -96,6 +100,8 @@ func settings(statementTimeout time.Duration) map[string]string {
 		"idle_in_transaction_session_timeout": ms(idleTimeout),
 		"plan_cache_mode":                     "force_generic_plan", // for our own fixed texts; statements see planCustom
 		"jit":                                 "off",
+		"min_parallel_table_scan_size":        "0", // see drawnSetupCost
+		"min_parallel_index_scan_size":        "0",
 		"client_min_messages":                 "warning", // see farewell
 		"timezone":                            "UTC",
 		"datestyle":                           "ISO, YMD",

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/pgexec"
@@ -386,6 +387,52 @@ func TestMemoryIsDrawn(t *testing.T) {
 	}
 	if least < most/2 || least > most*5/8 || greatest < most*7/8 || greatest > most {
 		t.Errorf("from %d to %d bytes, want draws from the upper half of %d", least, greatest, most)
+	}
+}
+
+// TestPagesDecideNoWorkers: the row that opens the page from which on PostgreSQL thinks of workers, 8 MB by default, changes no plan, and the
+// cost from which on it takes them is another on each connection.
+//
+// covers: A33, A37
+func TestPagesDecideNoWorkers(t *testing.T) {
+	const rowsOfPage, least = 226, 1024
+	p := pgtest.Protected(t, ddl, fmt.Sprintf(`CREATE TABLE crowd (id int) WITH (autovacuum_enabled = off);
+		INSERT INTO crowd SELECT generate_series(1, %d); ANALYZE crowd`, rowsOfPage*(least-1)))
+	settings := func() (set string) {
+		d := open(t, p, nil)
+		for _, name := range []string{"min_parallel_table_scan_size", "min_parallel_index_scan_size", "parallel_setup_cost"} {
+			rows, err := collect(t, d, sqlrewrite.Statement{SQL: "SELECT pg_catalog.current_setting('" + name + "')", Keys: 1})
+			if err != nil {
+				t.Fatal(err, unwrapFault(err))
+			}
+			set += fmt.Sprintf("SET %s = '%s';", name, rows[0].Keys[0].Text)
+		}
+		return set
+	}
+	seen := map[string]bool{}
+	for range 4 {
+		seen[settings()] = true
+	}
+	if len(seen) < 3 {
+		t.Errorf("four connections have the settings %v", seen)
+	}
+	conn := p.Conn(t, p.ReaderDSN)
+	plan := func() string {
+		rows, _ := conn.Query(t.Context(), `EXPLAIN (COSTS OFF) SELECT count(*) FROM public.crowd WHERE id * 2 + 3 > id AND id % 7 <> 3
+			AND id + 5 < 200 AND id <> 8`)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(lines, "\n")
+	}
+	if _, err := conn.Exec(t.Context(), settings()); err != nil {
+		t.Fatal(err)
+	}
+	before := plan()
+	p.Exec(t, "INSERT INTO crowd VALUES (0)")
+	if after := plan(); after != before {
+		t.Errorf("with one row more the plan is\n%s\nwithout it\n%s", after, before)
 	}
 }
 
