@@ -239,6 +239,8 @@ func TestSchemaIsInNoList(t *testing.T) {
 
 // TestOthersTransactionsAreNotSeen: no relation and no function of one argument that an analyst may ask shows that somebody else wrote
 // on the twin's server, in another transaction.
+//
+// covers: A54
 func TestOthersTransactionsAreNotSeen(t *testing.T) {
 	w := newTwin(t)
 	var texts []string
