@@ -11,8 +11,8 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// TestVerifyOverHTTP: a steward has the ledger read again, which an entry that somebody changed breaks. Afterwards too it is verified, listed
-// and exported: it is evidence.
+// TestVerifyOverHTTP: a steward has the ledger read again, which an entry that somebody changed breaks. Afterwards too it is verified,
+// listed and exported: it is evidence.
 func TestVerifyOverHTTP(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sam := f.client("sam:steward")

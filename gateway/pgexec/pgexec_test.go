@@ -390,8 +390,8 @@ func TestMemoryIsDrawn(t *testing.T) {
 	}
 }
 
-// TestPagesDecideNoWorkers: the row that opens the page from which on PostgreSQL thinks of workers, 8 MB by default, changes no plan, and the
-// cost from which on it takes them is another on each connection.
+// TestPagesDecideNoWorkers: the row that opens the page from which on PostgreSQL thinks of workers, 8 MB by default, changes no plan, and
+// the cost from which on it takes them is another on each connection.
 //
 // covers: A33, A37
 func TestPagesDecideNoWorkers(t *testing.T) {
