@@ -426,7 +426,7 @@ func TestPagesDecideNoWorkers(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
-	if _, err := conn.Exec(t.Context(), settings()); err != nil {
+	if _, err := conn.Exec(t.Context(), settings()+"SET parallel_setup_cost = 1000"); err != nil { // not drawn here: it decides, if seldom
 		t.Fatal(err)
 	}
 	before := plan()
