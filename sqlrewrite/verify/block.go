@@ -116,7 +116,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 			r.edges = append(slices.Clone(r.edges), edge{id, of, true})
 			id = of
 		}
-		if slices.ContainsFunc(c.v.anchors, func(a anchor) bool { return a.root }) && c.v.strict && !slices.Contains(r.roots, c.v.id) {
+		if slices.ContainsFunc(c.v.anchors, func(a anchor) bool { return a.root }) && (c.v.strict || r.solid[c.v.id]) && !slices.Contains(r.roots, c.v.id) {
 			r.roots = append(slices.Clone(r.roots), c.v.id)
 			if of, ok := d.behind(c.v.id); ok && r.solid[of] {
 				r.solid[c.v.id] = true

@@ -65,6 +65,9 @@ const (
 	numberRow = 2500
 
 	textCompared = 20 // a text with an element of an array
+
+	readDigits = 2 * tree.ShortDigits // of a numeric, that take no time to be read
+	shortTakes = 500                  // to tell a short numeric, and to write it in one form
 )
 
 // charge adds what a node takes to the tuple's bill, once however often it is looked at.
@@ -94,7 +97,15 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 	a, b := at(0), at(1)
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_ColumnRef:
+		if long := v.longest[0] + v.longest[1]; v.kind == numeric && long > readDigits { // it is copied, and read from elsewhere if it is longer
+			return capped(plain/4, long/2)
+		}
 		return plain / 4
+	case *pgquery.Node_CaseExpr:
+		if tree.Short(e.CaseExpr) != nil {
+			return shortTakes
+		}
+		return plain
 	case *pgquery.Node_TypeCast:
 		return castTakes(a, v.kind)
 	case *pgquery.Node_AExpr:
@@ -149,7 +160,7 @@ func castTakes(a measure, to kind) int64 {
 	case isText(to) && isText(a.kind):
 		return 200 + 6*a.bytes
 	case isText(to):
-		return 500 + a.length()
+		return 500 + 4*a.length()
 	case a.kind == numeric && isFloat(to):
 		return 200 + 10*a.length()
 	case isNumber(to) && to != numeric && a.kind != numeric:

@@ -84,7 +84,11 @@ func (s *scope) expr(n *pgquery.Node) *value {
 		}
 	}
 	s.d.known[v.id] = v
-	s.d.operands = append(outer, s.measured(n, v, operands))
+	m := s.measured(n, v, operands)
+	if v.kind == numeric && v.longest == (places{}) {
+		v.longest = places{m.whole, m.scale}
+	}
+	s.d.operands = append(outer, m)
 	return v
 }
 
@@ -265,6 +269,9 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 	if v := s.within(c); v != nil {
 		return v
 	}
+	if v := s.short(c); v != nil {
+		return v
+	}
 	deeper := *s
 	deeper.narrow = slices.Clone(s.narrow)
 	var all, conditions []*value
@@ -304,6 +311,23 @@ func (s *scope) within(c *pgquery.CaseExpr) *value {
 		return nil
 	}
 	return x
+}
+
+// short is a numeric of few digits, else NULL; nil for another CASE.
+func (s *scope) short(c *pgquery.CaseExpr) *value {
+	column := tree.Short(c)
+	if column == nil {
+		return nil
+	}
+	x := s.column(tree.Words(column.Fields))
+	if x.kind != numeric {
+		refuse("the bytes of what is no numeric")
+	}
+	v := s.d.made(numeric, shortForm, false, x)
+	s.d.like0(v, x)
+	v.scale, v.same, v.anchors = -1, true, x.anchors
+	v.longest = places{tree.ShortDigits, tree.ShortDigits}
+	return v
 }
 
 // shorter is n of the condition octet_length(x) <= n; -1 of others.
@@ -469,6 +493,7 @@ func (d *derivation) choice(op string, all, conditions []*value) *value {
 		if v.bytes = max(v.bytes, b.bytes); b.bytes == 0 {
 			v.bytes = 0
 		}
+		v.longest = v.longest.longer(b.longest)
 		v.nonzero = v.nonzero && b.nonzero
 		if v.scale != b.scale {
 			v.scale = -1

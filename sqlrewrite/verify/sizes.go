@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"math/big"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,8 @@ import (
 //  1. A text has as many bytes as CASE WHEN octet_length(x) <= n says, four for each of its characters, or as many as the operands of the function
 //     that makes it allow. Where none of these limits a stored text, it may have 2^30: no operation over it is proven to be short.
 //  2. A numeric has the digits of its range before the point, and after it those that are known; a quotient those of select_div_scale (numeric.c).
+//     A stored one whose type fixes none may have 131,072 and 16,383, and so may what is computed of it. CASE with the conditions of tree.Short
+//     leaves 100 and 100. Wherever a longer one is named it is read whole.
 //
 // *Example.* left(x, 200) has 800 bytes, and 300 where x has at most 300; a · b of numbers below 100 with two digits each has 4 and 4.
 
@@ -34,8 +37,23 @@ const (
 	storedBytes   = 1 << 30
 	labelBytes    = 63 // of an enum: NAMEDATALEN, without the byte that ends it
 	unknownDigits = 60
-	textOfOther   = 40 // bytes of a number, a time or a uuid as text
+	shortForm     = "short" // the term of a numeric that is NULL where it is long
+	textOfOther   = 40      // bytes of a number, a time or a uuid as text
 )
+
+// places are decimal digits before the point and after it.
+type places [2]int64
+
+// mostPlaces are those of the longest numeric that PostgreSQL stores.
+var mostPlaces = places{131_072, 16_383}
+
+// longer has as many places as either.
+func (p places) longer(q places) places {
+	for i := range p {
+		p[i] = max(cmp.Or(p[i], unknownDigits), cmp.Or(q[i], unknownDigits))
+	}
+	return p
+}
 
 // fours are the digits in base 10,000.
 func (m measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
@@ -75,7 +93,7 @@ func textBytes(n *pgquery.Node, v *value, operands []measure) int64 {
 		if isText(o.kind) || o.kind == enum {
 			sum += o.bytes
 		} else {
-			sum += textOfOther
+			sum += max(textOfOther, o.whole+o.scale+2) // the sign and the point
 		}
 	}
 	switch name, op := calledBy(n); {
@@ -110,14 +128,26 @@ func calledBy(n *pgquery.Node) (name, op string) {
 }
 
 func numericDigits(n *pgquery.Node, v *value, operands []measure) (whole, scale int64) {
-	whole, scale = unknownDigits, unknownDigits
+	_, op := calledBy(n)
+	most := v.longest
+	if most == (places{}) {
+		for _, o := range operands {
+			if of := (places{o.whole, o.scale}); op == "*" {
+				most = places{most[0] + of[0], most[1] + of[1]}
+			} else if o.kind == numeric {
+				most = most.longer(of)
+			}
+		}
+		most = most.longer(most)
+	}
+	whole, scale = most[0], most[1]
 	if most := v.within.Most(); v.within.Finite() && most != nil {
 		whole = int64(len(new(big.Int).Quo(most.Num(), most.Denom()).Text(10)))
 	}
 	if v.digits >= 0 {
 		return whole, int64(v.digits)
 	}
-	if _, op := calledBy(n); op == "/" && len(operands) == 2 {
+	if op == "/" && len(operands) == 2 {
 		a, b := operands[0], operands[1]
 		scale = min(1000, max(a.scale, b.scale, 24+b.whole+a.scale))
 	}

@@ -76,6 +76,7 @@ type bounds struct {
 	grain   int     // floats: values are multiples of 2^-grain, or 0; -1: unknown
 	chars   int     // texts: no value has more characters; -1: unknown
 	bytes   int64   // texts: no value has more bytes; 0: unknown
+	longest places  // numeric: the digits of the longest value; zero: not known
 	wide    bool    // numeric: NaN, 0, or of a size from 10^-300 to 10^300
 	nonzero bool    // no value is 0
 	same    bool    // equal values are identical, bit by bit

@@ -152,20 +152,39 @@ func (f leafForm) bare() bool { return !f.form && f.condition == "" }
 // booleans, dates, times, uuids, labels of enums, numerics of fixed digits.
 func form(s *algebra.Scan, f *algebra.Field) leafForm {
 	name := scalar.QuoteIdent(f.Name)
-	canonical := func(text string) leafForm { return leafForm{text: text, form: true} }
 	switch f.Type {
 	case catalog.Float4, catalog.Float8: // 0 for -0
-		return canonical("(" + name + " + 0::" + sqlType(f.Type) + ")")
+		return leafForm{text: "(" + name + " + 0::" + sqlType(f.Type) + ")", form: true}
 	case catalog.Numeric:
 		if _, fixed := algebra.Scale(algebra.Column{Of: f}); fixed {
 			return leafForm{text: name}
 		}
-		return canonical("pg_catalog.trim_scale(" + name + ")") // 1 for 1.00
+		return numericForm(s, f, name)
 	case catalog.Text, catalog.Char:
 		return textForm(s, f, name)
 	default:
 		return leafForm{text: name}
 	}
+}
+
+// Digits of a numeric that counts, before its point and after it, and the most bytes that it takes as it is stored.
+const (
+	numericDigits = 100
+	numericBytes  = 112
+)
+
+// numericForm is a numeric in its shortest form, 1 for 1.00, if it has few digits, else NULL. What PostgreSQL tests first it reads off the
+// value's header: a long value is not read, however many rows its row meets. 1e131071 takes few bytes, and its text 131,072. Where NULL
+// stands for nothing, as in a unit's id and in a column that is NOT NULL, the row is left out.
+func numericForm(s *algebra.Scan, f *algebra.Field, name string) leafForm {
+	short := fmt.Sprintf("CASE WHEN (pg_catalog.pg_column_size(%[1]s) <= %[2]d) AND (pg_catalog.pg_column_compression(%[1]s) IS NULL) "+
+		"AND ((pg_catalog.abs(%[1]s) < '1e%[3]d'::numeric) OR (pg_catalog.abs(%[1]s) >= 'Infinity'::numeric)) "+
+		"AND (pg_catalog.round(%[1]s, %[3]d) = %[1]s) THEN pg_catalog.trim_scale(%[1]s) END", name, numericBytes, numericDigits)
+	form := leafForm{text: short, form: true}
+	if f.Column.NotNull || tellsUnit(s, f) {
+		form.condition = "(" + short + " IS NOT NULL)"
+	}
+	return form
 }
 
 // textForm is a text of at most the bytes that the policy lets count, else NULL: octet_length looks at the header of a value, not at the
