@@ -107,7 +107,12 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 		of.numbers = s.parent == nil && t.Val.GetColumnRef() != nil // an item of FROM may hand it on
 		r.columns = append(r.columns, named{"", tree.NameOf(t), typed(of.expr(t.Val))})
 	}
-	for _, c := range r.columns {
+	for i, c := range r.columns {
+		if len(c.v.anchors) > 0 && r.solid[c.v.id] && !c.v.strict { // it is NULL on no row that is left
+			v := *c.v
+			v.strict = true
+			r.columns[i].v, c.v = &v, &v
+		}
 		if p := c.v.place; p != nil && slices.Equal(p.of, s.rel.parts) { // row_number() differs among the rows of a partition
 			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.partition), c.v.id), rows: 1})
 		}
@@ -116,7 +121,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 			r.edges = append(slices.Clone(r.edges), edge{id, of, true})
 			id = of
 		}
-		if slices.ContainsFunc(c.v.anchors, func(a anchor) bool { return a.root }) && (c.v.strict || r.solid[c.v.id]) && !slices.Contains(r.roots, c.v.id) {
+		if slices.ContainsFunc(c.v.anchors, func(a anchor) bool { return a.root }) && c.v.strict && !slices.Contains(r.roots, c.v.id) {
 			r.roots = append(slices.Clone(r.roots), c.v.id)
 			if of, ok := d.behind(c.v.id); ok && r.solid[of] {
 				r.solid[c.v.id] = true

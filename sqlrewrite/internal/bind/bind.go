@@ -24,7 +24,7 @@ func bindBlock(s *algebra.Source) (*algebra.BoundQuery, error) {
 	}
 	b.Bound.Shared().NameLeaves()
 	sqlprint.SettleCaps(b.Bound)
-	sqlprint.NoteLongTexts(b.Bound)
+	sqlprint.NoteLongValues(b.Bound)
 	return b.Bound, nil
 }
 

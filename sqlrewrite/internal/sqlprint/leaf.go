@@ -159,6 +159,9 @@ func form(s *algebra.Scan, f *algebra.Field) leafForm {
 		if _, fixed := algebra.Scale(algebra.Column{Of: f}); fixed {
 			return leafForm{text: name}
 		}
+		if f.TypMod >= 4 { // of at most 1,000 digits, and zeros before the point
+			return leafForm{text: "pg_catalog.trim_scale(" + name + ")", form: true}
+		}
 		return numericForm(s, f, name)
 	case catalog.Text, catalog.Char:
 		return textForm(s, f, name)
@@ -246,20 +249,29 @@ func (p *Printer) matched(x algebra.Expr) {
 	}
 }
 
-// NoteLongTexts says of which columns that the block reads a text may be too long to count. Where a policy declares what a column holds, it
-// has said how long that is.
-func NoteLongTexts(q *algebra.BoundQuery) {
+// NoteLongValues says of which columns that the block reads a value may be too long to count. Where a policy declares what a column holds,
+// it has said how long that is.
+func NoteLongValues(q *algebra.BoundQuery) {
 	read := NewPreconditionWalk()
 	read.Query(q)
 	for _, s := range read.Scans {
 		for _, f := range s.Fields {
-			if !read.Used[f] || f.Type != catalog.Text && f.Type != catalog.Char || len(f.Domain()) > 0 {
+			if !read.Used[f] || len(f.Domain()) > 0 {
 				continue
 			}
-			switch form := form(s, f); {
+			form := form(s, f)
+			counts := strings.HasPrefix(form.text, "CASE")
+			switch number := f.Type == catalog.Numeric; {
+			case number && f.Known().Bounds != nil:
+			case number && form.condition != "":
+				q.Source.Note("long-numerics", "rows of %s are left out where %s has more than %d digits before or after its point",
+					s.Table.Name, f.Name, numericDigits)
+			case number && counts:
+				q.Source.Note("long-numerics", "numbers of %s with more than %d digits before or after the point count as NULL", f.Name, numericDigits)
+			case number:
 			case form.condition != "":
 				q.Source.Note("long-texts", "rows of %s whose %s is longer than %d bytes belong to nobody", s.Table.Name, f.Name, f.LongestText())
-			case strings.HasPrefix(form.text, "CASE"):
+			case counts:
 				q.Source.Note("long-texts", "texts of %s longer than %d bytes count as NULL", f.Name, f.LongestText())
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
@@ -208,3 +210,148 @@ func sameNumbers(a, b []string, places int64) bool {
 		return off.Mul(off.Abs(off), big.NewRat(places, 1)).Cmp(x.Abs(x)) <= 0
 	})
 }
+
+// A number of more than 100 digits before or after its point counts as NULL, or leaves its row out where the column has no NULL, and so
+// does one that PostgreSQL writes in few bytes but not in few digits. No other value is changed. The longest one lies in other pages, and
+// no form reads more pages with it than with a short one.
+//
+// needs: postgres
+// covers: C1
+func TestLongNumericsAreNotRead(t *testing.T) {
+	db := pgtest.New(t)
+	conn := db.Conn(t, db.DSN)
+	rewritetest.MustExec(t, conn, "SET search_path = ''")
+	snapshot := rewritetest.ParseSnapshot(t, `t
+  id integer not null unique
+  k integer not null
+  free numeric
+  solid numeric not null
+visits
+  t integer
+  free numeric
+kinds
+  kind numeric not null unique
+  free numeric
+`, `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  t: {unit: {row: id}, columns: {k: {bounds: [0, 100]}, free: {bounds: [0, 10]}, solid: {bounds: [5, 10]}}}
+  visits: {unit: {column: t, of: t}, max_rows: 4, columns: {free: {bounds: [0, 10]}}}
+  kinds: {public: true}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`)
+	fill := func(value, kind string) {
+		rewritetest.MustExec(t, conn, fmt.Sprintf(`DROP TABLE IF EXISTS public.t, public.visits, public.kinds;
+			CREATE TABLE public.t (id int NOT NULL UNIQUE, k int NOT NULL, free numeric, solid numeric NOT NULL);
+			CREATE TABLE public.visits (t int, free numeric); CREATE TABLE public.kinds (kind numeric NOT NULL UNIQUE, free numeric);
+			ALTER TABLE public.t ALTER free SET STORAGE EXTERNAL, ALTER solid SET STORAGE EXTERNAL;
+			ALTER TABLE public.visits ALTER free SET STORAGE EXTERNAL; ALTER TABLE public.kinds ALTER free SET STORAGE EXTERNAL;
+			INSERT INTO public.t SELECT i, i, i %% 10, i %% 10 FROM pg_catalog.generate_series(1, 40) i;
+			INSERT INTO public.kinds SELECT i, i FROM pg_catalog.generate_series(1, 40) i;
+			INSERT INTO public.visits SELECT i, i %% 7 FROM pg_catalog.generate_series(1, 40) i;
+			INSERT INTO public.t VALUES (99, 77, %[1]s, %[1]s); INSERT INTO public.visits VALUES (99, %[1]s);
+			INSERT INTO public.kinds VALUES (%[2]s, %[1]s)`,
+			value, kind))
+		if err := conn.DeallocateAll(t.Context()); err != nil { // they are of the tables before
+			t.Fatal(err)
+		}
+	}
+	made := func(sql string) *plan.Plan {
+		t.Helper()
+		made, err := pipeline.Rewrite(sql, snapshot, numericOptions)
+		if err != nil {
+			t.Fatalf("%s: %v: %v", sql, err, errors.Unwrap(err))
+		}
+		return made
+	}
+	count := func(sql string) string { return gen.NoiselessAnswer(t, conn, made(sql)).Rows[0][0] }
+
+	const longest = "('0.' || repeat('7', 16383))::numeric + repeat('37', 65536)::numeric"
+	for value, counts := range map[string]bool{"1": true, "1.50": true, "'NaN'": true, "'Infinity'": true, "'-Infinity'": true,
+		"-9.9e99": true, "1e-100": true, "repeat('37', 50)::numeric": true, "('0.' || repeat('73', 50))::numeric": true,
+		"(repeat('3', 100) || '.' || repeat('7', 100))::numeric": true, "('1.' || repeat('0', 9000))::numeric": true, "1e100": false,
+		"-1e100": false, "1e131071": false, "1e-101": false, "1e-16383": false, "(repeat('37', 50) || '5')::numeric": false, longest: false} {
+		fill(value, "99")
+		want := map[bool]string{true: "41", false: "40"}[counts]
+		for _, sql := range []string{"SELECT count(free) FROM t", "SELECT count(*) FROM t WHERE free IS NOT NULL",
+			"SELECT count(*) FROM t WHERE solid IS NOT NULL OR k < 0", "SELECT count(*) FROM t WHERE free < 99 OR free >= 99"} {
+			if got := count(sql); got != want {
+				t.Errorf("%s with %s: %s, want %s", sql, value, got, want)
+			}
+		}
+	}
+	uses := []string{
+		"SELECT count(*) FROM t WHERE free > 5 AND solid > 5",
+		"SELECT sum(free), avg(free), avg(solid), stddev(solid), max(solid), corr(free, solid) FROM t",
+		"SELECT count(*) FROM t WHERE coalesce(free, solid) = greatest(solid, 3) OR free * solid > 3 OR free IN (1, 2, 3)",
+		"SELECT width_bucket(solid, 0, 10, 5), count(*) FROM t GROUP BY 1", "SELECT count(DISTINCT free) FROM t",
+		"SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY solid) FROM t",
+		"SELECT count(*) FROM t JOIN kinds s ON s.kind > 0 WHERE t.free > s.kind AND t.solid > s.kind AND t.free < s.free",
+		"SELECT count(*) FROM t JOIN kinds s ON s.kind = t.free", "SELECT count(*) FROM t LEFT JOIN kinds s ON s.free = t.solid AND s.kind = t.k",
+		"SELECT count(*) FROM t WHERE free IN (SELECT free FROM kinds)", "SELECT sum(v.free) FROM visits v",
+		"SELECT count(*) FROM t JOIN visits v ON v.t = t.id WHERE v.free > t.free",
+		"SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM visits v WHERE v.t = t.id AND v.free = t.free)",
+		"SELECT count(*) FROM (SELECT t, free, row_number() OVER (PARTITION BY t ORDER BY free) AS n FROM visits) v WHERE n = 1 AND free > 2",
+		"SELECT count(*) FROM (SELECT free FROM t UNION ALL SELECT solid FROM t) u WHERE free > 2",
+	}
+	pages := func(s sqlprint.Statement) int {
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := gen.Explained(t.Context(), tx, s, "ANALYZE, BUFFERS, TIMING OFF, COSTS OFF, FORMAT JSON")
+		if err = errors.Join(err, tx.Rollback(t.Context())); err != nil {
+			t.Fatalf("%s\n%v", s.SQL, err)
+		}
+		total := 0
+		for _, m := range sharedPages.FindAllStringSubmatch(text, 2) { // of the whole plan
+			n, err := strconv.Atoi(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += n
+		}
+		return total
+	}
+	var statements []sqlprint.Statement
+	var answers []string
+	for _, sql := range uses {
+		p, err := pipeline.Rewrite(sql, snapshot, numericOptions)
+		if err != nil {
+			t.Logf("refused: %s: %v: %v", sql, err, errors.Unwrap(err))
+			continue
+		}
+		for _, part := range p.Parts {
+			statements, answers = append(statements, part.Statement), append(answers, sql)
+		}
+	}
+	statements = append(statements, sqlprint.Statement{SQL: `SELECT count(*) FROM public.t WHERE free > 5`})
+	read := make([][]int, 2)
+	for i, value := range []string{"8", longest} {
+		fill(value, "99")
+		for _, s := range statements {
+			pages(s) // what is read first fills caches, and sets bits in pages
+			read[i] = append(read[i], pages(s))
+		}
+	}
+	last := len(statements) - 1
+	if read[1][last] < read[0][last]+8 {
+		t.Errorf("a plain comparison reads %d pages for the longest numeric, and %d for a short one", read[1][last], read[0][last])
+	}
+	for i, sql := range answers {
+		if read[1][i] > read[0][i]+3 {
+			t.Errorf("%s reads %d pages beside the longest numeric, and %d beside a short one\n%s", sql, read[1][i], read[0][i], statements[i].SQL)
+		}
+	}
+	if len(answers) < len(uses)-2 {
+		t.Errorf("%d of %d questions are answered", len(answers), len(uses))
+	}
+	fill("8", longest)
+	if got := count("SELECT count(*) FROM t JOIN kinds s ON s.kind = t.k"); got != "40" {
+		t.Errorf("%s rows meet a key, where one key is too long, want 40", got)
+	}
+}
+
+var sharedPages = regexp.MustCompile(`"Shared (?:Hit|Read) Blocks": (\d+)`)

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -23,9 +22,7 @@ var parsedShort = sync.OnceValue(func() *pgquery.CaseExpr {
 	if err != nil {
 		panic(err)
 	}
-	c := parsed.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val.GetCaseExpr()
-	renamed(c.ProtoReflect(), []string{"x"})
-	return c
+	return parsed.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val.GetCaseExpr()
 })
 
 // Short is the column of which a CASE is the short value, written in this one way; nil for others.
@@ -34,49 +31,52 @@ func Short(c *pgquery.CaseExpr) (column *pgquery.ColumnRef) {
 		return nil
 	}
 	f := c.Args[0].GetCaseWhen().GetResult().GetFuncCall()
-	if f == nil || len(f.Args) != 1 {
+	if f == nil || len(f.Args) != 1 || f.Args[0].GetColumnRef() == nil {
 		return nil
 	}
 	column = f.Args[0].GetColumnRef()
-	if column == nil || slices.ContainsFunc(column.Fields, func(n *pgquery.Node) bool { return n.GetString_() == nil }) {
-		return nil
-	}
-	of := proto.Clone(c).(*pgquery.CaseExpr)
-	if !renamed(of.ProtoReflect(), Words(column.Fields)) || !proto.Equal(of, parsedShort()) {
-		return nil
+	left := pairs{{c.ProtoReflect(), parsedShort().ProtoReflect()}}
+	for len(left) > 0 {
+		next := left[len(left)-1]
+		left = left[:len(left)-1]
+		if of, is := next.got.Interface().(*pgquery.ColumnRef); is {
+			if slices.ContainsFunc(of.Fields, func(n *pgquery.Node) bool { return n.GetString_() == nil }) ||
+				!slices.Equal(Words(of.Fields), Words(column.Fields)) {
+				return nil
+			}
+		} else if !left.push(next) {
+			return nil
+		}
 	}
 	return column
 }
 
-// renamed leaves places in the text out and calls a column x; false where another column is named.
-func renamed(m protoreflect.Message, column []string) bool {
-	if r, ok := m.Interface().(*pgquery.ColumnRef); ok {
-		r.Location = 0
-		for i, n := range r.Fields {
-			if i >= len(column) || n.GetString_() == nil || n.GetString_().Sval != column[i] {
-				return false
-			}
-		}
-		if len(r.Fields) != len(column) {
-			return false
-		}
-		r.Fields = []*pgquery.Node{pgquery.MakeStrNode("x")}
-		return true
-	}
-	same := true
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+// pairs are nodes that are to be equal, but for where they stand in the text.
+type pairs []struct{ got, want protoreflect.Message }
+
+// push compares the fields of two nodes, and adds the nodes in them.
+func (p *pairs) push(of struct{ got, want protoreflect.Message }) bool {
+	equal := of.got.Descriptor() == of.want.Descriptor()
+	of.got.Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		equal = equal && (f.Name() == "location" || of.want.Has(f))
+		return equal
+	})
+	of.want.Range(func(f protoreflect.FieldDescriptor, want protoreflect.Value) bool {
+		got := of.got.Get(f)
 		switch {
 		case f.Name() == "location":
-			m.Clear(f)
-		case f.Message() == nil:
 		case f.IsList():
-			for i := range v.List().Len() {
-				same = same && renamed(v.List().Get(i).Message(), column)
+			equal = equal && f.Message() != nil && got.List().Len() == want.List().Len()
+			for i := 0; equal && i < want.List().Len(); i++ {
+				*p = append(*p, struct{ got, want protoreflect.Message }{got.List().Get(i).Message(), want.List().Get(i).Message()})
 			}
+		case f.Message() != nil:
+			equal = equal && of.got.Has(f)
+			*p = append(*p, struct{ got, want protoreflect.Message }{got.Message(), want.Message()})
 		default:
-			same = same && renamed(v.Message(), column)
+			equal = equal && got.Equal(want)
 		}
-		return same
+		return equal
 	})
-	return same
+	return equal
 }
