@@ -143,25 +143,9 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		if e.Lexpr == nil {
 			refuse("an operator with one operand")
 		}
-		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
-		switch op {
-		case "=", "<>", "<", ">", "<=", ">=":
-			return d.compare(op, clear(l), clear(r))
-		case "~", "!~", "~*", "!~*":
-			return d.match(op, l, r)
-		case "||":
-			return d.join(l, r)
-		}
-		if l.terms != nil || r.terms != nil {
-			return d.combine(op, l, r)
-		}
-		if l.kind == interval || r.kind == interval || isTime(l.kind) || isTime(r.kind) {
-			return d.timeArithmetic(op, l, r)
-		}
-		v := d.arithmetic(op, l, r)
-		v.split = multiple(op, l, r) // Lemma 2b
-		if op == "*" {
-			v.factors = &[2]factor{{l.id, l.within}, {r.id, r.within}} // Lemma 2c
+		v := operators[op].value(d, op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+		if v == nil {
+			refuse("operator %s on these types", op)
 		}
 		return v
 	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
@@ -200,7 +184,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		d.comparable(r, common(l.kind, r.kind))
 		return d.always(boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
 	case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
-		return d.like(e.Kind, op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+		return d.like(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	case pgquery.A_Expr_Kind_AEXPR_NULLIF:
 		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
 		if op != "=" || l.terms != nil || r.terms != nil {
@@ -238,8 +222,8 @@ func (d *derivation) comparable(v *value, k kind) {
 	d.convert(d.plain(v), k)
 }
 
-func (d *derivation) compare(op string, l, r *value) *value {
-	l, r = d.pair(l, r)
+func (d *derivation) compare(op string, args ...*value) *value {
+	l, r := d.pair(clear(args[0]), clear(args[1]))
 	k := common(l.kind, r.kind)
 	if k == noKind || k == texts {
 		refuse("a comparison of arrays")
@@ -276,11 +260,39 @@ const (
 	maxDigits = 900
 )
 
-// arithmetic is + - * / % & on numbers.
-func (d *derivation) arithmetic(op string, l, r *value) *value {
-	if !isNumber(l.kind) || !isNumber(r.kind) {
-		refuse("operator %s on types %d and %d", op, l.kind, r.kind)
+// calculation is + - * / % on numbers.
+func (d *derivation) calculation(op string, args ...*value) *value {
+	l, r := args[0], args[1]
+	if l.terms != nil || r.terms != nil {
+		return d.combine(op, l, r)
 	}
+	v := d.arithmetic(op, l, r)
+	v.split = multiple(op, l, r) // Lemma 2b
+	if op == "*" {
+		v.factors = &[2]factor{{l.id, l.within}, {r.id, r.within}} // Lemma 2c
+	}
+	return v
+}
+
+// bits is &.
+func (d *derivation) bits(op string, args ...*value) *value {
+	l, r := d.plain(args[0]), d.plain(args[1])
+	k := common(l.kind, r.kind)
+	b := d.convert(r, k)
+	d.convert(l, k)
+	v := d.apply(k, op, l, r)
+	switch {
+	case l.null || r.null:
+		return v.never()
+	case b.within.Lo.Sign() >= 0:
+		v.within = ranges.Between(zero, b.within.Hi)
+	default:
+		v.within = fits(k)
+	}
+	return v
+}
+
+func (d *derivation) arithmetic(op string, l, r *value) *value {
 	k := common(l.kind, r.kind)
 	if zero := r.number(); op == "+" && l.kind == r.kind && isFloat(k) && zero != nil && zero.Sign() == 0 && r.same {
 		v := d.apply(k, op, l, r) // whatever l is, and -0 becomes 0
@@ -294,45 +306,17 @@ func (d *derivation) arithmetic(op string, l, r *value) *value {
 	a, b := d.convert(l, k), d.convert(r, k)
 	v := d.apply(k, op, l, r)
 	if l.null || r.null {
-		v.within, v.digits, v.scale, v.grain = ranges.Point(zero), 0, 0, 0 // always NULL
-		return v
+		return v.never()
 	}
-	if op == "&" {
-		if !isInteger(k) {
-			refuse("& of what is no whole number")
-		}
-		v.within = fits(k)
-		if b.within.Lo.Sign() >= 0 {
-			v.within = ranges.Between(zero, b.within.Hi)
-		}
-		return v
+	c := computations[op]
+	if c.divides && !b.nonzero && b.within.Has(zero) {
+		refuse("a divisor that may be 0")
 	}
-	if op == "/" || op == "%" {
-		if !b.nonzero && b.within.Has(zero) {
-			refuse("a divisor that may be 0")
-		}
-	}
-	switch op {
-	case "+":
-		v.within = a.within.Plus(b.within)
-	case "-":
-		v.within = a.within.Minus(b.within)
-	case "*":
-		v.within = a.within.Times(b.within)
-		if a.id == b.id && v.within.Finite() { // a square
-			v.within = ranges.Between(zero, new(big.Rat).Mul(a.within.Most(), a.within.Most()))
-		}
-	case "/":
-		v.within = quotient(a, b)
-	case "%":
-		v.within = remainder(a, b)
-	default:
-		refuse("operator %s", op)
-	}
+	v.within = c.within(a, b)
 	switch {
 	case isInteger(k):
-		if op == "/" {
-			v.within = v.within.Mapped(func(x *big.Rat) *big.Rat { return new(big.Rat).SetInt(ranges.Truncated(x)) })
+		if c.places == nil {
+			v.within = v.within.Mapped(ranges.Whole)
 		}
 		if !v.within.Inside(fits(k)) {
 			refuse("operator %s may leave its integer type", op)
@@ -344,6 +328,21 @@ func (d *derivation) arithmetic(op string, l, r *value) *value {
 	}
 	v.nonzero = !v.within.Has(zero)
 	return v
+}
+
+// never is a value that is always NULL.
+func (v *value) never() *value {
+	v.within, v.digits, v.scale, v.grain = ranges.Point(zero), 0, 0, 0
+	return v
+}
+
+// multiplied is the range of a·b, and of a square.
+func multiplied(a, b *value) span {
+	within := a.within.Times(b.within)
+	if a.id == b.id && within.Finite() {
+		return ranges.Between(zero, new(big.Rat).Mul(a.within.Most(), a.within.Most()))
+	}
+	return within
 }
 
 // quotient is the range of a/b, b not being 0.
@@ -370,7 +369,8 @@ func remainder(a, b *value) span {
 }
 
 func numericResult(op string, v, a, b *value) {
-	if op == "/" {
+	exact := computations[op].places
+	if exact == nil {
 		// What is a whole number is exact, and rounding keeps to its side of it.
 		if wide := v.within.Widened(ranges.Ten(-15)); v.within.Finite() {
 			if !v.within.Lo.IsInt() {
@@ -384,32 +384,21 @@ func numericResult(op string, v, a, b *value) {
 	if !v.within.Inside(huge) {
 		refuse("operator %s on numerics without bounds", op)
 	}
-	if op == "/" && !v.within.Has(zero) && ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi)).Cmp(ranges.Ten(-maxDigits)) < 0 {
+	if exact == nil && !v.within.Has(zero) && ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi)).Cmp(ranges.Ten(-maxDigits)) < 0 {
 		v.within = v.within.WithZero() // there are 1,000 digits after the point at most
 	}
 	v.digits, v.scale = -1, -1
-	if a.digits >= 0 && b.digits >= 0 {
-		switch op {
-		case "/": // 16 significant digits of the smallest quotient, in groups of four, or those of the operands
-			if b.within.Finite() {
-				v.digits = max(a.digits+24+len(ranges.Truncated(b.within.Most()).String()), b.digits)
-			}
-			if v.digits > maxDigits {
-				v.digits = -1
-			}
-		case "+", "-", "%":
-			v.digits = max(a.digits, b.digits)
-		case "*":
-			v.digits = a.digits + b.digits
-		}
+	switch known := a.digits >= 0 && b.digits >= 0; {
+	case known && exact != nil:
+		v.digits = exact(a.digits, b.digits)
+	case known && b.within.Finite(): // 16 significant digits of the smallest quotient, in groups of four, or those of the operands
+		v.digits = max(a.digits+24+len(ranges.Truncated(b.within.Most()).String()), b.digits)
 	}
-	if a.scale >= 0 && b.scale >= 0 {
-		switch op {
-		case "+", "-", "%":
-			v.scale = max(a.scale, b.scale)
-		case "*":
-			v.scale = a.scale + b.scale
-		}
+	if exact == nil && v.digits > maxDigits {
+		v.digits = -1
+	}
+	if exact != nil && a.scale >= 0 && b.scale >= 0 {
+		v.scale = exact(a.scale, b.scale)
 	}
 	v.same = v.scale >= 0
 	if v.digits > maxDigits {

@@ -3,7 +3,6 @@ package verify
 import (
 	"math"
 	"math/big"
-	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
@@ -50,38 +49,19 @@ func (s *scope) call(f *pgquery.FuncCall) *value {
 	if v := s.d.linear(name, args); v != nil {
 		return v
 	}
-	if v := s.d.clamp(name, args); v != nil {
-		return v
+	v := functions[name].value(s.d, name, args...)
+	if v == nil {
+		refuse("function %s on these types", name)
 	}
-	if v := s.d.numbers(name, args); v != nil {
-		return v
-	}
-	if v := s.d.textual(name, args); v != nil {
-		return v
-	}
-	if v := s.d.temporal(name, args); v != nil {
-		return v
-	}
-	refuse("function %s on these types", name)
-	return nil
+	return v
 }
 
-// clampKinds are the types of the functions behind min and max.
-var clampKinds = map[string]kind{"int2": int2, "int4": int4, "int8": int8, "numeric_": numeric, "float8": float8, "date_": date,
-	"timestamp_": timestamp, "timestamptz_": timestamptz, "interval_": interval}
+// clamping is T_smaller or T_larger.
+func clamping(k kind, larger bool) function {
+	return taking("..", func(d *derivation, name string, args ...*value) *value { return d.clamp(name, k, larger, args) })
+}
 
-func (d *derivation) clamp(name string, args []*value) *value {
-	prefix, larger := strings.CutSuffix(name, "larger")
-	if !larger {
-		var smaller bool
-		if prefix, smaller = strings.CutSuffix(name, "smaller"); !smaller {
-			return nil
-		}
-	}
-	k, known := clampKinds[prefix]
-	if !known || len(args) != 2 {
-		return nil
-	}
+func (d *derivation) clamp(name string, k kind, larger bool, args []*value) *value {
 	if isTime(k) && (args[0].kind != k || args[1].kind != k) {
 		refuse("%s of another type", name)
 	}
@@ -129,70 +109,37 @@ func grainBeyond(s span) int {
 	return grainOf(least)
 }
 
-// numbers are functions of numbers.
-func (d *derivation) numbers(name string, args []*value) *value {
-	x := args[0]
-	switch name {
-	case "hashint8extended", "hash_numeric_extended", "hashfloat8extended", "hashtextextended":
-		return d.hash(name, args)
-	case "array_position":
-		if len(args) != 2 || x.kind != texts || !x.read() || args[1].kind != text {
-			return nil
-		}
-		v := d.made(int4, name, false, args...) // NULL where it is not found
-		v.within = ranges.Of(1, int64(max(x.size, 1)))
-		return v
-	case "width_bucket":
-		return d.buckets(args)
-	case "div":
-		if len(args) != 2 || !isNumber(x.kind) || isFloat(x.kind) || !isNumber(args[1].kind) || isFloat(args[1].kind) {
-			return nil
-		}
-		a, b := d.convert(x, numeric), d.convert(args[1], numeric)
-		if !b.nonzero && b.within.Has(zero) {
-			refuse("div by what may be 0")
-		}
-		v := d.apply(numeric, name, args...)
-		v.within = quotient(a, b).Mapped(func(r *big.Rat) *big.Rat { return new(big.Rat).SetInt(ranges.Truncated(r)) })
-		if !a.within.Inside(huge) || !b.within.Finite() {
-			refuse("div of numerics without bounds")
-		}
-		v.digits, v.scale, v.same = 0, 0, true
-		return v
-	case "abs", "sign", "round", "trunc", "floor", "ceil", "ceiling", "trim_scale":
-		return d.rounding(name, args)
-	case "sqrt", "ln", "log", "exp":
-		if len(args) == 1 && x.kind == float8 {
-			return d.transcendental(name, x)
-		}
-	case "power":
-		if len(args) == 2 && x.kind == float8 && args[1].kind == float8 {
-			return d.power(x, args[1])
-		}
+// position is array_position, which is NULL where the text is not found.
+func (d *derivation) position(name string, args ...*value) *value {
+	v := d.made(int4, name, false, args...)
+	v.within = ranges.Of(1, int64(max(args[0].size, 1)))
+	return v
+}
+
+func (d *derivation) div(name string, args ...*value) *value {
+	a, b := d.convert(args[0], numeric), d.convert(args[1], numeric)
+	if !b.nonzero && b.within.Has(zero) {
+		refuse("div by what may be 0")
 	}
-	return nil
+	v := d.apply(numeric, name, args...)
+	v.within = quotient(a, b).Mapped(ranges.Whole)
+	if !a.within.Inside(huge) || !b.within.Finite() {
+		refuse("div of numerics without bounds")
+	}
+	v.digits, v.scale, v.same = 0, 0, true
+	return v
 }
 
 // hash is one of the hash functions of types: equal values have equal hashes, except that texts are hashed byte by byte.
-func (d *derivation) hash(name string, args []*value) *value {
-	takes := map[string]kind{"hashint8extended": int8, "hash_numeric_extended": numeric, "hashfloat8extended": float8, "hashtextextended": text}[name]
-	if len(args) != 2 || !isInteger(args[1].kind) {
-		return nil
-	}
+func (d *derivation) hash(name string, args ...*value) *value {
 	x := args[0]
-	if takes == numeric || takes == float8 {
+	if x.kind == numeric || x.kind == float8 {
 		x = clear(x)
-	}
-	if x.kind != takes && !(isInteger(x.kind) && takes == int8) {
-		return nil
 	}
 	return d.apply(int8, name, x, args[1])
 }
 
-func (d *derivation) buckets(args []*value) *value {
-	if len(args) != 4 || args[0].kind != args[1].kind || args[1].kind != args[2].kind || args[0].kind != float8 && args[0].kind != numeric || args[3].kind != int4 {
-		return nil
-	}
+func (d *derivation) buckets(name string, args ...*value) *value {
 	a, b, n := args[1].number(), args[2].number(), args[3].number()
 	limit := large
 	if args[0].kind == numeric {
@@ -202,77 +149,67 @@ func (d *derivation) buckets(args []*value) *value {
 		!args[0].within.Hull(ranges.Point(b)).Minus(ranges.Point(a)).Times(ranges.Of(2, 2).Hull(ranges.Point(n))).Inside(limit) {
 		refuse("width_bucket with limits or a value for which it fails")
 	}
-	v := d.apply(int4, "width_bucket", args...)
+	v := d.apply(int4, name, args...)
 	v.within = ranges.Between(zero, new(big.Rat).Add(n, one))
 	return v
 }
 
-// rounding are the functions of one number that keep it or round it.
-func (d *derivation) rounding(name string, args []*value) *value {
+func (d *derivation) abs(name string, args ...*value) *value {
 	x := args[0]
-	if !isNumber(x.kind) || x.kind == float4 && name != "abs" || len(args) > 2 {
-		return nil
-	}
-	places := 0
-	if len(args) == 2 {
-		n := args[1].number()
-		if x.kind != numeric || name != "round" && name != "trunc" || n == nil || !n.IsInt() || n.Cmp(big.NewRat(-900, 1)) < 0 || n.Cmp(big.NewRat(900, 1)) > 0 {
-			return nil
-		}
-		places = int(n.Num().Int64())
-	}
-	if isInteger(x.kind) && name != "abs" {
-		return nil // PostgreSQL takes it for a float
-	}
-	v := d.apply(x.kind, name, args...)
+	v := d.apply(x.kind, name, x)
 	d.like0(v, x)
-	v.scale, v.same = -1, isFloat(x.kind) && x.same || isInteger(x.kind)
-	switch name {
-	case "abs":
-		most := x.within.Most()
-		if most == nil {
-			v.within = span{Lo: zero}
-		} else if v.within = (ranges.Between(zero, most)); !x.within.Has(zero) {
-			v.within.Lo = ranges.Lesser(new(big.Rat).Abs(x.within.Lo), new(big.Rat).Abs(x.within.Hi))
-		}
-		if isInteger(x.kind) && !v.within.Inside(fits(x.kind)) {
-			refuse("abs may leave its integer type")
-		}
-		v.scale, v.same = x.scale, alwaysSame(x.kind) || x.kind == numeric && x.scale >= 0 || isFloat(x.kind)
-		return v
-	case "sign":
-		v.within, v.nonzero = ranges.Of(-1, 1), false
-		v.digits, v.grain, v.scale, v.same = 0, 0, 0, x.kind == numeric
-		return v
-	case "trim_scale":
-		if x.kind != numeric {
-			return nil
-		}
-		v.same, v.anchors, v.strict = true, x.anchors, x.strict // NaN and infinities have one form as well
-		return v
-	case "round":
-		v.within = x.within.Mapped(ranges.Nearest(places))
-	case "trunc":
-		v.within = x.within.Mapped(func(r *big.Rat) *big.Rat {
-			scaled := new(big.Rat).Mul(r, ranges.Ten(places))
-			return scaled.Quo(new(big.Rat).SetInt(ranges.Truncated(scaled)), ranges.Ten(places))
-		})
-	case "floor":
-		v.within = x.within.Mapped(ranges.Floored)
-	case "ceil", "ceiling":
-		v.within = x.within.Mapped(ranges.Ceiled)
+	if most := x.within.Most(); most == nil {
+		v.within = span{Lo: zero}
+	} else if v.within = (ranges.Between(zero, most)); !x.within.Has(zero) {
+		v.within.Lo = ranges.Lesser(new(big.Rat).Abs(x.within.Lo), new(big.Rat).Abs(x.within.Hi))
 	}
-	v.nonzero = !v.within.Has(zero)
-	if x.kind == numeric {
-		v.digits, v.scale, v.same = max(places, 0), max(places, 0), v.within.Finite()
-		return v
+	if isInteger(x.kind) && !v.within.Inside(fits(x.kind)) {
+		refuse("abs may leave its integer type")
 	}
-	v.grain = 0
-	v.same = v.nonzero // -0.3 rounds to -0
-	if v.within.Finite() && v.within.Lo.Sign() >= 0 && x.within.Lo.Sign() >= 0 && x.same {
-		v.same = true
-	}
+	v.same = alwaysSame(x.kind) || x.kind == numeric && x.scale >= 0 || isFloat(x.kind)
 	return v
+}
+
+func (d *derivation) sign(name string, args ...*value) *value {
+	v := d.apply(args[0].kind, name, args...)
+	d.like0(v, args[0])
+	v.within, v.nonzero = ranges.Of(-1, 1), false
+	v.digits, v.grain, v.scale, v.same = 0, 0, 0, v.kind == numeric
+	return v
+}
+
+// trimScale drops zeros at the end: NaN and infinities have one form as well.
+func (d *derivation) trimScale(name string, args ...*value) *value {
+	v := d.apply(numeric, name, args...)
+	d.like0(v, args[0])
+	v.scale, v.same, v.anchors, v.strict = -1, true, args[0].anchors, args[0].strict
+	return v
+}
+
+// rounding is a function that makes whole numbers, or of numerics such with some digits after the point.
+func rounding(whole func(*big.Rat) *big.Rat) rule {
+	return func(d *derivation, name string, args ...*value) *value {
+		x, places := args[0], 0
+		if len(args) == 2 {
+			if places = int(args[1].number().Num().Int64()); max(places, -places) > 900 {
+				return nil
+			}
+		}
+		v := d.apply(x.kind, name, args...)
+		d.like0(v, x)
+		v.within = x.within.Mapped(func(r *big.Rat) *big.Rat {
+			rounded := whole(new(big.Rat).Mul(r, ranges.Ten(places)))
+			return rounded.Quo(rounded, ranges.Ten(places))
+		})
+		v.nonzero = !v.within.Has(zero)
+		if x.kind == numeric {
+			v.digits, v.scale, v.same = max(places, 0), max(places, 0), v.within.Finite()
+			return v
+		}
+		v.grain, v.scale = 0, -1
+		v.same = v.nonzero || v.within.Finite() && v.within.Lo.Sign() >= 0 && x.within.Lo.Sign() >= 0 && x.same // -0.3 rounds to -0
+		return v
+	}
 }
 
 // approx is a range that was computed by floats.
@@ -283,51 +220,71 @@ func approx(lo, hi float64) span {
 	return ranges.Between(new(big.Rat).SetFloat64(lo), new(big.Rat).SetFloat64(hi)).Widened(ranges.Ten(-12))
 }
 
-func (d *derivation) transcendental(name string, x *value) *value {
+// ends are those of a float's range.
+func ends(name string, x *value) (lo, hi float64) {
 	if !x.within.Finite() {
 		refuse("%s of a float without bounds", name)
 	}
-	lo, _ := x.within.Lo.Float64()
-	hi, _ := x.within.Hi.Float64()
-	v := d.apply(float8, name, x)
-	switch name {
-	case "sqrt":
-		if lo < 0 || x.grain < 0 {
-			refuse("sqrt of what may be negative")
-		}
-		v.within, v.grain = approx(math.Sqrt(lo), math.Sqrt(hi)), x.grain/2+55
-		v.within.Lo = ranges.Greater(v.within.Lo, zero)
-	case "exp":
-		if lo < -700 || hi > 690 {
-			refuse("exp may overflow or underflow")
-		}
-		v.within = approx(math.Exp(lo), math.Exp(hi))
-		v.grain = grainBeyond(v.within)
-	default:
-		if lo < 0 || lo == 0 && !x.nonzero || x.grain < 0 {
-			refuse("%s of what may not be positive", name)
-		}
-		least := -float64(x.grain) * math.Ln2
-		if lo > 0 {
-			least = math.Log(lo)
-		}
-		most := max(least, math.Log(hi))             // hi may be 0, and x NULL
-		v.within, v.grain = approx(least, most), 120 // |ln x| >= 2^-54 where x is not 1
-		if name == "log" {
-			v.within = approx(least/math.Ln10, most/math.Ln10)
-		}
+	lo, _ = x.within.Lo.Float64()
+	hi, _ = x.within.Hi.Float64()
+	return lo, hi
+}
+
+func (d *derivation) sqrt(name string, args ...*value) *value {
+	x := args[0]
+	lo, hi := ends(name, x)
+	if lo < 0 || x.grain < 0 {
+		refuse("sqrt of what may be negative")
 	}
+	v := d.apply(float8, name, x)
+	v.within, v.grain = approx(math.Sqrt(lo), math.Sqrt(hi)), x.grain/2+55
+	v.within.Lo = ranges.Greater(v.within.Lo, zero)
 	v.nonzero = !v.within.Has(zero)
-	v.same = v.nonzero || name == "sqrt" && x.same
+	v.same = v.nonzero || x.same
 	return v
 }
 
-func (d *derivation) power(x, y *value) *value {
-	n := y.number()
+func (d *derivation) exp(name string, args ...*value) *value {
+	lo, hi := ends(name, args[0])
+	if lo < -700 || hi > 690 {
+		refuse("exp may overflow or underflow")
+	}
+	v := d.apply(float8, name, args...)
+	v.within = approx(math.Exp(lo), math.Exp(hi))
+	v.grain = grainBeyond(v.within)
+	v.nonzero = !v.within.Has(zero)
+	v.same = v.nonzero
+	return v
+}
+
+// logarithm is ln or log.
+func (d *derivation) logarithm(name string, args ...*value) *value {
+	x := args[0]
+	lo, hi := ends(name, x)
+	if lo < 0 || lo == 0 && !x.nonzero || x.grain < 0 {
+		refuse("%s of what may not be positive", name)
+	}
+	least := -float64(x.grain) * math.Ln2
+	if lo > 0 {
+		least = math.Log(lo)
+	}
+	most := max(least, math.Log(hi)) // hi may be 0, and x NULL
+	v := d.apply(float8, name, x)
+	v.within, v.grain = approx(least, most), 120 // |ln x| >= 2^-54 where x is not 1
+	if name == "log" {
+		v.within = approx(least/math.Ln10, most/math.Ln10)
+	}
+	v.nonzero = !v.within.Has(zero)
+	v.same = v.nonzero
+	return v
+}
+
+func (d *derivation) power(name string, args ...*value) *value {
+	x, n := args[0], args[1].number()
 	if n == nil || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(10, 1)) > 0 || !x.within.Finite() || x.grain < 0 {
 		refuse("power of a float without bounds, or to an exponent that is no whole number from 0 to 10")
 	}
-	v := d.apply(float8, "power", x, y)
+	v := d.apply(float8, name, args...)
 	v.within, v.grain = ranges.Point(one), int(n.Num().Int64())*x.grain+55 // what is not 0 is at least 2^-grain, and its power that power
 	for range n.Num().Int64() {
 		v.within = v.within.Times(x.within)

@@ -88,28 +88,20 @@ func textBytes(n *pgquery.Node, v *value, operands []measure) int64 {
 	if v.chars > 0 {
 		lower(utf8.UTFMax * int64(v.chars))
 	}
-	sum := int64(0)
-	for _, o := range operands {
-		if isText(o.kind) || o.kind == enum {
-			sum += o.bytes
-		} else {
-			sum += max(textOfOther, o.whole+o.scale+2) // the sign and the point
-		}
-	}
-	switch name, op := calledBy(n); {
-	case name == "left", name == "right", name == "substr", strings.HasSuffix(name, "trim"):
-		lower(operands[0].bytes)
-	case name == "upper", name == "lower", name == "initcap":
-		lower(3 * operands[0].bytes)
-	case name == "concat", op == "||", n.GetTypeCast() != nil:
-		lower(sum)
+	name, op := calledBy(n)
+	if f := functions[name]; f.bytes != nil {
+		lower(f.bytes(operands))
+	} else if f := operators[op]; f.bytes != nil {
+		lower(f.bytes(operands))
+	} else if n.GetTypeCast() != nil {
+		lower(ofAll(operands))
 	}
 	switch {
 	case most > 0:
 		return most
 	case v.kind == enum:
 		return labelBytes
-	case n.GetColumnRef() != nil || sum >= storedBytes:
+	case n.GetColumnRef() != nil || ofAll(operands) >= storedBytes:
 		return storedBytes
 	default:
 		return unknownBytes

@@ -1,11 +1,8 @@
 package verify
 
 import (
-	"math/big"
 	"strings"
 	"unicode/utf8"
-
-	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/regex"
@@ -21,71 +18,77 @@ import (
 
 const maxChars = 10_000
 
-// textual are functions of texts, by the shape of their arguments: t text, c character, n a constant whole number of at most 2^30.
-func (d *derivation) textual(name string, args []*value) *value {
-	if name == "concat" {
-		return d.concat(args)
+// ofText is a function of texts: the length of what it gives is bounded by a multiple of the first one's.
+func ofText(k kind, times, more int) rule {
+	return func(d *derivation, name string, args ...*value) *value {
+		return d.short(k, times*args[0].chars+more, name, args)
 	}
-	shape, long := "", false
-	for i, a := range args {
-		n := a.number()
-		switch {
-		case a.kind == text:
-			shape, long = shape+"t", long || a.chars < 0 || a.chars > maxChars
-		case a.kind == bpchar:
-			shape += "c"
-		case isInteger(a.kind) && n != nil && n.Num().CmpAbs(big.NewInt(1<<30)) <= 0:
-			if name == "substr" && i == 2 && n.Sign() < 0 {
-				refuse("substr of a negative length")
-			}
-			shape += "n"
-		}
-	}
-	if len(shape) != len(args) {
-		return nil
-	}
-	x := args[0]
-	result := func(k kind, most int64) *value {
-		if long {
+}
+
+// short is a text of at most some characters, or a number of them, of texts that are not long.
+func (d *derivation) short(k kind, most int, name string, args []*value) *value {
+	for _, a := range args {
+		if a.kind == text && (a.chars < 0 || a.chars > maxChars) {
 			refuse("%s of a text that may be long", name)
 		}
-		v := d.apply(k, name, args...)
-		switch k {
-		case text:
-			v.chars = int(most)
-		case int4:
-			v.within = ranges.Of(0, most)
-		default: // without a bound
-		}
-		return v
 	}
-	switch name + " " + shape {
-	case "octet_length t", "octet_length c":
-		long = false
-		return result(int4, 1<<30)
-	case "left tn":
-		n := args[1].number()
-		if long = n.Num().CmpAbs(big.NewInt(maxChars)) > 0; n.Sign() < 0 { // all but the last
-			return result(text, int64(x.chars))
-		}
-		return result(text, n.Num().Int64())
-	case "length t":
-		return result(int4, int64(x.chars))
-	case "strpos tt":
-		return result(int4, int64(x.chars)+1)
-	case "upper t", "lower t", "initcap t": // a letter has at most three in its other case
-		return result(text, 3*int64(x.chars))
-	case "right tn", "substr tn", "substr tnn", "btrim t", "btrim tt", "ltrim t", "ltrim tt", "rtrim t", "rtrim tt":
-		return result(text, int64(x.chars))
-	case "starts_with tt":
-		return result(boolean, 0)
+	return d.upTo(k, most, name, args)
+}
+
+func (d *derivation) upTo(k kind, most int, name string, args []*value) *value {
+	v := d.apply(k, name, args...)
+	switch k {
+	case text:
+		v.chars = most
+	case int4:
+		v.within = ranges.Of(0, int64(most))
+	default: // without a bound
 	}
-	return nil
+	return v
+}
+
+func (d *derivation) octets(name string, args ...*value) *value {
+	return d.upTo(int4, 1<<30, name, args)
+}
+
+// left is total on any text.
+func (d *derivation) left(name string, args ...*value) *value {
+	most := int(args[1].number().Num().Int64())
+	if max(most, -most) > maxChars {
+		refuse("%s of a text that may be long", name)
+	}
+	if most < 0 { // all but the last
+		most = args[0].chars
+	}
+	return d.upTo(text, most, name, args)
+}
+
+func (d *derivation) substr(name string, args ...*value) *value {
+	if len(args) == 3 && args[2].number().Sign() < 0 {
+		refuse("substr of a negative length")
+	}
+	return d.short(text, args[0].chars, name, args)
+}
+
+// ofFirst and ofAll bound the bytes of a text by those of what it is made of.
+func ofFirst(times int64) func([]measure) int64 {
+	return func(operands []measure) int64 { return times * operands[0].bytes }
+}
+
+func ofAll(operands []measure) (sum int64) {
+	for _, o := range operands {
+		if isText(o.kind) || o.kind == enum {
+			sum += o.bytes
+		} else {
+			sum += max(textOfOther, o.whole+o.scale+2) // the sign and the point
+		}
+	}
+	return sum
 }
 
 // concat leaves NULLs out.
-func (d *derivation) concat(args []*value) *value {
-	v := d.always(text, "concat", args...)
+func (d *derivation) concat(name string, args ...*value) *value {
+	v := d.always(text, name, args...)
 	v.chars = 0
 	for _, a := range args {
 		switch {
@@ -101,17 +104,18 @@ func (d *derivation) concat(args []*value) *value {
 }
 
 // join is l || r.
-func (d *derivation) join(l, r *value) *value {
+func (d *derivation) join(op string, args ...*value) *value {
+	l, r := args[0], args[1]
 	if l.kind != text || r.kind != text || l.chars < 0 || r.chars < 0 || l.chars+r.chars > maxChars {
 		refuse("|| of texts that may be long")
 	}
-	v := d.apply(text, "||", l, r)
+	v := d.apply(text, op, l, r)
 	v.chars = l.chars + r.chars
 	return v
 }
 
 // like is [NOT] LIKE and ILIKE.
-func (d *derivation) like(k pgquery.A_Expr_Kind, op string, l, r *value) *value {
+func (d *derivation) like(op string, l, r *value) *value {
 	if !isText(l.kind) || l.ident != "" || r.kind != text || !r.read() {
 		refuse("LIKE with a pattern that is no constant")
 	}
@@ -130,7 +134,8 @@ func (d *derivation) like(k pgquery.A_Expr_Kind, op string, l, r *value) *value 
 }
 
 // match is ~ ~* !~ !~*.
-func (d *derivation) match(op string, l, r *value) *value {
+func (d *derivation) match(op string, args ...*value) *value {
+	l, r := args[0], args[1]
 	if l.kind != text || l.ident != "" || l.chars < 0 || l.chars > maxChars || r.kind != text || !r.read() {
 		refuse("a regular expression over a text that may be long, or that is no constant")
 	}

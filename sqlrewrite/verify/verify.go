@@ -13,6 +13,7 @@
 //	value.go         what is known of a value: the domain of the derivation
 //	constant.go      parameters and literals
 //	expression.go    expressions, and CASE, which narrows
+//	table.go         functions and operators, by name and types of arguments
 //	arithmetic.go    operators on numbers, and casts: when none can raise an error
 //	function.go      functions that cannot raise an error, by argument types and ranges
 //	texts.go         LIKE, regular expressions and functions of texts

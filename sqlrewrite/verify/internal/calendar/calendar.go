@@ -140,6 +140,9 @@ func PartOf(field string, parts [3]ranges.Span) (ranges.Span, bool) {
 		return parts[i].Times(ranges.Point(big.NewRat(1, size))).WithZero()
 	}
 	switch field {
+	case "epoch": // a month has at most 31 days
+		months := parts[0].Times(ranges.Point(big.NewRat(31*86400, 1))).WithZero()
+		return months.Plus(parts[1].Times(ranges.Point(big.NewRat(86400, 1)))).Plus(parts[2].Times(ranges.Point(big.NewRat(1, 1000000)))), true
 	case "year":
 		return of(0, 12), true
 	case "month":

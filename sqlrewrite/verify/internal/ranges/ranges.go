@@ -207,6 +207,9 @@ func Nearest(digits int) func(*big.Rat) *big.Rat {
 // Truncated drops what is after the Point.
 func Truncated(r *big.Rat) *big.Int { return new(big.Int).Quo(r.Num(), r.Denom()) }
 
+// Whole, Floored and Ceiled are the next whole number towards 0, downwards and upwards.
+func Whole(r *big.Rat) *big.Rat { return new(big.Rat).SetInt(Truncated(r)) }
+
 func Floored(r *big.Rat) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Div(r.Num(), r.Denom())) // Div rounds down, as the denominator is positive
 }

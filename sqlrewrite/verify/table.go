@@ -1,0 +1,176 @@
+package verify
+
+import (
+	"math/big"
+	"strings"
+
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
+)
+
+// The functions and operators that are taken, by name and types of arguments. What is not in a table is refused, and so is an overload that is
+// not: a rule is never asked for arguments that its entry does not name.
+
+// function is what is known of a function, or of an operator.
+type function struct {
+	overloads []overload
+	bytes     func(operands []measure) int64 // of a text that it gives, at most; nil: only what its rule says of characters
+}
+
+// overload are the types that arguments have, one letter for each, and the value of such a call.
+type overload struct {
+	takes string // separated by blanks, where one rule is for several
+	rule  rule
+}
+
+// rule is the value of a call; nil where it is refused for its arguments, by a text that names no more than the function.
+type rule func(d *derivation, name string, args ...*value) *value
+
+// letters are the types of arguments: kinds, and
+//
+//	W  whole numbers            E  W or numeric                 N  any number
+//	F  numeric or float8        T  timestamp, with zone or not  .  any type
+//	K  a whole number of at most 2^30 that the statement has as a constant
+//	Q  a text, and A an array of texts, that it has as a constant
+var letters = map[byte][]kind{'2': {int2}, '4': {int4}, 'n': {numeric}, 'f': {float8}, 't': {text}, 'c': {bpchar}, 'd': {date}, 's': {timestamp},
+	'z': {timestamptz}, 'i': {interval}, 'Q': {text}, 'A': {texts}, 'W': {int2, int4, int8}, 'K': {int2, int4, int8}, 'E': {int2, int4, int8, numeric},
+	'N': {int2, int4, int8, numeric, float4, float8}, 'F': {numeric, float8}, 'T': {timestamp, timestamptz}}
+
+// is reports whether a value is of a letter.
+func (v *value) is(letter byte) bool {
+	if letter == '.' {
+		return true
+	}
+	for _, k := range letters[letter] {
+		if v.kind != k {
+			continue
+		}
+		switch n := v.number(); letter {
+		case 'K':
+			return n != nil && n.Num().CmpAbs(big.NewInt(1<<30)) <= 0
+		case 'Q', 'A':
+			return v.read()
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// value is that of a call of a function or an operator; nil where no overload takes the arguments.
+func (f function) value(d *derivation, name string, args ...*value) *value {
+	for _, o := range f.overloads {
+		for takes := range strings.FieldsSeq(o.takes) {
+			if matches(takes, args) {
+				return o.rule(d, name, args...)
+			}
+		}
+	}
+	return nil
+}
+
+func matches(takes string, args []*value) bool {
+	if takes == "*" { // of as many as there are
+		return true
+	}
+	if len(takes) != len(args) {
+		return false
+	}
+	for i, v := range args {
+		if !v.is(takes[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// taking is a function of one overload.
+func taking(takes string, r rule) function { return function{overloads: []overload{{takes, r}}} }
+
+// functions are those that are no aggregates and no windows.
+var functions = map[string]function{
+	"int2smaller": clamping(int2, false), "int2larger": clamping(int2, true),
+	"int4smaller": clamping(int4, false), "int4larger": clamping(int4, true),
+	"int8smaller": clamping(int8, false), "int8larger": clamping(int8, true),
+	"numeric_smaller": clamping(numeric, false), "numeric_larger": clamping(numeric, true),
+	"float8smaller": clamping(float8, false), "float8larger": clamping(float8, true),
+	"date_smaller": clamping(date, false), "date_larger": clamping(date, true),
+	"timestamp_smaller": clamping(timestamp, false), "timestamp_larger": clamping(timestamp, true),
+	"timestamptz_smaller": clamping(timestamptz, false), "timestamptz_larger": clamping(timestamptz, true),
+	"interval_smaller": clamping(interval, false), "interval_larger": clamping(interval, true),
+
+	"hashint8extended":      taking("WW", (*derivation).hash),
+	"hash_numeric_extended": taking("nW", (*derivation).hash),
+	"hashfloat8extended":    taking("fW", (*derivation).hash),
+	"hashtextextended":      taking("tW", (*derivation).hash),
+
+	"abs":        taking("N", (*derivation).abs),
+	"sign":       taking("F", (*derivation).sign),
+	"round":      taking("F nK", rounding(ranges.Nearest(0))),
+	"trunc":      taking("F nK", rounding(ranges.Whole)),
+	"floor":      taking("F", rounding(ranges.Floored)),
+	"ceil":       taking("F", rounding(ranges.Ceiled)),
+	"ceiling":    taking("F", rounding(ranges.Ceiled)),
+	"trim_scale": taking("n", (*derivation).trimScale),
+
+	"div":            taking("EE", (*derivation).div),
+	"sqrt":           taking("f", (*derivation).sqrt),
+	"exp":            taking("f", (*derivation).exp),
+	"ln":             taking("f", (*derivation).logarithm),
+	"log":            taking("f", (*derivation).logarithm),
+	"power":          taking("ff", (*derivation).power),
+	"width_bucket":   taking("fff4 nnn4", (*derivation).buckets),
+	"array_position": taking("At", (*derivation).position),
+
+	"octet_length": taking("t c", (*derivation).octets),
+	"length":       taking("t", ofText(int4, 1, 0)),
+	"strpos":       taking("tt", ofText(int4, 1, 1)),
+	"starts_with":  taking("tt", ofText(boolean, 0, 0)),
+	"upper":        {overloads: []overload{{"t", ofText(text, 3, 0)}}, bytes: ofFirst(3)}, // a letter has at most three in its other case
+	"lower":        {overloads: []overload{{"t", ofText(text, 3, 0)}}, bytes: ofFirst(3)},
+	"initcap":      {overloads: []overload{{"t", ofText(text, 3, 0)}}, bytes: ofFirst(3)},
+	"left":         {overloads: []overload{{"tK", (*derivation).left}}, bytes: ofFirst(1)},
+	"right":        {overloads: []overload{{"tK", ofText(text, 1, 0)}}, bytes: ofFirst(1)},
+	"substr":       {overloads: []overload{{"tK tKK", (*derivation).substr}}, bytes: ofFirst(1)},
+	"btrim":        {overloads: []overload{{"t tt", ofText(text, 1, 0)}}, bytes: ofFirst(1)},
+	"ltrim":        {overloads: []overload{{"t tt", ofText(text, 1, 0)}}, bytes: ofFirst(1)},
+	"rtrim":        {overloads: []overload{{"t tt", ofText(text, 1, 0)}}, bytes: ofFirst(1)},
+	"concat":       {overloads: []overload{{"*", (*derivation).concat}}, bytes: ofAll},
+
+	"date_trunc":    taking("QT", (*derivation).dateTrunc),
+	"extract":       taking("Qd QT Qi", (*derivation).extract),
+	"date_part":     taking("Qd QT Qi", (*derivation).extract),
+	"to_char":       taking("TQ", (*derivation).toChar),
+	"make_interval": taking("444444f", (*derivation).makeInterval),
+}
+
+// operators are those with two operands.
+var operators = map[string]function{
+	"=": taking("..", (*derivation).compare), "<>": taking("..", (*derivation).compare),
+	"<": taking("..", (*derivation).compare), "<=": taking("..", (*derivation).compare),
+	">": taking("..", (*derivation).compare), ">=": taking("..", (*derivation).compare),
+	"~": taking("..", (*derivation).match), "!~": taking("..", (*derivation).match),
+	"~*": taking("..", (*derivation).match), "!~*": taking("..", (*derivation).match),
+	"||": {overloads: []overload{{"..", (*derivation).join}}, bytes: ofAll},
+
+	"+": {overloads: []overload{{"NN", (*derivation).calculation}, {"d2 d4", (*derivation).daysLater}, {"2d 4d", turned((*derivation).daysLater)},
+		{"Ti", (*derivation).timeMoved}, {"iT", turned((*derivation).timeMoved)}, {"ii", (*derivation).intervals}}},
+	"-": {overloads: []overload{{"NN", (*derivation).calculation}, {"dd", (*derivation).daysBetween}, {"d2 d4", (*derivation).daysLater},
+		{"ss zz", (*derivation).timeBetween}, {"Ti", (*derivation).timeMoved}, {"ii", (*derivation).intervals}}},
+	"*": taking("NN", (*derivation).calculation), "/": taking("NN", (*derivation).calculation), "%": taking("NN", (*derivation).calculation),
+	"&": taking("WW", (*derivation).bits),
+}
+
+// computation is an operator on numbers.
+type computation struct {
+	within  func(a, b *value) span
+	places  func(a, b int) int // digits after the point of an exact result; nil: it is rounded
+	divides bool
+}
+
+var computations = map[string]computation{
+	"+": {within: func(a, b *value) span { return a.within.Plus(b.within) }, places: func(a, b int) int { return max(a, b) }},
+	"-": {within: func(a, b *value) span { return a.within.Minus(b.within) }, places: func(a, b int) int { return max(a, b) }},
+	"*": {within: multiplied, places: func(a, b int) int { return a + b }},
+	"/": {within: quotient, divides: true},
+	"%": {within: remainder, places: func(a, b int) int { return max(a, b) }, divides: true},
+}
