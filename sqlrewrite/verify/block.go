@@ -70,7 +70,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	s.conditions(q.WhereClause, nil)
 	s.rel.owner()
 	var r *relation
-	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, aggregates) {
+	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, isAggregate) {
 		if len(q.DistinctClause) > 0 {
 			refuse("DISTINCT of aggregates")
 		}

@@ -59,8 +59,24 @@ func (d *derivation) counted(g *grouping, where []int) *value {
 	return v
 }
 
+// different is count(DISTINCT x).
+func (d *derivation) different(g *grouping, where []int, x *value, id int, r *relation) *value {
+	v := d.make(int8, id)
+	v.whole, v.within = true, ranges.Of(0, mostRows)
+	v.terms = &tally{of: g, where: where, each: ranges.Between(zero, one), once: r.within(d, []int{x.id}, nil)}
+	return v
+}
+
+// summedOnce is sum(DISTINCT x): of as many terms as rows at most.
+func (d *derivation) summedOnce(g *grouping, where []int, x *value, id int) *value {
+	v := d.summed(g, where, x)
+	v.id, v.nulls = id, []int{id}
+	v.terms = &tally{of: g, each: x.within.WithZero(), where: where, digits: x.digits}
+	return v
+}
+
 // summed is sum(x).
-func (d *derivation) summed(g *grouping, where []int, x *value, r *relation) *value {
+func (d *derivation) summed(g *grouping, where []int, x *value) *value {
 	k := int8
 	switch x.kind {
 	case int2, int4:

@@ -37,7 +37,7 @@ func (s *scope) call(f *pgquery.FuncCall) *value {
 	switch {
 	case f.Over != nil:
 		return s.window(name, f)
-	case f.AggStar || aggregates[name]:
+	case f.AggStar || isAggregate(name):
 		return s.aggregate(name, f)
 	case f.AggFilter != nil || f.AggDistinct:
 		refuse("FILTER or DISTINCT of a function that is no aggregate")

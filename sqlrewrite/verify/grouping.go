@@ -28,8 +28,41 @@ import (
 // min and max, vague where equal values are not identical; bool_or, bool_and. A sum of whole numbers of 32 bits is one of 64, and would leave
 // it with 2^31 rows in one group; other sums are numerics.
 
-// aggregates are the functions that are one.
-var aggregates = map[string]bool{"count": true, "sum": true, "avg": true, "min": true, "max": true, "bool_or": true, "bool_and": true}
+// aggregates are the functions that are one: count and sum are tallies, and the rules of the others give what is known of a group's value.
+var aggregates = map[string]function{
+	"count":    {},
+	"sum":      {},
+	"avg":      taking("E", (*derivation).mean),
+	"min":      taking("N t c d T", (*derivation).extreme),
+	"max":      taking("N t c d T", (*derivation).extreme),
+	"bool_or":  taking("b", (*derivation).extreme),
+	"bool_and": taking("b", (*derivation).extreme),
+}
+
+func isAggregate(name string) bool {
+	_, is := aggregates[name]
+	return is
+}
+
+// mean is avg.
+func (d *derivation) mean(_ string, args ...*value) *value {
+	x := args[0]
+	if x.kind == numeric && !x.within.Finite() && x.scale < 0 {
+		refuse("avg of numerics without bounds")
+	}
+	v := d.make(x.kind, x.id)
+	v.kind, v.same = numeric, false
+	v.within = x.within.Widened(ranges.Ten(-15))
+	return v
+}
+
+// extreme is one of the values, or what all or one of them are.
+func (d *derivation) extreme(_ string, args ...*value) *value {
+	v := d.make(args[0].kind, args[0].id)
+	d.like0(v, args[0])
+	v.vague, v.collation = !v.same, args[0].collation
+	return v
+}
 
 // grouping is a query's groups.
 type grouping struct {
@@ -183,51 +216,33 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	if x.moved() {
 		refuse("an aggregate over an aggregate of many units")
 	}
-	if x.partial != nil || x.kind == noKind || x.kind == texts || x.kind == interval && name != "count" {
+	if x.partial != nil || x.kind == noKind || x.kind == texts {
 		refuse("an aggregate over a value that no rule covers")
 	}
 	if name != "count" && (x.vague || f.AggDistinct && (!x.same || g.release)) {
 		refuse("DISTINCT of many units, or a vague value, in another aggregate than count")
 	}
-	op := "aggregate " + name + strconv.FormatBool(f.AggDistinct) + strconv.Itoa(g.number)
-	args := append([]int{x.id, -1}, where...)
-	switch name {
-	case "count":
-		if f.AggDistinct {
-			v := d.make(int8, d.intern(op, args...))
-			v.whole, v.within = true, ranges.Of(0, 1<<40)
-			v.terms = &tally{of: g, where: where, each: ranges.Between(zero, one), once: s.rel.within(d, []int{x.id}, nil)}
-			return v
-		}
-		return d.counted(g, union(where, d.present(x)))
-	case "sum":
-		v := d.summed(g, union(where, d.present(x)), x, s.rel)
-		if f.AggDistinct { // as many terms as rows at most
-			v.id = d.intern(op, args...)
-			v.nulls = []int{v.id}
-			v.terms = &tally{of: g, each: x.within.WithZero(), where: where, digits: x.digits}
-		}
-		return v
+	id := func(collation string) int {
+		return d.intern("aggregate "+name+strconv.FormatBool(f.AggDistinct)+strconv.Itoa(g.number)+collation, append([]int{x.id, -1}, where...)...)
 	}
-	if g.release {
+	switch {
+	case name == "count" && f.AggDistinct:
+		return d.different(g, where, x, id(""), s.rel)
+	case name == "count":
+		return d.counted(g, union(where, d.present(x)))
+	case name == "sum" && f.AggDistinct:
+		return d.summedOnce(g, where, x, id(""))
+	case name == "sum":
+		return d.summed(g, union(where, d.present(x)), x)
+	case g.release:
 		refuse("%s over many units", name)
 	}
-	v := d.make(x.kind, d.intern(op+x.collation, args...))
-	v.whole, v.collation = true, x.collation
-	v.nulls = []int{v.id}
-	switch {
-	case name == "avg" && (isInteger(x.kind) || x.kind == numeric):
-		v.kind, v.within, v.same = numeric, x.within.Widened(ranges.Ten(-15)), false
-		if x.kind == numeric && !x.within.Finite() && x.scale < 0 {
-			refuse("avg of numerics without bounds")
-		}
-	case (name == "min" || name == "max") && (isNumber(x.kind) || isTime(x.kind) || isText(x.kind)):
-		d.like0(v, x)
-		v.vague = !x.same
-	case (name == "bool_or" || name == "bool_and") && x.kind == boolean:
-	default:
+	v := aggregates[name].value(d, name, x)
+	if v == nil {
 		refuse("%s of this type", name)
 	}
+	v.id, v.whole = id(x.collation), true
+	v.nulls = []int{v.id}
 	return v
 }
 

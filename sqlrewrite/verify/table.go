@@ -31,7 +31,7 @@ type rule func(d *derivation, name string, args ...*value) *value
 //	F  numeric or float8        T  timestamp, with zone or not  .  any type
 //	K  a whole number of at most 2^30 that the statement has as a constant
 //	Q  a text, and A an array of texts, that it has as a constant
-var letters = map[byte][]kind{'2': {int2}, '4': {int4}, 'n': {numeric}, 'f': {float8}, 't': {text}, 'c': {bpchar}, 'd': {date}, 's': {timestamp},
+var letters = map[byte][]kind{'b': {boolean}, '2': {int2}, '4': {int4}, 'n': {numeric}, 'f': {float8}, 't': {text}, 'c': {bpchar}, 'd': {date}, 's': {timestamp},
 	'z': {timestamptz}, 'i': {interval}, 'Q': {text}, 'A': {texts}, 'W': {int2, int4, int8}, 'K': {int2, int4, int8}, 'E': {int2, int4, int8, numeric},
 	'N': {int2, int4, int8, numeric, float4, float8}, 'F': {numeric, float8}, 'T': {timestamp, timestamptz}}
 

@@ -112,7 +112,7 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 		args = append(args, s.expr(n))
 	}
 	filter := tree.Conjuncts(f.AggFilter, nil)
-	if len(filter) > 0 && !aggregates[name] {
+	if len(filter) > 0 && !isAggregate(name) {
 		refuse("FILTER of a window that is no aggregate")
 	}
 	reads := append(offsets, ids(x.partition)...)
@@ -171,77 +171,104 @@ func (s *scope) frame(w *pgquery.WindowDef, x *run) (reads []int) {
 	return reads
 }
 
+// windowFunction is a function of windows that is no aggregate.
+type windowFunction struct {
+	least, most int // arguments
+	framed      bool
+	sequential  bool
+	positional  bool
+	value       func(s *scope, name string, x *run, args []*value) *value
+}
+
+var windowFunctions = map[string]windowFunction{
+	"row_number":   {sequential: true, positional: true, value: (*scope).placing},
+	"rank":         {value: (*scope).placing},
+	"dense_rank":   {value: (*scope).placing},
+	"percent_rank": {value: (*scope).part},
+	"cume_dist":    {value: (*scope).part},
+	"ntile":        {least: 1, most: 1, sequential: true, positional: true, value: (*scope).ntile},
+	"lag":          {least: 1, most: 3, sequential: true, value: (*scope).lag},
+	"lead":         {least: 1, most: 3, sequential: true, value: (*scope).lag},
+	"first_value":  {least: 1, most: 1, framed: true, sequential: true, value: (*scope).picked},
+	"last_value":   {least: 1, most: 1, framed: true, sequential: true, value: (*scope).picked},
+	"nth_value":    {least: 2, most: 2, framed: true, sequential: true, value: (*scope).nth},
+}
+
 // over is what is known of a window's value.
 func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value, filter []*pgquery.Node) *value {
-	d := s.d
-	count := func(k kind, within span) *value {
-		v := d.make(k, d.fresh())
-		v.within = within
-		return v
-	}
-	constant := func(i int, least int64) *big.Rat {
-		n := args[i].number()
-		if args[i].constant && args[i].null {
-			return one // the result is NULL
-		}
-		if n == nil || !isInteger(args[i].kind) || n.Cmp(big.NewRat(least, 1)) < 0 || n.Cmp(big.NewRat(1<<31, 1)) > 0 {
-			refuse("%s of a number of rows that is no constant", name)
-		}
-		return n
-	}
-	frame := int(f.Over.FrameOptions)
-	if aggregates[name] {
+	if isAggregate(name) {
 		return s.overAll(name, f, x, args, filter)
 	}
 	if f.AggStar {
 		refuse("a * in a window that is no aggregate")
 	}
-	switch {
-	case name == "row_number" && len(args) == 0 && frame == frameDefault:
-		x.sequential, x.positional = true, true
-		v := count(int8, ranges.Of(1, mostRows))
-		v.place = &placing{partition: ids(x.partition), order: ids(x.order), of: s.rel.parts}
-		return v
-	case (name == "rank" || name == "dense_rank") && len(args) == 0 && frame == frameDefault:
-		v := count(int8, ranges.Of(1, mostRows))
-		if name == "dense_rank" {
-			v.place = &placing{dense: true, partition: ids(x.partition), order: ids(x.order)}
-		}
-		return v
-	case (name == "percent_rank" || name == "cume_dist") && len(args) == 0 && frame == frameDefault:
-		v := count(float8, ranges.Of(0, 1))
-		v.grain, v.same = grainOf(big.NewRat(1, mostRows)), true
-		return v
-	case name == "ntile" && len(args) == 1 && frame == frameDefault:
-		x.sequential, x.positional = true, true
-		return count(int4, ranges.Between(one, constant(0, 1)))
-	case (name == "lag" || name == "lead") && len(args) >= 1 && len(args) <= 3 && frame == frameDefault:
-		x.sequential = true
-		if len(args) > 1 {
-			constant(1, -1<<31+1)
-		}
-		all := []*value{args[0]}
-		if len(args) == 3 {
-			if args[2].kind != args[0].kind && !args[2].null && !(isText(args[0].kind) && isText(args[2].kind)) {
-				refuse("%s with a default of another type", name)
-			}
-			all = append(all, args[2])
-		}
-		return s.picked(all)
-	case (name == "first_value" || name == "last_value") && len(args) == 1:
-		x.sequential = true
-		return s.picked(args)
-	case name == "nth_value" && len(args) == 2:
-		x.sequential = true
-		constant(1, 1)
-		return s.picked(args[:1])
+	w, known := windowFunctions[name]
+	if !known || len(args) < w.least || len(args) > w.most || !w.framed && int(f.Over.FrameOptions) != frameDefault {
+		refuse("window function %s with these arguments", name)
 	}
-	refuse("window function %s with these arguments", name)
-	return nil
+	x.sequential, x.positional = x.sequential || w.sequential, w.positional
+	return w.value(s, name, x, args)
+}
+
+// placing is row_number, rank or dense_rank.
+func (s *scope) placing(name string, x *run, _ []*value) *value {
+	v := s.d.make(int8, s.d.fresh())
+	v.within = ranges.Of(1, mostRows)
+	switch name {
+	case "row_number":
+		v.place = &placing{partition: ids(x.partition), order: ids(x.order), of: s.rel.parts}
+	case "dense_rank":
+		v.place = &placing{dense: true, partition: ids(x.partition), order: ids(x.order)}
+	}
+	return v
+}
+
+// part is percent_rank or cume_dist.
+func (s *scope) part(string, *run, []*value) *value {
+	v := s.d.make(float8, s.d.fresh())
+	v.within, v.grain, v.same = ranges.Of(0, 1), grainOf(big.NewRat(1, mostRows)), true
+	return v
+}
+
+func (s *scope) ntile(name string, _ *run, args []*value) *value {
+	v := s.d.make(int4, s.d.fresh())
+	v.within = ranges.Between(one, rowsOf(name, args[0], 1))
+	return v
+}
+
+func (s *scope) lag(name string, x *run, args []*value) *value {
+	if len(args) > 1 {
+		rowsOf(name, args[1], -1<<31+1)
+	}
+	if len(args) < 3 {
+		return s.picked(name, x, args[:1])
+	}
+	of, other := args[0], args[2]
+	if other.kind != of.kind && !other.null && !(isText(of.kind) && isText(other.kind)) {
+		refuse("%s with a default of another type", name)
+	}
+	return s.picked(name, x, []*value{of, other})
+}
+
+func (s *scope) nth(name string, x *run, args []*value) *value {
+	rowsOf(name, args[1], 1)
+	return s.picked(name, x, args[:1])
+}
+
+// rowsOf is a constant number of rows.
+func rowsOf(name string, v *value, least int64) *big.Rat {
+	if v.constant && v.null {
+		return one // the result is NULL
+	}
+	n := v.number()
+	if n == nil || !isInteger(v.kind) || n.Cmp(big.NewRat(least, 1)) < 0 || n.Cmp(big.NewRat(1<<31, 1)) > 0 {
+		refuse("%s of a number of rows that is no constant", name)
+	}
+	return n
 }
 
 // picked is one of several rows' values, or NULL.
-func (s *scope) picked(all []*value) *value {
+func (s *scope) picked(_ string, _ *run, all []*value) *value {
 	for _, v := range all {
 		if v.vague {
 			refuse("a window picks a value that stands for several")

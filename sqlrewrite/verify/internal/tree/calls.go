@@ -7,18 +7,18 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 )
 
-// Aggregating reports whether an output calls one of some aggregates.
-func Aggregating(list []*pgquery.Node, aggregates map[string]bool) bool {
-	return slices.ContainsFunc(list, func(n *pgquery.Node) bool { return calls(n.GetResTarget().GetVal(), aggregates) })
+// Aggregating reports whether an output calls an aggregate.
+func Aggregating(list []*pgquery.Node, isAggregate func(string) bool) bool {
+	return slices.ContainsFunc(list, func(n *pgquery.Node) bool { return calls(n.GetResTarget().GetVal(), isAggregate) })
 }
 
-func calls(n *pgquery.Node, aggregates map[string]bool) bool {
+func calls(n *pgquery.Node, isAggregate func(string) bool) bool {
 	any := func(list ...*pgquery.Node) bool {
-		return slices.ContainsFunc(list, func(n *pgquery.Node) bool { return calls(n, aggregates) })
+		return slices.ContainsFunc(list, func(n *pgquery.Node) bool { return calls(n, isAggregate) })
 	}
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_FuncCall:
-		if w := Words(e.FuncCall.Funcname); e.FuncCall.Over == nil && (e.FuncCall.AggStar || aggregates[w[len(w)-1]]) {
+		if w := Words(e.FuncCall.Funcname); e.FuncCall.Over == nil && (e.FuncCall.AggStar || isAggregate(w[len(w)-1])) {
 			return true
 		}
 		return any(e.FuncCall.Args...)
