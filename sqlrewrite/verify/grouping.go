@@ -44,14 +44,16 @@ func isAggregate(name string) bool {
 	return is
 }
 
-// mean is avg.
+// mean is avg: of whole numbers a quotient, whose digits are those of one by mostRows (arithmetic.go).
 func (d *derivation) mean(_ string, args ...*value) *value {
 	x := args[0]
 	if x.kind == numeric && !x.within.Finite() && x.scale < 0 {
 		refuse("avg of numerics without bounds")
 	}
-	v := d.make(x.kind, x.id)
-	v.kind, v.same = numeric, false
+	v := d.make(numeric, x.id)
+	if isInteger(x.kind) {
+		v.digits = 24 + len(strconv.Itoa(mostRows))
+	}
 	v.within = x.within.Widened(ranges.Ten(-15))
 	return v
 }
