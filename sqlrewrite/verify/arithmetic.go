@@ -59,6 +59,56 @@ func common(a, b kind) kind {
 	return noKind
 }
 
+// conversions say what a value is in a wider type.
+var conversions = map[[2]kind]func(c, v *value){
+	{int2, int4}: (*value).asWhole, {int2, int8}: (*value).asWhole, {int4, int8}: (*value).asWhole,
+	{int2, numeric}: (*value).asNumeric, {int4, numeric}: (*value).asNumeric, {int8, numeric}: (*value).asNumeric,
+	{int2, float4}: (*value).asFloat, {int4, float4}: (*value).asFloat, {int8, float4}: (*value).asFloat,
+	{int2, float8}: (*value).asFloat, {int4, float8}: (*value).asFloat, {int8, float8}: (*value).asFloat,
+	{numeric, float8}: (*value).rounded, {float4, float8}: (*value).asItIs, // real holds fewer numerics
+	{date, timestamp}: (*value).atMidnight, {date, timestamptz}: (*value).atMidnight,
+	{timestamp, timestamptz}: (*value).inUTC, {bpchar, text}: (*value).asItIs,
+}
+
+func (*value) asItIs(*value) {}
+
+func (c *value) asWhole(*value) { c.digits, c.grain = 0, -1 }
+
+func (c *value) asNumeric(*value) { c.digits, c.grain, c.scale, c.same = 0, -1, 0, true }
+
+func (c *value) asFloat(v *value) {
+	c.digits, c.grain, c.same = 0, 0, true
+	c.within = v.within.Mapped(floated)
+}
+
+// rounded is a numeric as a float: 0 becomes 0, not -0.
+func (c *value) rounded(v *value) {
+	c.same = true
+	if v.wide && !v.within.Finite() { // a float holds its size
+		c.grain = grainOf(ranges.Ten(-v.digits))
+		return
+	}
+	if v.digits < 0 || v.digits > 300 || !v.within.Inside(large) {
+		refuse("a numeric that no float may be able to hold")
+	}
+	if c.grain = 0; v.digits > 0 {
+		c.grain = grainOf(ranges.Ten(-v.digits))
+	}
+	c.within = v.within.Mapped(floated)
+}
+
+func (c *value) atMidnight(v *value) {
+	c.inUTC(v)
+	c.within = v.within.Times(ranges.Point(big.NewRat(calendar.Day, 1)))
+	calendar.Check(c.within)
+}
+
+func (*value) inUTC(v *value) {
+	if !v.within.Finite() {
+		refuse("a date that may be no timestamp")
+	}
+}
+
 // convert is what PostgreSQL does to a value to bring it to a wider type. What names a unit does so afterwards where that type keeps all values
 // apart: the floats of two units' numbers may be one.
 func (d *derivation) convert(v *value, k kind) *value {
@@ -72,47 +122,14 @@ func (d *derivation) convert(v *value, k kind) *value {
 	if v.terms != nil {
 		return v.terms.cast(d, v, k)
 	}
-	c := *v
-	c.kind, c.same = k, alwaysSame(k)
-	c.id = d.intern("to:"+strconv.Itoa(int(k)), v.id)
-	switch {
-	case isInteger(v.kind) && isNumber(k) && k > v.kind:
-		c.digits, c.grain = 0, -1
-		switch k {
-		case numeric:
-			c.scale, c.same = 0, true
-		case float4, float8:
-			c.grain, c.same = 0, true
-			c.within = v.within.Mapped(floated)
-		default: // a wider integer
-		}
-	case v.kind == numeric && k == float8: // real holds fewer
-		if v.wide && !v.within.Finite() { // a float holds its size
-			c.grain, c.same = grainOf(ranges.Ten(-v.digits)), true
-			break
-		}
-		if v.digits < 0 || v.digits > 300 || !v.within.Inside(large) {
-			refuse("a numeric that no float may be able to hold")
-		}
-		if c.grain = 0; v.digits > 0 {
-			c.grain = grainOf(ranges.Ten(-v.digits))
-		}
-		c.within = v.within.Mapped(floated)
-		c.same = true // numeric 0 becomes 0, not -0
-	case v.kind == float4 && k == float8:
-	case isTime(v.kind) && isTime(k) && k > v.kind:
-		switch {
-		case v.kind == date && v.within.Finite():
-			c.within = v.within.Times(ranges.Point(big.NewRat(86400_000000, 1)))
-			calendar.Check(c.within)
-		case v.kind == date || !v.within.Finite():
-			c.within = span{}
-			refuse("a date that may be no timestamp")
-		}
-	case v.kind == bpchar && k == text:
-	default:
+	to := conversions[[2]kind{v.kind, k}]
+	if to == nil {
 		refuse("a conversion from type %d to %d", v.kind, k)
 	}
+	c := *v
+	c.kind, c.same = k, alwaysSame(k)
+	c.id = d.intern("to:"+kindName(k), v.id)
+	to(&c, v)
 	if isFloat(k) && !apart(v.kind, k) {
 		c.anchors, c.strict = nil, false // it names several units
 	}
@@ -135,15 +152,15 @@ func grainOf(least *big.Rat) int {
 	return max(0, ranges.Bits(new(big.Rat).Inv(least))) + 54
 }
 
-// operation is an operator, or what the grammar makes one.
+// operation is an operator, or what the grammar makes of one.
 func (s *scope) operation(e *pgquery.A_Expr) *value {
-	d, op := s.d, tree.Operator(e.Name)
+	op := tree.Operator(e.Name)
 	switch e.Kind {
 	case pgquery.A_Expr_Kind_AEXPR_OP:
 		if e.Lexpr == nil {
 			refuse("an operator with one operand")
 		}
-		v := operators[op].value(d, op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+		v := operators[op].value(s.d, op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 		if v == nil {
 			refuse("operator %s on these types", op)
 		}
@@ -153,60 +170,63 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		if op != "=" || l.kind != text || l.ident != "" || r.kind != texts || !r.constant {
 			refuse("= ANY of what is no constant array of texts")
 		}
-		return d.apply(boolean, "any", l, r)
+		return s.d.apply(boolean, "any", l, r)
 	case pgquery.A_Expr_Kind_AEXPR_IN:
-		list := e.Rexpr.GetList()
-		if list == nil || op != "=" && op != "<>" {
-			refuse("IN of what is no list")
-		}
-		v := s.loose(e.Lexpr)
-		k := v.kind
-		all := []*value{v}
-		for _, n := range list.Items {
-			x := s.loose(n)
-			identities(v, x)
-			k = common(k, x.kind)
-			all = append(all, x)
-		}
-		all = d.resolved(all)
-		result := d.made(boolean, "in"+op, false, all...)
-		for _, x := range all {
-			d.comparable(x, k)
-		}
-		return result
+		return s.in(op, s.loose(e.Lexpr), e.Rexpr.GetList())
 	case pgquery.A_Expr_Kind_AEXPR_DISTINCT, pgquery.A_Expr_Kind_AEXPR_NOT_DISTINCT:
 		if op != "=" {
 			refuse("IS DISTINCT FROM with another operator")
 		}
-		l, r := d.pair(s.loose(e.Lexpr), s.loose(e.Rexpr))
-		identities(l, r)
-		d.comparable(l, common(l.kind, r.kind))
-		d.comparable(r, common(l.kind, r.kind))
-		return d.always(boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
+		l, r := s.d.pair(s.loose(e.Lexpr), s.loose(e.Rexpr))
+		s.d.meet(l, r)
+		return s.d.always(boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
 	case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
-		return d.like(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+		return s.d.like(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	case pgquery.A_Expr_Kind_AEXPR_NULLIF:
-		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
-		if op != "=" || l.terms != nil || r.terms != nil {
-			refuse("NULLIF with another operator")
-		}
-		l, r = d.pair(l, r)
-		k := common(l.kind, r.kind)
-		d.comparable(l, k)
-		d.comparable(r, k)
-		if (isInteger(l.kind) != isInteger(r.kind)) && isNumber(k) || l.kind == numeric || isText(k) {
-			l = d.convert(l, k) // there is no operator for both types
-		}
-		v := d.made(l.kind, "nullif", false, l, r)
-		d.like0(v, l)
-		if x := r.number(); x != nil && x.Sign() == 0 && isNumber(l.kind) {
-			v.nonzero = true
-		}
-		return v
+		return s.d.nullIf(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	default:
 		refuse("an expression of kind %s", e.Kind)
 		return nil
 	}
+}
+
+// in is IN of a list, and NOT IN.
+func (s *scope) in(op string, v *value, list *pgquery.List) *value {
+	if list == nil || op != "=" && op != "<>" {
+		refuse("IN of what is no list")
+	}
+	k, all := v.kind, []*value{v}
+	for _, n := range list.Items {
+		x := s.loose(n)
+		identities(v, x)
+		k = common(k, x.kind)
+		all = append(all, x)
+	}
+	all = s.d.resolved(all)
+	result := s.d.made(boolean, "in"+op, false, all...)
+	for _, x := range all {
+		s.d.comparable(x, k)
+	}
+	return result
+}
+
+func (d *derivation) nullIf(op string, l, r *value) *value {
+	if op != "=" || l.terms != nil || r.terms != nil {
+		refuse("NULLIF with another operator")
+	}
+	l, r = d.pair(l, r)
+	k := common(l.kind, r.kind)
+	d.comparable(l, k)
+	d.comparable(r, k)
+	if (isInteger(l.kind) != isInteger(r.kind)) && isNumber(k) || l.kind == numeric || isText(k) {
+		l = d.convert(l, k) // there is no operator for both types
+	}
+	v := d.made(l.kind, "nullif", false, l, r)
+	d.like0(v, l)
+	if x := r.number(); x != nil && x.Sign() == 0 && isNumber(l.kind) {
+		v.nonzero = true
+	}
+	return v
 }
 
 // like0 gives a value the bounds of another, which it is wherever it is not NULL.
@@ -222,17 +242,23 @@ func (d *derivation) comparable(v *value, k kind) {
 	d.convert(d.plain(v), k)
 }
 
-func (d *derivation) compare(op string, args ...*value) *value {
-	l, r := d.pair(clear(args[0]), clear(args[1]))
+// meet is the type in which two values are compared.
+func (d *derivation) meet(l, r *value) kind {
 	k := common(l.kind, r.kind)
-	if k == noKind || k == texts {
-		refuse("a comparison of arrays")
-	}
 	identities(l, r)
 	d.comparable(l, k)
 	d.comparable(r, k)
-	if k == enum {
+	return k
+}
+
+func (d *derivation) compare(op string, args ...*value) *value {
+	l, r := d.pair(clear(args[0]), clear(args[1]))
+	switch d.meet(l, r) {
+	case noKind, texts:
+		refuse("a comparison of arrays")
+	case enum:
 		refuse("a comparison of enums") // their order is data of the catalog
+	default: // of the others the order is the type's
 	}
 	return d.apply(boolean, op, l, r)
 }

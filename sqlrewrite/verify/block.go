@@ -35,9 +35,9 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		s.ctes = make(map[string]*pgquery.SelectStmt)
 		for _, n := range w.Ctes {
 			c := n.GetCommonTableExpr()
-			if c == nil || len(c.Aliascolnames) > 0 || c.SearchClause != nil || c.CycleClause != nil || c.Cterecursive || c.Cterefcount != 0 ||
-				len(c.Ctecolnames)+len(c.Ctecoltypes)+len(c.Ctecoltypmods)+len(c.Ctecolcollations) > 0 || c.Ctematerialized > pgquery.CTEMaterialize_CTEMaterializeNever {
-				refuse("a field of WITH")
+			tree.Reads(c, "Ctename", "Ctequery", "Ctematerialized")
+			if c.Ctematerialized > pgquery.CTEMaterialize_CTEMaterializeNever {
+				refuse("a query of WITH that is kept in another way")
 			}
 			if s.ctes[c.Ctename] != nil {
 				refuse("two queries of one name in WITH")
@@ -46,9 +46,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		}
 	}
 	if q.Op == pgquery.SetOperation_SETOP_UNION {
-		if len(q.DistinctClause)+len(q.TargetList)+len(q.FromClause)+len(q.GroupClause) > 0 || q.WhereClause != nil || q.HavingClause != nil {
-			refuse("a field of UNION ALL")
-		}
+		tree.Reads(q, "WithClause", "Op", "All", "Larg", "Rarg", "LimitOption", "LimitOffset")
 		l := &scope{d: d, parent: s.parent, ctes: s.ctes, reads: s.reads}
 		r := *l
 		s.rel = d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, &r))

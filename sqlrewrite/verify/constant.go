@@ -118,19 +118,12 @@ func (d *derivation) literal(k kind, s string) *value {
 		if at, ok := calendar.Instant(s); ok {
 			exactly(big.NewRat(at/calendar.Day, 1))
 		}
-	case timestamp, timestamptz:
-		if k == timestamptz {
-			utc := false
-			if s, utc = strings.CutSuffix(s, "+00"); !utc {
-				if s, utc = strings.CutSuffix(s, "+00 BC"); utc {
-					s += " BC"
-				}
-			}
-			if !utc {
-				return v
-			}
-		}
+	case timestamp:
 		if at, ok := calendar.Instant(s); ok {
+			exactly(big.NewRat(at, 1))
+		}
+	case timestamptz:
+		if at, ok := calendar.InUTC(s); ok {
 			exactly(big.NewRat(at, 1))
 		}
 	case interval:

@@ -343,12 +343,15 @@ func (r *relation) tuplesOfUnit(d *derivation) (row, unit *big.Int) {
 			continue
 		}
 		for _, o := range r.outer {
-			if alone := o.left.work(d); o.holds(p) && alone != nil && alone.Cmp(n) > 0 {
-				n = alone
-			} else if o.holds(p) && alone == nil {
+			if !o.holds(p) {
+				continue
+			}
+			alone := o.left.work(d)
+			if alone == nil {
 				n = nil
 				break
 			}
+			n = bigger(n, alone)
 		}
 		of := &relation{parts: []*part{p}, edges: r.edges, fixed: r.fixed, solid: r.solid, roots: r.roots}
 		if len(r.parts) == 1 {

@@ -109,32 +109,29 @@ func (s *scope) bare(n *pgquery.Node) *value {
 		return s.logic(e.BoolExpr)
 	case *pgquery.Node_NullTest:
 		t := e.NullTest
-		if t.Xpr != nil || t.Argisrow || t.Nulltesttype != pgquery.NullTestType_IS_NULL && t.Nulltesttype != pgquery.NullTestType_IS_NOT_NULL {
+		tree.Reads(t, "Arg", "Nulltesttype")
+		if t.Nulltesttype != pgquery.NullTestType_IS_NULL && t.Nulltesttype != pgquery.NullTestType_IS_NOT_NULL {
 			refuse("a test for NULL of another kind")
 		}
 		return d.always(boolean, "isnull:"+strconv.Itoa(int(t.Nulltesttype)), s.loose(t.Arg))
 	case *pgquery.Node_BooleanTest:
 		t := e.BooleanTest
-		if t.Xpr != nil || t.Booltesttype == pgquery.BoolTestType_BOOL_TEST_TYPE_UNDEFINED {
+		tree.Reads(t, "Arg", "Booltesttype")
+		if t.Booltesttype == pgquery.BoolTestType_BOOL_TEST_TYPE_UNDEFINED {
 			refuse("a test of truth of another kind")
 		}
 		return d.always(boolean, "is:"+strconv.Itoa(int(t.Booltesttype)), s.truth(t.Arg))
 	case *pgquery.Node_CaseExpr:
 		return s.cases(e.CaseExpr)
 	case *pgquery.Node_CoalesceExpr:
-		c := e.CoalesceExpr
-		if c.Xpr != nil || c.Coalescetype != 0 || c.Coalescecollid != 0 {
-			refuse("a field of COALESCE")
-		}
-		return s.coalesce(s.list(c.Args))
+		tree.Reads(e.CoalesceExpr, "Args")
+		return s.coalesce(s.list(e.CoalesceExpr.Args))
 	case *pgquery.Node_MinMaxExpr:
 		m := e.MinMaxExpr
-		if m.Xpr != nil || m.Minmaxtype != 0 || m.Minmaxcollid != 0 || m.Inputcollid != 0 || m.Op != pgquery.MinMaxOp_IS_GREATEST && m.Op != pgquery.MinMaxOp_IS_LEAST {
-			refuse("a field of GREATEST or LEAST")
-		}
-		op := "least"
-		if m.Op == pgquery.MinMaxOp_IS_GREATEST {
-			op = "greatest"
+		tree.Reads(m, "Args", "Op")
+		op := map[pgquery.MinMaxOp]string{pgquery.MinMaxOp_IS_GREATEST: "greatest", pgquery.MinMaxOp_IS_LEAST: "least"}[m.Op]
+		if op == "" {
+			refuse("neither GREATEST nor LEAST")
 		}
 		return d.first(op, s.list(m.Args))
 	case *pgquery.Node_FuncCall:
@@ -235,8 +232,9 @@ func (s *scope) collate(c *pgquery.CollateClause) *value {
 }
 
 func (s *scope) logic(b *pgquery.BoolExpr) *value {
-	if b.Xpr != nil || b.Boolop == pgquery.BoolExprType_BOOL_EXPR_TYPE_UNDEFINED {
-		refuse("a field of AND, OR or NOT")
+	tree.Reads(b, "Args", "Boolop")
+	if b.Boolop == pgquery.BoolExprType_BOOL_EXPR_TYPE_UNDEFINED {
+		refuse("neither AND, OR nor NOT")
 	}
 	args := make([]*value, len(b.Args))
 	for i, n := range b.Args {
@@ -254,10 +252,8 @@ func (s *scope) logic(b *pgquery.BoolExpr) *value {
 
 // cases is CASE WHEN ... THEN ... ELSE ... END.
 func (s *scope) cases(c *pgquery.CaseExpr) *value {
-	if c.Xpr != nil || c.Casetype != 0 || c.Casecollid != 0 || c.Arg != nil {
-		refuse("CASE with an operand")
-	}
-	if v := s.cut(c); v != nil { // Lemma 2
+	tree.Reads(c, "Args", "Defresult") // no operand
+	if v := s.cut(c); v != nil {       // Lemma 2
 		return v
 	}
 	if v := s.share(c); v != nil { // Lemma 5
@@ -277,9 +273,10 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 	var all, conditions []*value
 	for _, n := range c.Args {
 		w := n.GetCaseWhen()
-		if w == nil || w.Xpr != nil {
-			refuse("a field of CASE")
+		if w == nil {
+			refuse("a branch of CASE that is none")
 		}
+		tree.Reads(w, "Expr", "Result")
 		condition := deeper.truth(w.Expr)
 		branch := deeper
 		branch.narrow = append(slices.Clone(deeper.narrow), s.narrowing(w.Expr, true)...)
@@ -388,7 +385,7 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 		return []narrowed{{id: s.loose(t.Arg).id, solid: true}}
 	}
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil {
+	if e.GetKind() != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil {
 		return nil
 	}
 	x, c := s.expr(e.Lexpr), s.expr(e.Rexpr)
@@ -406,13 +403,13 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 	if t := d.terms[x.id]; t.op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
 		return []narrowed{{id: t.args[0], chars: int(r.Num().Int64()), bytes: r.Num().Int64()}} // a character has a byte at least
 	}
-	switch {
-	case op == "<" && holds, op == "<=" && holds, op == ">" && !holds, op == ">=" && !holds:
-		return []narrowed{{id: x.id, within: span{Hi: r}}}
-	case op == ">" && holds, op == ">=" && holds, op == "<" && !holds, op == "<=" && !holds:
-		return []narrowed{{id: x.id, within: span{Lo: r}}}
-	default:
+	switch below, known := map[string]bool{"<": true, "<=": true, ">": false, ">=": false}[op]; {
+	case !known:
 		return nil
+	case below == holds:
+		return []narrowed{{id: x.id, within: span{Hi: r}}}
+	default:
+		return []narrowed{{id: x.id, within: span{Lo: r}}}
 	}
 }
 

@@ -164,9 +164,10 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 // branch. What it says of keys bounds how many groups there are.
 func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 	c := n.GetCaseExpr()
-	if c == nil || c.Xpr != nil || c.Arg != nil || c.Defresult != nil || c.Casetype != 0 || c.Casecollid != 0 || len(c.Args) != 1 || len(s.group.order) == 0 {
+	if c == nil || len(c.Args) != 1 || len(s.group.order) == 0 {
 		refuse("HAVING that no rule covers")
 	}
+	tree.Reads(c, "Args")
 	w := c.Args[0].GetCaseWhen()
 	e := w.GetExpr().GetAExpr()
 	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || tree.Operator(e.Name) != ">" {
@@ -198,36 +199,13 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 		refuse("an aggregate where there may be none")
 	}
 	d, g := s.d, s.group
-	in := *s
-	in.inside, in.narrow, in.runs = true, nil, nil
-	var where []int
-	for _, n := range tree.Conjuncts(f.AggFilter, nil) {
-		where = union(where, d.condition(in.truth(n), n))
-	}
-	if f.AggStar {
-		if name != "count" || len(f.Args) > 0 || f.AggDistinct {
-			refuse("a * of another aggregate than count")
-		}
-		return d.counted(g, where)
-	}
-	if len(f.Args) != 1 {
-		refuse("an aggregate of %d arguments", len(f.Args))
-	}
-	in.numbers = name == "count" && f.AggDistinct && g.release && f.Args[0].GetColumnRef() != nil
-	x := in.expr(f.Args[0])
-	if x.moved() {
-		refuse("an aggregate over an aggregate of many units")
-	}
-	if x.partial != nil || x.kind == noKind || x.kind == texts {
-		refuse("an aggregate over a value that no rule covers")
-	}
-	if name != "count" && (x.vague || f.AggDistinct && (!x.same || g.release)) {
-		refuse("DISTINCT of many units, or a vague value, in another aggregate than count")
-	}
+	x, where := s.aggregated(name, f)
 	id := func(collation string) int {
 		return d.intern("aggregate "+name+strconv.FormatBool(f.AggDistinct)+strconv.Itoa(g.number)+collation, append([]int{x.id, -1}, where...)...)
 	}
 	switch {
+	case x == nil:
+		return d.counted(g, where)
 	case name == "count" && f.AggDistinct:
 		return d.different(g, where, x, id(""), s.rel)
 	case name == "count":
@@ -246,6 +224,36 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	v.id, v.whole = id(x.collation), true
 	v.nulls = []int{v.id}
 	return v
+}
+
+// aggregated is what an aggregate is of: an argument, nil for *, in the rows that meet some conditions.
+func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *value, where []int) {
+	in := *s
+	in.inside, in.narrow, in.runs = true, nil, nil
+	for _, n := range tree.Conjuncts(f.AggFilter, nil) {
+		where = union(where, s.d.condition(in.truth(n), n))
+	}
+	if f.AggStar {
+		if name != "count" || len(f.Args) > 0 || f.AggDistinct {
+			refuse("a * of another aggregate than count")
+		}
+		return nil, where
+	}
+	if len(f.Args) != 1 {
+		refuse("an aggregate of %d arguments", len(f.Args))
+	}
+	in.numbers = name == "count" && f.AggDistinct && s.group.release && f.Args[0].GetColumnRef() != nil
+	x = in.expr(f.Args[0])
+	if x.moved() {
+		refuse("an aggregate over an aggregate of many units")
+	}
+	if x.partial != nil || x.kind == noKind || x.kind == texts {
+		refuse("an aggregate over a value that no rule covers")
+	}
+	if name != "count" && (x.vague || f.AggDistinct && (!x.same || s.group.release)) {
+		refuse("DISTINCT of many units, or a vague value, in another aggregate than count")
+	}
+	return x, where
 }
 
 // condition is what a conjunct of FILTER asks of a row.

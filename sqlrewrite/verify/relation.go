@@ -136,13 +136,7 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 	var whole knowledge // before a part of several rows
 	left := slices.Clone(r.parts)
 	for moved := true; moved; {
-		moved = false
-		for _, e := range r.edges {
-			if !known[e.to].solid && (known[e.from].solid || !e.solid && d.determined(e.from, known)) {
-				known.add(e.to, true, false)
-				moved = true
-			}
-		}
+		moved = r.along(d, known)
 		at, factor := -1, int64(0) // the least factor first: what it determines may lessen the others
 		for i, p := range left {
 			if least := p.least(d, known); least >= 0 && (at < 0 || least < factor) {
@@ -173,6 +167,17 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 		}
 	}
 	return total
+}
+
+// along adds what the edges determine, and reports whether that is more than before.
+func (r *relation) along(d *derivation, known knowledge) (moved bool) {
+	for _, e := range r.edges {
+		if !known[e.to].solid && (known[e.from].solid || !e.solid && d.determined(e.from, known)) {
+			known.add(e.to, true, false)
+			moved = true
+		}
+	}
+	return moved
 }
 
 // least is the smallest limit that holds; -1: none does.

@@ -334,8 +334,8 @@ func (s *scope) piecewise(n *pgquery.Node) *value {
 		}
 		return v
 	}
-	if tree.Builtin(f.Funcname) != "sum" || len(f.Args) != 1 || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.Over != nil || f.AggWithinGroup || f.FuncVariadic ||
-		len(f.AggOrder) > 0 || f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL {
+	tree.Reads(f, "Funcname", "Args", "Funcformat")
+	if tree.Builtin(f.Funcname) != "sum" || len(f.Args) != 1 || f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL {
 		refuse("an aggregate over pieces that is no sum")
 	}
 	in := *s

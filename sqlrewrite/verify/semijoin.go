@@ -24,9 +24,6 @@ import (
 // Example: of people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age) the condition follows from p.age; with visits in the place of
 // lines it is refused, and people JOIN (SELECT DISTINCT person_id FROM visits) is not.
 func (s *scope) subquery(l *pgquery.SubLink) *value {
-	if l.Xpr != nil || l.SubLinkId != 0 || len(l.OperName) > 0 {
-		refuse("a query compared by an operator")
-	}
 	if s.group != nil && !s.inside { // of a row; it counts where it is a key
 		c := *s
 		c.inside = true
@@ -36,9 +33,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 	inner := &scope{d: d, parent: s, reads: new([]int)}
 	switch l.SubLinkType {
 	case pgquery.SubLinkType_EXISTS_SUBLINK:
-		if l.Testexpr != nil {
-			refuse("a field of EXISTS")
-		}
+		tree.Reads(l, "SubLinkType", "Subselect")
 		r := d.query(tree.SelectOf(l.Subselect), inner)
 		if r.released != nil || r.owner() != nil {
 			refuse("EXISTS over rows of people, row by row")
@@ -49,11 +44,10 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		}
 		return v
 	case pgquery.SubLinkType_ANY_SUBLINK:
+		tree.Reads(l, "SubLinkType", "Testexpr", "Subselect")
 		tests := []*pgquery.Node{l.Testexpr}
 		if row := l.Testexpr.GetRowExpr(); row != nil {
-			if row.Xpr != nil || row.RowTypeid != 0 || len(row.Colnames) > 0 {
-				refuse("a field of ROW")
-			}
+			tree.Reads(row, "Args", "RowFormat")
 			tests = row.Args
 		}
 		r := d.query(tree.SelectOf(l.Subselect), inner)
@@ -67,9 +61,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		hashed := true
 		for i, n := range tests {
 			x, c := s.loose(n), r.columns[i].v
-			identities(x, c)
-			d.comparable(x, common(x.kind, c.kind))
-			d.comparable(c, common(x.kind, c.kind))
+			d.meet(x, c)
 			args = append(args, x.id)
 			hashed = hashed && (len(tests) == 1 || d.isThere(x) && d.isThere(c))
 			hashed = hashed && (x.kind == c.kind || !isTime(x.kind) || !isTime(c.kind)) // of times of two kinds there is no hash

@@ -58,6 +58,18 @@ func Instant(s string) (micros int64, ok bool) {
 	return at.UnixMicro(), true
 }
 
+// InUTC reads an instant with the zone +00.
+func InUTC(s string) (micros int64, ok bool) {
+	s, bc := strings.CutSuffix(s, " BC")
+	if s, ok = strings.CutSuffix(s, "+00"); !ok {
+		return 0, false
+	}
+	if bc {
+		s += " BC"
+	}
+	return Instant(s)
+}
+
 // Interval reads "1 months 2 days 3 hours 4 minutes 5 microseconds", of which hours and minutes may be left out.
 func Interval(s string) (parts [3]ranges.Span) {
 	units := map[string]struct {

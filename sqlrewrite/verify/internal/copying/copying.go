@@ -65,14 +65,16 @@ func (t Tables) Read(sql string) Rows {
 		tree.Refuse("the rows of a copy in another form")
 	}
 	j := q.FromClause[0].GetJoinExpr()
-	if j == nil || j.Jointype != pgquery.JoinType_JOIN_INNER || j.IsNatural || len(j.UsingClause) > 0 || j.JoinUsingAlias != nil || j.Alias != nil || j.Rtindex != 0 {
+	if j == nil || j.Jointype != pgquery.JoinType_JOIN_INNER {
 		tree.Refuse("a copy that is no join with the numbers of units")
 	}
+	tree.Reads(j, "Jointype", "Larg", "Rarg", "Quals")
 	rows, units := j.Larg.GetRangeSubselect(), j.Rarg.GetRangeVar()
-	if rows == nil || rows.Lateral || units == nil || units.Catalogname != "" || units.Schemaname != t.Schema || units.Relname != t.Units || units.Inh ||
-		units.Relpersistence != "p" {
+	if rows == nil || units == nil || units.Schemaname != t.Schema || units.Relname != t.Units || units.Inh || units.Relpersistence != "p" {
 		tree.Refuse("a copy that is no join with the numbers of units")
 	}
+	tree.Reads(rows, "Subquery", "Alias")
+	tree.Reads(units, "Schemaname", "Relname", "Relpersistence", "Alias")
 	r, u := tree.AliasOf(rows.Alias), tree.AliasOf(units.Alias)
 	if r == "" || u == "" || r == u {
 		tree.Refuse("names of relations that are not two")
@@ -155,30 +157,30 @@ func insertion(sql, schema, name string) (columns []string, from *pgquery.Select
 	if err != nil {
 		tree.Refuse("PostgreSQL's grammar does not read it")
 	}
-	if len(parsed.Stmts) != 1 || parsed.Stmts[0].StmtLocation != 0 || parsed.Stmts[0].StmtLen != 0 {
-		tree.Refuse("not one statement")
-	}
-	i := parsed.Stmts[0].Stmt.GetInsertStmt()
-	if i == nil || i.WithClause != nil || len(i.ReturningList) > 0 || i.Override > pgquery.OverridingKind_OVERRIDING_NOT_SET {
+	i := tree.Statement(parsed).GetInsertStmt()
+	if i == nil || i.Override > pgquery.OverridingKind_OVERRIDING_NOT_SET {
 		tree.Refuse("a statement that is no INSERT, or one that no rule covers")
 	}
+	tree.Reads(i, "Relation", "Cols", "SelectStmt", "OnConflictClause", "Override")
 	into := i.Relation
-	if into == nil || into.Catalogname != "" || into.Schemaname != schema || into.Relname != name || into.Relpersistence != "p" || into.Alias != nil || !into.Inh {
+	if into == nil || into.Schemaname != schema || into.Relname != name || into.Relpersistence != "p" || !into.Inh {
 		tree.Refuse("an INSERT into another table")
 	}
+	tree.Reads(into, "Schemaname", "Relname", "Relpersistence", "Inh")
 	for _, n := range i.Cols {
 		c := n.GetResTarget()
-		if c == nil || c.Name == "" || len(c.Indirection) > 0 || c.Val != nil || slices.Contains(columns, c.Name) {
+		if c == nil || c.Name == "" || slices.Contains(columns, c.Name) {
 			tree.Refuse("a column of INSERT that no rule covers")
 		}
+		tree.Reads(c, "Name")
 		columns = append(columns, c.Name)
 	}
 	from = tree.SelectOf(i.SelectStmt)
 	tree.Plain(from)
-	if from.WithClause != nil || from.Larg != nil || from.Rarg != nil || from.HavingClause != nil || len(from.GroupClause) > 0 || from.LimitOffset != nil ||
-		from.Op > pgquery.SetOperation_SETOP_NONE {
-		tree.Refuse("a clause of the rows that are inserted that no rule covers")
+	if from.Op > pgquery.SetOperation_SETOP_NONE {
+		tree.Refuse("rows that are inserted of two queries")
 	}
+	tree.Reads(from, "DistinctClause", "TargetList", "FromClause", "WhereClause", "LimitOption", "Op")
 	return columns, from, i.OnConflictClause
 }
 

@@ -11,16 +11,14 @@ const numNulls = "num_nulls"
 // NumNulls recognises num_nulls(columns) < n, with a whole number n, and num_nulls(column) <> 1, which is the same as < 1.
 func NumNulls(n *pgquery.Node) (columns []*pgquery.Node, below int32, ok bool) {
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || !slices.Contains([]string{"<", "<>"}, Operator(e.Name)) || e.Lexpr == nil || e.Rexpr == nil {
+	f, c := e.GetLexpr().GetFuncCall(), e.GetRexpr().GetAConst()
+	if f == nil || c.GetIval() == nil || c.Isnull || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || !slices.Contains([]string{"<", "<>"}, Operator(e.Name)) ||
+		!slices.Equal(Words(f.Funcname), []string{"pg_catalog", numNulls}) || len(f.Args) == 0 {
 		return nil, 0, false
 	}
-	f, c := e.Lexpr.GetFuncCall(), e.Rexpr.GetAConst()
-	if f == nil || c == nil || c.Isnull || c.GetIval() == nil || !slices.Equal(Words(f.Funcname), []string{"pg_catalog", numNulls}) || len(f.Args) == 0 {
-		return nil, 0, false
-	}
-	if len(f.AggOrder) > 0 || f.AggFilter != nil || f.Over != nil || f.AggWithinGroup || f.AggStar || f.AggDistinct || f.FuncVariadic ||
-		f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL {
-		Refuse("a field of num_nulls")
+	Reads(f, "Funcname", "Args", "Funcformat")
+	if f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL {
+		Refuse("num_nulls called in another way")
 	}
 	for _, a := range f.Args {
 		if r := a.GetColumnRef(); r == nil || len(r.Fields) != 2 || slices.ContainsFunc(r.Fields, func(f *pgquery.Node) bool { return f.GetString_() == nil }) {

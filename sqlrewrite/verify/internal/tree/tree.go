@@ -2,23 +2,37 @@
 package tree
 
 import (
+	"reflect"
+	"slices"
+
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 )
 
 // What is read of the parse tree is read here and in the rules, field by field: a field that no rule understands must have its zero value,
 // else the statement is refused. TestEveryFieldIsRead sets each field of each node of accepted statements in turn.
 
-// Only is the one SELECT of a text.
-func Only(tree *pgquery.ParseResult) *pgquery.SelectStmt {
-	if len(tree.Stmts) != 1 {
-		Refuse("not one statement")
+// Reads refuses a node with a field that is set and that its rule does not name. Where a node stands in the text says nothing.
+func Reads(node any, fields ...string) {
+	n := reflect.ValueOf(node).Elem()
+	for i := range n.NumField() {
+		if n.Field(i).IsZero() {
+			continue
+		}
+		if f := n.Type().Field(i); f.IsExported() && f.Name != "Location" && !slices.Contains(fields, f.Name) {
+			Refuse("a field of %s that no rule reads: %s", n.Type().Name(), f.Name)
+		}
 	}
-	raw := tree.Stmts[0]
-	if raw == nil || raw.StmtLocation != 0 || raw.StmtLen != 0 {
-		Refuse("not one statement")
-	}
-	return SelectOf(raw.Stmt)
 }
+
+// Statement is the one statement of a text, and Only the one SELECT.
+func Statement(tree *pgquery.ParseResult) *pgquery.Node {
+	if len(tree.Stmts) != 1 || tree.Stmts[0] == nil || tree.Stmts[0].StmtLocation != 0 || tree.Stmts[0].StmtLen != 0 {
+		Refuse("not one statement")
+	}
+	return tree.Stmts[0].Stmt
+}
+
+func Only(tree *pgquery.ParseResult) *pgquery.SelectStmt { return SelectOf(Statement(tree)) }
 
 func SelectOf(n *pgquery.Node) *pgquery.SelectStmt {
 	s := n.GetSelectStmt()
