@@ -83,7 +83,7 @@ func Lower(statements []Statement, c Claimed) error {
 	}
 	switch {
 	case c.Row == nil || c.Row.Cmp(big.NewInt(provenMargin*MaxRowWork)) > 0:
-		return DearRow{refused(statements, "each row of a unit, of which nothing bounds the number", c.Row, provenMargin*MaxRowWork)}
+		return DearRow{refused(statements, eachRow, c.Row, provenMargin*MaxRowWork)}
 	case c.Unit.Cmp(big.NewInt(provenMargin*MaxUnitWork)) > 0:
 		return refused(statements, rowsOfUnit, c.Unit, provenMargin*MaxUnitWork)
 	default:
@@ -143,7 +143,10 @@ func narrowAll(statements []Statement) bool {
 	return most > 0
 }
 
-const rowsOfUnit = "the rows of one unit"
+const (
+	rowsOfUnit = "the rows of one unit"
+	eachRow    = "each row (nothing limits how many a unit has)"
+)
 
 func refused(statements []Statement, rows string, total *big.Int, limit int64) error {
 	var dear dearest

@@ -327,7 +327,7 @@ func (w *workload) refuse(e effort) error {
 	unit := "1 row"
 	switch {
 	case e.unit == nil:
-		unit = "each row of a unit, of which nothing bounds the number"
+		unit = eachRow
 	case e.unit.Cmp(big.NewInt(1)) > 0:
 		unit = e.unit.String() + " rows of one unit"
 	}
