@@ -46,7 +46,8 @@ func TestUnsafeAppends(t *testing.T) {
 		visits := on.Tables[1]
 		seen := &catalog.Column{Name: "seen", AttNum: 10, TypeOID: 110, TypMod: -1, Type: catalog.Timestamptz, NotNull: true}
 		visits.Columns = append(visits.Columns, seen)
-		pins[1].Columns = append(pins[1].Columns, PinnedColumn{Name: seen.Name, AttNum: seen.AttNum, TypeOID: seen.TypeOID, TypMod: -1, NotNull: true})
+		pins[1].Columns = append(pins[1].Columns,
+			PinnedColumn{Name: seen.Name, AttNum: seen.AttNum, TypeOID: seen.TypeOID, TypMod: -1, NotNull: true})
 		pins[1].Columns[0].NotNull = true
 		pins[1].Keys = pins[1].Keys[:1]
 		over, _ := copied()
@@ -55,7 +56,8 @@ func TestUnsafeAppends(t *testing.T) {
 		if change != nil {
 			change(c)
 		}
-		return Build(Copying{Units: x.units, Numbered: numbered, Added: added(x.units), Insert: x.fill, Merge: x.merge, Copy: c, UnitsTable: "units_1", Pins: pins}, on)
+		return Build(Copying{Units: x.units, Numbered: numbered, Added: added(x.units), Insert: x.fill, Merge: x.merge, Copy: c,
+			UnitsTable: "units_1", Pins: pins}, on)
 	}
 	if err := prove(printed, nil); err != nil {
 		t.Fatal("as it is printed:", err)

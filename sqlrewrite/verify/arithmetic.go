@@ -16,22 +16,23 @@ import (
 // Operators and casts: the error-free forms of docs/sql/error-free.md (Lemma 5a). An operator is taken for the types and ranges for which
 // PostgreSQL raises no error, whatever a row holds, and the result lies in the range that is derived:
 //
-//  1. *Integers.* + - * raise an error where the exact result leaves the type, / and % where the divisor is 0, / also where the quotient leaves
-//     the type. *Example.* Of an integer x, x + 1 is refused; of x clamped to [0, 120] it lies in [1, 121].
-//  2. *numeric* is exact but for quotients, which have at least 16 significant digits: their range is widened by 10^-15, but for ends that are
-//     whole. It overflows beyond 10^131072; ranges beyond 10^1000 are refused. NaN and infinities raise no error in + - *, but their ranges are
-//     unknown, and what is unknown is refused. *Example.* x / 3 of x in [0, 1] lies in [0, 1/3 + 10^-15/3], with at most 25 digits.
-//  3. *Floats* raise an error where a finite operation gives infinity, or gives 0 of operands that are not 0. Rounding to the next float is
-//     monotone: results lie between the rounded ends. Nothing underflows that is a multiple of 2^-1000, or 0: the value's grain. Sums of
-//     multiples of 2^-g are multiples of 2^-g, products of multiples of 2^-g and 2^-h of 2^-(g+h), and rounding to 53 bits keeps a multiple
-//     one. A quotient that is not 0 is at least 2^-g / max|y|, whose last bit is 53 further. *Example.* x * x of whole numbers has grain 0; of
-//     any floats in [0, 1] it is refused, as the square of 10^-200 is 0.
-//  4. *Casts to a narrower type* raise an error where the rounded value leaves it; numeric to float where the float would be infinite or 0 for
-//     what is not 0. *Example.* x::integer of a numeric in [-1.5, 12] lies in [-2, 12], as halves are rounded away from 0.
-//  5. *Comparisons* raise none, but for numeric with float, which casts the numeric. *Example.* Of a numeric without bounds, x > 0.5::float8 is
-//     refused: it may be 10^400.
-//  6. *Identity.* Equal results are identical (same) where the type has one form of each value, all have as many digits, or none is 0 beside -0.
-//     *Example.* x + 0 of a float is 0 where x is -0.
+//  1. *Integers.* + - * raise an error where the exact result leaves the type, / and % where the divisor is 0, / also where the quotient
+//     leaves the type. *Example.* Of an integer x, x + 1 is refused; of x clamped to [0, 120] it lies in [1, 121].
+//  2. *numeric* is exact but for quotients, which have at least 16 significant digits: their range is widened by 10^-15, but for ends
+//     that are whole. It overflows beyond 10^131072; ranges beyond 10^1000 are refused. NaN and infinities raise no error in + - *, but
+//     their ranges are unknown, and what is unknown is refused. *Example.* x / 3 of x in [0, 1] lies in [0, 1/3 + 10^-15/3], with at most
+//     25 digits.
+//  3. *Floats* raise an error where a finite operation gives infinity, or gives 0 of operands that are not 0. Rounding to the next float
+//     is monotone: results lie between the rounded ends. Nothing underflows that is a multiple of 2^-1000, or 0: the value's grain. Sums
+//     of multiples of 2^-g are multiples of 2^-g, products of multiples of 2^-g and 2^-h of 2^-(g+h), and rounding to 53 bits keeps a
+//     multiple one. A quotient that is not 0 is at least 2^-g / max|y|, whose last bit is 53 further. *Example.* x * x of whole numbers
+//     has grain 0; of any floats in [0, 1] it is refused, as the square of 10^-200 is 0.
+//  4. *Casts to a narrower type* raise an error where the rounded value leaves it; numeric to float where the float would be infinite or
+//     0 for what is not 0. *Example.* x::integer of a numeric in [-1.5, 12] lies in [-2, 12], as halves are rounded away from 0.
+//  5. *Comparisons* raise none, but for numeric with float, which casts the numeric. *Example.* Of a numeric without bounds, x >
+//     0.5::float8 is refused: it may be 10^400.
+//  6. *Identity.* Equal results are identical (same) where the type has one form of each value, all have as many digits, or none is 0
+//     beside -0. *Example.* x + 0 of a float is 0 where x is -0.
 
 type span = ranges.Span
 
@@ -109,8 +110,8 @@ func (*value) inUTC(v *value) {
 	}
 }
 
-// convert is what PostgreSQL does to a value to bring it to a wider type. What names a unit does so afterwards where that type keeps all values
-// apart: the floats of two units' numbers may be one.
+// convert is what PostgreSQL does to a value to bring it to a wider type. What names a unit does so afterwards where that type keeps all
+// values apart: the floats of two units' numbers may be one.
 func (d *derivation) convert(v *value, k kind) *value {
 	defer steps.Visit(d.steps).Leave()
 	if v.kind == k {
@@ -410,7 +411,8 @@ func numericResult(op string, v, a, b *value) {
 	if !v.within.Inside(huge) {
 		refuse("operator %s on numerics without bounds", op)
 	}
-	if exact == nil && !v.within.Has(zero) && ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi)).Cmp(ranges.Ten(-maxDigits)) < 0 {
+	if exact == nil && !v.within.Has(zero) &&
+		ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi)).Cmp(ranges.Ten(-maxDigits)) < 0 {
 		v.within = v.within.WithZero() // there are 1,000 digits after the point at most
 	}
 	v.digits, v.scale = -1, -1

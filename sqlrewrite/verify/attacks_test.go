@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The very statements that version 7c2e952 sent for attacks on one bit about one person (testdata/attacks.jsonl) are refused: by what is wrong
-// with them, and not for their age, as ONLY is put where today's statements have it.
+// The very statements that version 7c2e952 sent for attacks on one bit about one person (testdata/attacks.jsonl) are refused: by what is
+// wrong with them, and not for their age, as ONLY is put where today's statements have it.
 //
 // covers: B1 B2 B3 B4 B5 C1
 func TestStatementsOf7c2e952AreRefused(t *testing.T) {

@@ -11,15 +11,16 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// SELECT (**Lemma 0**). Its rows are those of FROM that meet WHERE, with outputs computed of one row each; the order in which PostgreSQL does so does not
-// matter, as nothing raises an error.
+// SELECT (**Lemma 0**). Its rows are those of FROM that meet WHERE, with outputs computed of one row each; the order in which PostgreSQL
+// does so does not matter, as nothing raises an error.
 //
 //  1. A condition is a function of one row, so that what is left of a unit's rows is a function of the unit's rows.
 //  2. DISTINCT of rows of one unit each: a column must name the unit. Equal rows become one; which one is seen does not matter where equal
 //     values are identical, and columns where they are not are vague. Of a unit's rows there are no more than before.
 //  3. UNION ALL: a unit's rows are those of both sides. A column names the unit where it does so on both.
 //
-// *Example.* SELECT DISTINCT person_id, ward FROM visits has one row for each unit and ward; SELECT DISTINCT ward has rows of several units.
+// *Example.* SELECT DISTINCT person_id, ward FROM visits has one row for each unit and ward; SELECT DISTINCT ward has rows of several
+// units.
 //
 // By the end of WHERE each row must belong to one unit (relation.owner). ORDER BY, LIMIT, GROUPING SETS, INTERSECT and the like make rows
 // depend on those of others, and are refused.

@@ -13,13 +13,14 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Constants (Lemma 5a). A parameter stands in a cast, which gives its type; the argument's text is read here as PostgreSQL will read it. An argument
-// that is an int64 changes from one run to the next (a seed, an end of a range; a time, for a cast to one): of it only the type is used, so that what is proven holds
-// for every one. A text that PostgreSQL could not read as the type fails whatever the rows hold. *Example.* $1::integer with the text "5" is 5,
-// one value for the statement; with an int64 it is any integer. With [Any] it is any text that can be read as the type; whoever asks chooses it, so
-// that no unit's id is compared with it.
+// Constants (Lemma 5a). A parameter stands in a cast, which gives its type; the argument's text is read here as PostgreSQL will read it.
+// An argument that is an int64 changes from one run to the next (a seed, an end of a range; a time, for a cast to one): of it only the
+// type is used, so that what is proven holds for every one. A text that PostgreSQL could not read as the type fails whatever the rows
+// hold. *Example.* $1::integer with the text "5" is 5, one value for the statement; with an int64 it is any integer. With [Any] it is any
+// text that can be read as the type; whoever asks chooses it, so that no unit's id is compared with it.
 
-// Any is an argument of which only the type is used, as of an int64: what is proven holds for every text that PostgreSQL can read as that type.
+// Any is an argument of which only the type is used, as of an int64: what is proven holds for every text that PostgreSQL can read as that
+// type.
 type Any struct{}
 
 // parameter is the constant that a cast of an argument makes.
@@ -61,13 +62,14 @@ func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
 }
 
 // chosen are the types that [Any] may have.
-var chosen = map[kind]bool{boolean: true, int2: true, int4: true, int8: true, numeric: true, float8: true, text: true, date: true, timestamp: true,
-	timestamptz: true, uuid: true}
+var chosen = map[kind]bool{boolean: true, int2: true, int4: true, int8: true, numeric: true, float8: true, text: true, date: true,
+	timestamp: true, timestamptz: true, uuid: true}
 
 func (d *derivation) nullOf(k kind) *value {
 	v := d.make(k, d.intern("null:"+strconv.Itoa(int(k))))
 	v.constant, v.null, v.digits, v.scale, v.chars, v.nonzero, v.same = true, true, 0, -1, 0, true, true
-	v.within, v.grain, v.parts = ranges.Point(zero), 0, [3]span{ranges.Point(zero), ranges.Point(zero), ranges.Point(zero)} // nothing else is ever there
+	// nothing else is ever there
+	v.within, v.grain, v.parts = ranges.Point(zero), 0, [3]span{ranges.Point(zero), ranges.Point(zero), ranges.Point(zero)}
 	v.nulls = []int{v.id}
 	return v
 }
@@ -118,12 +120,12 @@ func (d *derivation) literal(k kind, s string) *value {
 		if at, ok := calendar.Instant(s); ok {
 			exactly(big.NewRat(at/calendar.Day, 1))
 		}
-	case timestamp:
-		if at, ok := calendar.Instant(s); ok {
-			exactly(big.NewRat(at, 1))
+	case timestamp, timestamptz:
+		read := calendar.Instant
+		if k == timestamptz {
+			read = calendar.InUTC
 		}
-	case timestamptz:
-		if at, ok := calendar.InUTC(s); ok {
+		if at, ok := read(s); ok {
 			exactly(big.NewRat(at, 1))
 		}
 	case interval:
@@ -165,8 +167,8 @@ func (v *value) number() *big.Rat {
 }
 
 // types are the names of the types that a cast may name.
-var types = map[string]kind{"bool": boolean, "int2": int2, "int4": int4, "int8": int8, "numeric": numeric, "float4": float4, "float8": float8, "text": text,
-	"date": date, "timestamp": timestamp, "timestamptz": timestamptz, "interval": interval, "uuid": uuid}
+var types = map[string]kind{"bool": boolean, "int2": int2, "int4": int4, "int8": int8, "numeric": numeric, "float4": float4,
+	"float8": float8, "text": text, "date": date, "timestamp": timestamp, "timestamptz": timestamptz, "interval": interval, "uuid": uuid}
 
 // typeOf reads the type of a cast, with numeric's digits: precision 0 means none are given.
 func typeOf(t *pgquery.TypeName) (k kind, precision, scale int) {

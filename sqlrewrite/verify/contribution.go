@@ -11,10 +11,10 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// What rows add up to (Lemma 2). Inside a group an aggregate is a tally: with k rows that meet certain conditions (FILTER, and that the argument is not
-// NULL) it lies in k times a range, and so does what a unit's k rows move it by: a sum of one number for each row, or a count of distinct
-// values (Lemma 4). Tallies over the same rows are added, and multiplied by constants, range by range:
-// sum(x) - C·count(x) adds x - C for each row where x is not NULL. Casts and trunc keep a tally only where it is a whole number.
+// What rows add up to (Lemma 2). Inside a group an aggregate is a tally: with k rows that meet certain conditions (FILTER, and that the
+// argument is not NULL) it lies in k times a range, and so does what a unit's k rows move it by: a sum of one number for each row, or a
+// count of distinct values (Lemma 4). Tallies over the same rows are added, and multiplied by constants, range by range: sum(x) -
+// C·count(x) adds x - C for each row where x is not NULL. Casts and trunc keep a tally only where it is a whole number.
 //
 // **Lemma 2.** Where S is a tally of numbers in [A, B], and c counts rows that meet some of the conditions of S's rows, hence at least as
 // many, then CASE WHEN c > m THEN div(S·m, c) ELSE S END lies in m·[min(A, 0), max(B, 0)]. *Proof.* S has k <= c terms: S lies in
@@ -144,7 +144,8 @@ func (d *derivation) combine(op string, l, r *value) *value {
 		refuse("a computation with an aggregate over many units")
 	}
 	switch {
-	case a != nil && b != nil && (op == "+" || op == "-") && a.of == b.of && slices.Equal(a.where, b.where) && a.share == nil && b.share == nil:
+	case a != nil && b != nil && (op == "+" || op == "-") && a.of == b.of && slices.Equal(a.where, b.where) && a.share == nil &&
+		b.share == nil:
 		t := &tally{of: a.of, where: a.where, each: a.each.Plus(b.each), digits: unknownOr(a.digits, b.digits)}
 		if op == "-" {
 			t.each = a.each.Minus(b.each)
@@ -306,7 +307,8 @@ func (s *scope) compared(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen)
 	}
 	w = c.Args[0].GetCaseWhen()
 	e := w.GetExpr().GetAExpr()
-	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || tree.Operator(e.Name) != ">" {
+	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil ||
+		tree.Operator(e.Name) != ">" {
 		return nil, nil, nil
 	}
 	return s.expr(e.Lexpr), s.expr(e.Rexpr), w

@@ -11,24 +11,25 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Time. RowWork bounds what one row of people takes in any SELECT that is charged to rows, and UnitWork what the rows of one unit take in all other
-// SELECTs of the statement together, in ns. A SELECT is charged to rows where nothing bounds how many rows its unit has, and where a unit has several
-// of which each takes little: there a cap on rows is no reason to allow each of them less than without one.
+// Time. RowWork bounds what one row of people takes in any SELECT that is charged to rows, and UnitWork what the rows of one unit take in
+// all other SELECTs of the statement together, in ns. A SELECT is charged to rows where nothing bounds how many rows its unit has, and
+// where a unit has several of which each takes little: there a cap on rows is no reason to allow each of them less than without one.
 //
-//  1. A tuple takes what its expressions take, wherever the SELECT has them: in FROM's conditions, WHERE, outputs and the arguments of aggregates and
-//     windows, and what it takes to read a row, to meet one, to group and to sort it.
+//  1. A tuple takes what its expressions take, wherever the SELECT has them: in FROM's conditions, WHERE, outputs and the arguments of
+//     aggregates and windows, and what it takes to read a row, to meet one, to group and to sort it.
 //  2. An operation takes as long as its operands' sizes (sizes.go) say, by the formulas of docs/sql/work.md, "Prices".
 //  3. A row of EXISTS or IN takes what that query's tuple takes, as often as work.go says that one is met.
-//  4. One row is charged for so many tuples (Lemma 12); a unit for as many as that of each row that it has in the part that they are charged to.
-//  5. AllWork adds up all SELECTs. Of one that is charged to rows it counts as many rows as a unit may have, and at most countedRows, as no claim
-//     can be made of any number of rows. So a unit of n rows takes at most AllWork, times n/countedRows where it has more.
+//  4. One row is charged for so many tuples (Lemma 12); a unit for as many as that of each row that it has in the part that they are
+//     charged to.
+//  5. AllWork adds up all SELECTs. Of one that is charged to rows it counts as many rows as a unit may have, and at most countedRows, as
+//     no claim can be made of any number of rows. So a unit of n rows takes at most AllWork, times n/countedRows where it has more.
 //
 // A regular expression is compiled once, when the first row meets it: that is of UnitWork.
 //
 // What a plain query in FROM computes is charged where it is computed; how often it is computed again is the planner's to bound.
 //
-// *Example.* people p CROSS JOIN shops s WHERE p.name || s.shop_id::text LIKE '%x%', with 341 shops and a person in each row: UnitWork is 341 times
-// what a tuple takes.
+// *Example.* people p CROSS JOIN shops s WHERE p.name || s.shop_id::text LIKE '%x%', with 341 shops and a person in each row: UnitWork is
+// 341 times what a tuple takes.
 
 // bill is what one tuple of a SELECT takes.
 type bill struct {
@@ -287,7 +288,8 @@ func callTakes(name string, operands []measure) int64 {
 	}
 }
 
-// littleOfRow is what a row may take, in ns, without being charged to its unit: what it may take where nothing bounds how many its unit has.
+// littleOfRow is what a row may take, in ns, without being charged to its unit: what it may take where nothing bounds how many its unit
+// has.
 const littleOfRow = 40_000
 
 // countedRows is the number of rows that a unit is taken to have where a SELECT is charged to rows.

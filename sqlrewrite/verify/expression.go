@@ -12,9 +12,9 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Expressions (Lemmas 0 and 5a). The value of an expression in a row is a function of the row, of constants, and of nothing else, since every function that
-// a rule allows is immutable (or stable, under settings that the session pins); so equal terms are equal values (value.id). And no
-// expression raises an error, whatever the row holds and in whatever order PostgreSQL evaluates, but for CASE.
+// Expressions (Lemmas 0 and 5a). The value of an expression in a row is a function of the row, of constants, and of nothing else, since
+// every function that a rule allows is immutable (or stable, under settings that the session pins); so equal terms are equal values
+// (value.id). And no expression raises an error, whatever the row holds and in whatever order PostgreSQL evaluates, but for CASE.
 //
 // *CASE narrows.* PostgreSQL evaluates a branch only where its condition is true and those before were not. In a branch of
 // WHEN x > c, x lies in [c, ∞] or is NaN; in all that follow x is NULL or x <= c, hence not NaN, which sorts above all numbers. The
@@ -339,8 +339,8 @@ func (d *derivation) shorter(condition, x int) int64 {
 	return -1
 }
 
-// nullsOfCase: where every branch but the last is a constant that is not NULL, and every condition is a comparison of the last branch's parts
-// with constants, the value is NULL exactly where the last branch is: where a part is NULL no condition is true.
+// nullsOfCase: where every branch but the last is a constant that is not NULL, and every condition is a comparison of the last branch's
+// parts with constants, the value is NULL exactly where the last branch is: where a part is NULL no condition is true.
 func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*value, v *value) []int {
 	last := all[len(all)-1]
 	if !slices.ContainsFunc(all, func(b *value) bool { return b.null || len(b.nulls) > 0 }) {
@@ -513,10 +513,12 @@ func unknownOr(a, b int) int {
 }
 
 func (s *scope) coalesce(args []*value) *value {
-	if len(args) == 2 && args[0].terms != nil && args[1].number() != nil && args[1].number().Sign() == 0 && common(args[0].kind, args[1].kind) == args[0].kind {
+	if len(args) == 2 && args[0].terms != nil && args[1].number() != nil && args[1].number().Sign() == 0 &&
+		common(args[0].kind, args[1].kind) == args[0].kind {
 		return args[0].terms.orZero(s.d, args[0])
 	}
-	if len(args) == 2 && args[0].id == args[1].id && args[0].kind == args[1].kind && !args[0].untyped && args[0].collation == args[1].collation {
+	if len(args) == 2 && args[0].id == args[1].id && args[0].kind == args[1].kind && !args[0].untyped &&
+		args[0].collation == args[1].collation {
 		return args[0] // COALESCE(x, x) is x
 	}
 	return s.d.first("coalesce", args)

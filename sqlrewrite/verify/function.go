@@ -10,15 +10,15 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Functions that cannot raise an error (Lemma 5a), by name, argument types and argument ranges. All are immutable, or stable under the settings
-// that a session pins (time zone UTC, extra_float_digits 1), strict, and never NULL on arguments that are not, unless a line says so. A function
-// that is not here is refused, and so is an overload.
+// Functions that cannot raise an error (Lemma 5a), by name, argument types and argument ranges. All are immutable, or stable under the
+// settings that a session pins (time zone UTC, extra_float_digits 1), strict, and never NULL on arguments that are not, unless a line
+// says so. A function that is not here is refused, and so is an overload.
 //
-//  1. T_smaller(x, c) and T_larger(x, c), behind min and max: NaN and infinity count as larger than all numbers, so that x is in (-∞, c] and
-//     [c, ∞]. They give c where both are equal: a clamp of identical values by constants has identical values, and a clamp of a float by 0
-//     never gives -0. *Example.* float8larger(float8smaller(x, 1), 0) lies in [0, 1], and is 1 where x is NaN.
-//  2. round, trunc, floor, ceil are total on numerics and floats; div(x, y) needs a divisor that is not 0; abs must fit its type. *Example.*
-//     round(x, 1) of [-1.25, 2] lies in [-1.3, 2], with one digit.
+//  1. T_smaller(x, c) and T_larger(x, c), behind min and max: NaN and infinity count as larger than all numbers, so that x is in (-∞, c]
+//     and [c, ∞]. They give c where both are equal: a clamp of identical values by constants has identical values, and a clamp of a float
+//     by 0 never gives -0. *Example.* float8larger(float8smaller(x, 1), 0) lies in [0, 1], and is 1 where x is NaN.
+//  2. round, trunc, floor, ceil are total on numerics and floats; div(x, y) needs a divisor that is not 0; abs must fit its type.
+//     *Example.* round(x, 1) of [-1.25, 2] lies in [-1.3, 2], with one digit.
 //  3. sqrt needs x >= 0; ln and log x > 0; exp overflows above 709 and underflows below -708; power is taken for whole exponents from 0
 //     to 10. Results of floats must not overflow or underflow (grain). They are computed by the C library, with an error below 10^-12 of
 //     the result, by which ranges are widened. *Example.* sqrt(x) of [0, 4] lies in [0, 2 + 2·10^-12].
@@ -31,7 +31,8 @@ func (s *scope) call(f *pgquery.FuncCall) *value {
 		refuse("a function call that no rule covers")
 	}
 	name := tree.Builtin(f.Funcname)
-	if f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL && (name != "extract" || f.Funcformat != pgquery.CoercionForm_COERCE_SQL_SYNTAX) {
+	if f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL &&
+		(name != "extract" || f.Funcformat != pgquery.CoercionForm_COERCE_SQL_SYNTAX) {
 		refuse("function %s called in another way", name)
 	}
 	switch {

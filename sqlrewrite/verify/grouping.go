@@ -13,20 +13,20 @@ import (
 
 // GROUP BY (**Lemma 0**). Three cases:
 //
-//  1. *within a unit*: a key names the unit of each row, or the unit's number follows from one. A group has rows of one unit, and its output row
-//     is that unit's: a function of its rows, as every aggregate below is one of the set of rows, whatever their order.
+//  1. *within a unit*: a key names the unit of each row, or the unit's number follows from one. A group has rows of one unit, and its
+//     output row is that unit's: a function of its rows, as every aggregate below is one of the set of rows, whatever their order.
 //  2. *of public rows*: the result is public.
 //  3. *otherwise* the aggregates are over many units: that is the release, and the outermost query (release.go).
 //
-// *Example.* SELECT person_id, ward, max(minutes) FROM visits GROUP BY person_id, ward is of (1), with one row for each pair; without person_id
-// it is of (3), and max is refused there.
+// *Example.* SELECT person_id, ward, max(minutes) FROM visits GROUP BY person_id, ward is of (1), with one row for each pair; without
+// person_id it is of (3), and max is refused there.
 //
 // Every part of an output must be a key, an aggregate or a constant: other columns of a group could be any row's. Where equal keys are not
 // identical, which of them the group has is up to the order of reading: such a key is vague, and may only be compared and hashed.
 //
-// Aggregates: count; sum of whole numbers and numerics, which is exact, and never of floats, whose sum depends on the order; avg of numerics;
-// min and max, vague where equal values are not identical; bool_or, bool_and. A sum of whole numbers of 32 bits is one of 64, and would leave
-// it with 2^31 rows in one group; other sums are numerics.
+// Aggregates: count; sum of whole numbers and numerics, which is exact, and never of floats, whose sum depends on the order; avg of
+// numerics; min and max, vague where equal values are not identical; bool_or, bool_and. A sum of whole numbers of 32 bits is one of 64,
+// and would leave it with 2^31 rows in one group; other sums are numerics.
 
 // aggregates are the functions that are one: count and sum are tallies, and the rules of the others give what is known of a group's value.
 var aggregates = map[string]function{
@@ -201,7 +201,8 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	d, g := s.d, s.group
 	x, where := s.aggregated(name, f)
 	id := func(collation string) int {
-		return d.intern("aggregate "+name+strconv.FormatBool(f.AggDistinct)+strconv.Itoa(g.number)+collation, append([]int{x.id, -1}, where...)...)
+		return d.intern("aggregate "+name+strconv.FormatBool(f.AggDistinct)+strconv.Itoa(g.number)+collation,
+			append([]int{x.id, -1}, where...)...)
 	}
 	switch {
 	case x == nil:

@@ -12,20 +12,20 @@ import (
 // FROM. A row of a join is a tuple of rows (Lemma 0):
 //
 //   - owned x public: a tuple belongs to the owned row's unit.
-//   - owned x owned: it belongs to one unit where a condition that every tuple meets equates two values that name whose the rows are in the
-//     same way (anchor.name): both are the unit, or both are values of one unique column of an owned table. Conditions of inner joins and of
-//     WHERE hold for every tuple that is left.
+//   - owned x owned: it belongs to one unit where a condition that every tuple meets equates two values that name whose the rows are in
+//     the same way (anchor.name): both are the unit, or both are values of one unique column of an owned table. Conditions of inner joins
+//     and of WHERE hold for every tuple that is left.
 //   - LEFT JOIN: a tuple belongs to the left row's unit. The right side must be public, or ON must make its rows the left row's own: then
-//     whether there is a partner depends on the unit's rows. The left side must be owned, or both public: the tuples of a public row without
-//     a partner would belong to nobody, and depend on everybody.
+//     whether there is a partner depends on the unit's rows. The left side must be owned, or both public: the tuples of a public row
+//     without a partner would belong to nobody, and depend on everybody.
 //
 // Ids of two types are equated only where equality means the same for both: whole numbers, or one type.
 //
 // The columns of a LEFT JOIN's right side are other values than before, as they may be NULL: they follow from both sides' rows. They still
 // name the unit where they are not NULL, but not where they are (strict).
 //
-// What WHERE says is not NULL makes an outer join an inner one, or a FULL JOIN a LEFT JOIN (present.go). RIGHT JOIN, other FULL JOINs, USING and NATURAL are not printed, and
-// are refused.
+// What WHERE says is not NULL makes an outer join an inner one, or a FULL JOIN a LEFT JOIN (present.go). RIGHT JOIN, other FULL JOINs,
+// USING and NATURAL are not printed, and are refused.
 
 func (s *scope) from(list []*pgquery.Node) *relation {
 	if len(list) > 1 {
@@ -183,8 +183,9 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	return before
 }
 
-// conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and equalities
-// is collected first, so that conditions with queries can use it. Queries that read rows of the left side of a LEFT JOIN are no joins in its ON.
+// conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and
+// equalities is collected first, so that conditions with queries can use it. Queries that read rows of the left side of a LEFT JOIN are
+// no joins in its ON.
 func (s *scope) conditions(n *pgquery.Node, left *relation) {
 	given := tree.Conjuncts(n, nil)
 	for _, c := range given {
@@ -280,7 +281,8 @@ func (s *scope) fix(l, r *value) {
 		return
 	}
 	small := v.kind == int2 || v.kind == int4
-	if v.kind == c.kind || isInteger(v.kind) && (isInteger(c.kind) || c.kind == numeric) || v.kind == numeric && isInteger(c.kind) || small && isFloat(c.kind) {
+	if v.kind == c.kind || isInteger(v.kind) && (isInteger(c.kind) || c.kind == numeric) || v.kind == numeric && isInteger(c.kind) ||
+		small && isFloat(c.kind) {
 		s.rel.fixed = append(s.rel.fixed, v.id)
 	}
 }

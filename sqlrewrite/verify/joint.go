@@ -12,11 +12,11 @@ import (
 // moves them by is bounded as a vector, Σ wᵢ·dᵢ² with given weights, which is less than the sum of the columns' own bounds where factors
 // exclude each other.
 //
-//  1. *A row.* Its product i is at most |f|·|g| for the ends of the factors' ranges. Factors CASE WHEN x = c THEN y ELSE 0 END, of one x and
-//     different constants c, are not 0 for one c at most: x = c and x = c' would make c = c'. They are one set; any other factor is a set
-//     of its own. Of one set one member at most is not 0 in a row, so that of the columns whose factors are of two given sets one pair of
-//     members counts: Σ wᵢ·dᵢ² is at most the sum, over pairs of sets, of the largest such pair's Σ wᵢ·f²·g². Of two different members of one
-//     set the product is 0.
+//  1. *A row.* Its product i is at most |f|·|g| for the ends of the factors' ranges. Factors CASE WHEN x = c THEN y ELSE 0 END, of one x
+//     and different constants c, are not 0 for one c at most: x = c and x = c' would make c = c'. They are one set; any other factor is a
+//     set of its own. Of one set one member at most is not 0 in a row, so that of the columns whose factors are of two given sets one
+//     pair of members counts: Σ wᵢ·dᵢ² is at most the sum, over pairs of sets, of the largest such pair's Σ wᵢ·f²·g². Of two different
+//     members of one set the product is 0.
 //  2. *A unit with n rows.* The vector is a sum of n such rows at most, or of fewer coordinates of them where one is NULL or left out by
 //     FILTER: its root is at most n times a row's (triangle inequality).
 //  3. *Lemma 2 in common.* Where each column is CASE WHEN c > m THEN div(S·m, c) ELSE S END of a sum of products S, with one counter c and

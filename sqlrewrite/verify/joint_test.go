@@ -53,8 +53,9 @@ func TestUnsafeJointSums(t *testing.T) {
 			"a column twice":    {Columns: make([]int, len(numbers)-1), Weights: numbers[1:], L2Squared: numbers[0]},
 			"no weight":         {Columns: c.Joint[0].Columns, Weights: numbers[2:], L2Squared: numbers[0]},
 			"a column too many": {Columns: append([]int{len(numbers)}, c.Joint[0].Columns[1:]...), Weights: numbers[1:], L2Squared: numbers[0]},
-			"a negative weight": {Columns: c.Joint[0].Columns, Weights: append([]*big.Rat{big.NewRat(-1, 1)}, numbers[2:]...), L2Squared: numbers[0]},
-			"no bound":          {Columns: c.Joint[0].Columns, Weights: numbers[1:]},
+			"a negative weight": {Columns: c.Joint[0].Columns, Weights: append([]*big.Rat{big.NewRat(-1, 1)}, numbers[2:]...),
+				L2Squared: numbers[0]},
+			"no bound": {Columns: c.Joint[0].Columns, Weights: numbers[1:]},
 		} {
 			bad := c
 			bad.Joint = []Joint{wrong}

@@ -18,31 +18,32 @@ import (
 // a pinned check hold it in [a, b]. Then at most b - a + 1 rows agree in the unit, and at most m - a + 1 of those with rank <= m. *Proof.*
 // They differ in the rank. ∎ PostgreSQL holds keys and checks for all rows that a statement sees, however they came there.
 //
-// **Lemma 14, whose a row of a copy is.** Let a copy be what Build accepts: INSERT INTO copy SELECT u.unit, r.rank, r.x, ... FROM (q) AS r JOIN
-// units AS u ON u.id = r.id WHERE r.rank <= m, where q is derived as rows of one unit each, r.id is that unit, and the table of units has a
-// different number for each id. Then the rows of one number are one unit's, and are, but for the number, functions of that unit's rows and of the
-// seed. *Proof.* By Lemma 0 the rows of q are, unit by unit, functions of the unit's rows; the join adds the number to each and, as id is a key
-// of units, makes no row two; as unit is another key of it, no two ids have one number. The ids that have a number are, by the second text, those
-// that a row of the source has, which is a function of that unit's rows again, and others that no row of q has. Numbered sees in the same
-// snapshot that both are keys, and Added sees it of the ids of appended rows: no other is given a number then, and each was seen when it got its
-// own, which it keeps while a copy has it. ∎ Neighbouring databases may give a unit two numbers. So no statement over a copy names them, but in
-// count(DISTINCT number): what a statement gives is the same whatever they are, as long as no two units have one. Of the rows of one unit there
-// is one number: it moves such a count by 1 in a group.
+// **Lemma 14, whose a row of a copy is.** Let a copy be what Build accepts: INSERT INTO copy SELECT u.unit, r.rank, r.x, ... FROM (q) AS
+// r JOIN units AS u ON u.id = r.id WHERE r.rank <= m, where q is derived as rows of one unit each, r.id is that unit, and the table of
+// units has a different number for each id. Then the rows of one number are one unit's, and are, but for the number, functions of that
+// unit's rows and of the seed. *Proof.* By Lemma 0 the rows of q are, unit by unit, functions of the unit's rows; the join adds the
+// number to each and, as id is a key of units, makes no row two; as unit is another key of it, no two ids have one number. The ids that
+// have a number are, by the second text, those that a row of the source has, which is a function of that unit's rows again, and others
+// that no row of q has. Numbered sees in the same snapshot that both are keys, and Added sees it of the ids of appended rows: no other is
+// given a number then, and each was seen when it got its own, which it keeps while a copy has it. ∎ Neighbouring databases may give a
+// unit two numbers. So no statement over a copy names them, but in count(DISTINCT number): what a statement gives is the same whatever
+// they are, as long as no two units have one. Of the rows of one unit there is one number: it moves such a count by 1 in a group.
 //
-// **Lemma 16, ranks in a copy.** Let q be one of which, for a set of keys, two outputs g and n are derived as dense_rank() of the keys' tuples
-// within the unit and row_number() within the tuple, by an order without ties, both of the rows with rank <= m (places). Then they are in the
-// copy what they are in Lemma 3: of the rows with g <= G a unit has at most G different tuples, of those with n <= r at most r for each tuple,
-// and so of both at most G·r. *Proof.* The copy has those rows, under numbers that are as many as the units (Lemma 14). ∎ Nobody writes to such a
-// copy later: to one with ranks no rows are appended.
+// **Lemma 16, ranks in a copy.** Let q be one of which, for a set of keys, two outputs g and n are derived as dense_rank() of the keys'
+// tuples within the unit and row_number() within the tuple, by an order without ties, both of the rows with rank <= m (places). Then they
+// are in the copy what they are in Lemma 3: of the rows with g <= G a unit has at most G different tuples, of those with n <= r at most r
+// for each tuple, and so of both at most G·r. *Proof.* The copy has those rows, under numbers that are as many as the units (Lemma 14). ∎
+// Nobody writes to such a copy later: to one with ranks no rows are appended.
 //
 // A copy is a function of a seed that nobody knows, drawn anew for each; for every seed the copies of neighbours are neighbours.
 //
-// **Lemma 15, what is appended.** Let the rows of each number in a copy be functions of its unit's rows, and let Merge run: the rows that Insert
-// makes of other times (added), and those of the copy whose hash is above the least of their number's among these, which leave it (moved), are
-// numbered together from the last rank of the others on, and put in up to rank m. Then the rows of each number are functions of its unit's rows
-// again. *Proof.* By Lemma 14 added is, number by number, a function of the unit's rows, and Insert's table of numbers is the copy's. Each of the
-// other steps compares, joins or numbers rows of one number alone, in an order without ties: rank is a key of a number's rows in the copy, and so
-// it is in added, and new tells these apart. ∎ The text is fixed but for Insert's: it is compared, not derived.
+// **Lemma 15, what is appended.** Let the rows of each number in a copy be functions of its unit's rows, and let Merge run: the rows that
+// Insert makes of other times (added), and those of the copy whose hash is above the least of their number's among these, which leave it
+// (moved), are numbered together from the last rank of the others on, and put in up to rank m. Then the rows of each number are functions
+// of its unit's rows again. *Proof.* By Lemma 14 added is, number by number, a function of the unit's rows, and Insert's table of numbers
+// is the copy's. Each of the other steps compares, joins or numbers rows of one number alone, in an order without ties: rank is a key of
+// a number's rows in the copy, and so it is in added, and new tells these apart. ∎ The text is fixed but for Insert's: it is compared,
+// not derived.
 
 // Check is a range that the database holds a column of a pinned table to.
 type Check struct {
@@ -87,7 +88,8 @@ func Build(b Copying, on *catalog.Snapshot) (err error) {
 // fills proves the INSERT into the copy.
 func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 	named := slices.EqualFunc(in.Columns, b.Copy.Columns, func(name string, c *catalog.Column) bool { return name == c.Name })
-	if in.Columns[0] != b.Copy.Unit.Column || in.Columns[1] != catalog.RankColumn || in.Outputs[0] != in.Rank || in.Most < 1 || in.Most > b.Copy.Copy.MaxRows {
+	if in.Columns[0] != b.Copy.Unit.Column || in.Columns[1] != catalog.RankColumn || in.Outputs[0] != in.Rank || in.Most < 1 ||
+		in.Most > b.Copy.Copy.MaxRows {
 		refuse("a copy that keeps more rows of a unit than it may, or names its columns otherwise")
 	}
 	if !named {
@@ -99,7 +101,8 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 	own := b.Copy.Copy.Own() - 1 // of the columns but the unit's
 	for i, name := range in.Outputs {
 		secret := times != nil && i == len(in.Outputs)-1 // the hash, which no statement over a copy is to name
-		if v := rel.find("", name); v == nil || v.vague || v.opaque && (!secret || v.constant) || v.terms != nil || v.ident != "" || len(v.anchors) > 0 ||
+		if v := rel.find("", name); v == nil || v.vague || v.opaque && (!secret || v.constant) || v.terms != nil || v.ident != "" ||
+			len(v.anchors) > 0 ||
 			i >= own && v.kind != kinds[b.Copy.Columns[i+1].Type] {
 			refuse("an output of a copy that is no function of a unit's rows, that tells one or the seed, or that is of another type")
 		} else if i >= own && v.kind == text && !d.cut(v.id, b.Copy.Columns[i+1].LongestText()) {
@@ -127,8 +130,8 @@ func owns(rel *relation, name string) {
 	}
 }
 
-// ranks places the columns of a copy that number rows. A pinned key (unit, rank), rank checked to be at least 1, numbers the rows of a unit as
-// row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] derived (Lemma 16).
+// ranks places the columns of a copy that number rows. A pinned key (unit, rank), rank checked to be at least 1, numbers the rows of a
+// unit as row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] derived (Lemma 16).
 func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value, solid map[int]bool) {
 	unit, rank := byName[t.Unit.Column], byName[catalog.RankColumn]
 	if unit == nil || !solid[unit.id] {
@@ -136,7 +139,8 @@ func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value, solid
 	}
 	key := []string{catalog.RankColumn, t.Unit.Column}
 	slices.Sort(key)
-	if rank != nil && solid[rank.id] && rank.checked && rank.within.Lo.Cmp(one) >= 0 && slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
+	if rank != nil && solid[rank.id] && rank.checked && rank.within.Lo.Cmp(one) >= 0 &&
+		slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
 		rank.place = &placing{partition: []int{unit.id}, of: []*part{p}}
 		p.limits = append(p.limits, limit{by: []int{unit.id}, rows: rank.within.Hi.Num().Int64()})
 	}
@@ -174,7 +178,8 @@ func (b Copying) places(d *derivation, rel *relation, in copying.Rows) {
 			known.add(v.id, false, true)
 			keys = append(keys, v.id)
 		}
-		if group == nil || row == nil || !group.dense || row.dense || !slices.Equal(group.partition, keys[:1]) || !subset(keys[1:], group.order) ||
+		if group == nil || row == nil || !group.dense || row.dense || !slices.Equal(group.partition, keys[:1]) ||
+			!subset(keys[1:], group.order) ||
 			!d.all(group.order, known) || !subset(keys, row.partition) || !d.all(row.partition, known) {
 			refuse("ranks of groups or rows that are not by the set's columns within one unit")
 		}

@@ -12,7 +12,8 @@ import (
 // copied is the snapshot of town with a copy of visits, of 5 rows of each person, and a pin of it and of shops.
 func copied() (*catalog.Snapshot, []Pin) {
 	on, pins := town()
-	c := &catalog.Table{Schema: "noisegate_prepared", Name: "visits_7", OID: 70, Unit: catalog.Unit{Kind: catalog.ColumnUnit, Column: "person_id"},
+	c := &catalog.Table{Schema: "noisegate_prepared", Name: "visits_7", OID: 70,
+		Unit: catalog.Unit{Kind: catalog.ColumnUnit, Column: "person_id"},
 		Copy: &catalog.Copy{Of: catalog.TableName{Schema: "public", Name: "visits"}, MaxRows: 5}}
 	p := Pin{Schema: c.Schema, Table: c.Name, OID: c.OID, Keys: [][]string{{"noisegate_rn", "person_id"}},
 		Checks: []Check{{Column: "noisegate_rn", Lo: 1, Hi: 5}}}
@@ -90,17 +91,20 @@ func TestUnsafeStatementsOverCopies(t *testing.T) {
 		"numbers and values":    {sql: union(`"person_id"`, `"minutes"::bigint`), groups: 1, most: 1, l1: 1, l2: 1},
 		"a number among others": {sql: strings.Replace(count, `FROM ONLY`, `FROM ONLY "public"."shops" AS s JOIN ONLY`, 1) + ` AS v ON s."shop_id" = v."ward"` +
 			` WHERE (s."shop_id" IN (SELECT x."person_id" FROM ONLY "noisegate_prepared"."visits_7" AS x))`, groups: 1, most: 5, l1: 5, l2: 25},
-		"numbers that are there":    {sql: strings.Replace(units, `DISTINCT `, ``, 1), groups: 1, most: 5, l1: 5, l2: 25},
-		"numbers added up":          {sql: strings.Replace(units, `count(DISTINCT`, `sum(DISTINCT`, 1), groups: 1, most: 1 << 60, l1: 1 << 60, l2: 1 << 60},
-		"different values":          {sql: strings.Replace(units, `person_id`, `minutes`, 1), groups: 1, most: 5, l1: 5, l2: 25, proven: true},
-		"different values, fewer":   {sql: strings.Replace(units, `person_id`, `minutes`, 1), groups: 1, most: 4, l1: 4, l2: 16},
-		"no check":                  {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks = nil })},
-		"a check of more":           {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Hi = 6 })},
-		"a check from 0":            {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Lo = 0 })},
-		"a check of another column": {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Column = "ward" })},
-		"no key":                    {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Keys = nil })},
-		"a rank that may be NULL":   {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[1].NotNull = false })},
-		"a unit that may be NULL":   {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Columns[0].NotNull = false })},
+		"numbers that are there":  {sql: strings.Replace(units, `DISTINCT `, ``, 1), groups: 1, most: 5, l1: 5, l2: 25},
+		"numbers added up":        {sql: strings.Replace(units, `count(DISTINCT`, `sum(DISTINCT`, 1), groups: 1, most: 1 << 60, l1: 1 << 60, l2: 1 << 60},
+		"different values":        {sql: strings.Replace(units, `person_id`, `minutes`, 1), groups: 1, most: 5, l1: 5, l2: 25, proven: true},
+		"different values, fewer": {sql: strings.Replace(units, `person_id`, `minutes`, 1), groups: 1, most: 4, l1: 4, l2: 16},
+		"no check":                {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks = nil })},
+		"a check of more":         {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Hi = 6 })},
+		"a check from 0":          {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Checks[0].Lo = 0 })},
+		"a check of another column": {sql: count, groups: 1, most: 5, l1: 5, l2: 25,
+			change: unpinned(func(p *Pin) { p.Checks[0].Column = "ward" })},
+		"no key": {sql: count, groups: 1, most: 5, l1: 5, l2: 25, change: unpinned(func(p *Pin) { p.Keys = nil })},
+		"a rank that may be NULL": {sql: count, groups: 1, most: 5, l1: 5, l2: 25,
+			change: unpinned(func(p *Pin) { p.Columns[1].NotNull = false })},
+		"a unit that may be NULL": {sql: count, groups: 1, most: 5, l1: 5, l2: 25,
+			change: unpinned(func(p *Pin) { p.Columns[0].NotNull = false })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on, pins := copied()
@@ -153,35 +157,43 @@ func TestUnsafeStatementsOverRanks(t *testing.T) {
 		change               func(*catalog.Snapshot, []Pin)
 		proven               bool
 	}{
-		"the set":                       {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, proven: true},
-		"the set, fewer groups":         {sql: byWard, keys: 1, groups: 1, most: 2, l1: 4, l2: 8},
-		"the set, fewer rows":           {sql: byWard, keys: 1, groups: 2, most: 1, l1: 4, l2: 8},
-		"the set, less in all":          {sql: byWard, keys: 1, groups: 2, most: 2, l1: 3, l2: 8},
-		"finer":                         {sql: finer, keys: 2, groups: 4, most: 2, l1: 4, l2: 8, proven: true},
-		"finer, as many as the set's":   {sql: finer, keys: 2, groups: 2, most: 2, l1: 4, l2: 8},
-		"other keys":                    {sql: other, keys: 1, groups: 4, most: 4, l1: 4, l2: 16, proven: true},
-		"other keys as the set's":       {sql: other, keys: 1, groups: 4, most: 2, l1: 4, l2: 8},
-		"other keys, groups of set":     {sql: other, keys: 1, groups: 2, most: 4, l1: 4, l2: 16},
-		"no keys":                       {sql: none, groups: 1, most: 4, l1: 4, l2: 16, proven: true},
-		"no keys, fewer":                {sql: none, groups: 1, most: 2, l1: 2, l2: 4},
-		"groups only":                   {sql: groups, keys: 1, groups: 2, most: 5, l1: 5, l2: 25, proven: true},
-		"groups only, rows too":         {sql: groups, keys: 1, groups: 2, most: 2, l1: 4, l2: 8},
-		"rows only":                     {sql: rows, keys: 1, groups: 5, most: 2, l1: 5, l2: 9, proven: true},
-		"rows only, groups too":         {sql: rows, keys: 1, groups: 2, most: 2, l1: 4, l2: 8},
-		"units":                         {sql: units, keys: 1, groups: 2, most: 1, l1: 2, l2: 2, proven: true},
-		"units, fewer":                  {sql: units, keys: 1, groups: 1, most: 1, l1: 1, l2: 1},
-		"coarser":                       {sql: coarser, keys: 1, groups: 2, most: 4, l1: 4, l2: 16, proven: true},
-		"coarser, fewer groups":         {sql: coarser, keys: 1, groups: 1, most: 4, l1: 4, l2: 16},
-		"of what is joined":             {sql: ofOther, keys: 1, groups: 4, most: 4, l1: 4, l2: 16, proven: true},
-		"of one group, what is joined":  {sql: strings.Replace(ofOther, "«2»", "«1»", 1), keys: 1, groups: 2, most: 2, l1: 2, l2: 4, proven: true},
-		"texts of a set":                {sql: byText, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: ofTexts, proven: true},
-		"texts cut once more":           {sql: strings.ReplaceAll(byText, "1024", "9"), keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: ofTexts},
-		"a group that may be NULL":      {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[4].NotNull = false }},
-		"a row that may be NULL":        {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[5].NotNull = false }},
-		"a unit that may be NULL":       {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[0].NotNull = false }},
-		"a copy without sets":           {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks = nil }},
-		"a set of more keys":            {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks[0].Keys = []string{"minutes", "ward"} }},
-		"a set of a key that is no pin": {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks[0].Keys = []string{"hour", "ward"} }},
+		"the set":                     {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, proven: true},
+		"the set, fewer groups":       {sql: byWard, keys: 1, groups: 1, most: 2, l1: 4, l2: 8},
+		"the set, fewer rows":         {sql: byWard, keys: 1, groups: 2, most: 1, l1: 4, l2: 8},
+		"the set, less in all":        {sql: byWard, keys: 1, groups: 2, most: 2, l1: 3, l2: 8},
+		"finer":                       {sql: finer, keys: 2, groups: 4, most: 2, l1: 4, l2: 8, proven: true},
+		"finer, as many as the set's": {sql: finer, keys: 2, groups: 2, most: 2, l1: 4, l2: 8},
+		"other keys":                  {sql: other, keys: 1, groups: 4, most: 4, l1: 4, l2: 16, proven: true},
+		"other keys as the set's":     {sql: other, keys: 1, groups: 4, most: 2, l1: 4, l2: 8},
+		"other keys, groups of set":   {sql: other, keys: 1, groups: 2, most: 4, l1: 4, l2: 16},
+		"no keys":                     {sql: none, groups: 1, most: 4, l1: 4, l2: 16, proven: true},
+		"no keys, fewer":              {sql: none, groups: 1, most: 2, l1: 2, l2: 4},
+		"groups only":                 {sql: groups, keys: 1, groups: 2, most: 5, l1: 5, l2: 25, proven: true},
+		"groups only, rows too":       {sql: groups, keys: 1, groups: 2, most: 2, l1: 4, l2: 8},
+		"rows only":                   {sql: rows, keys: 1, groups: 5, most: 2, l1: 5, l2: 9, proven: true},
+		"rows only, groups too":       {sql: rows, keys: 1, groups: 2, most: 2, l1: 4, l2: 8},
+		"units":                       {sql: units, keys: 1, groups: 2, most: 1, l1: 2, l2: 2, proven: true},
+		"units, fewer":                {sql: units, keys: 1, groups: 1, most: 1, l1: 1, l2: 1},
+		"coarser":                     {sql: coarser, keys: 1, groups: 2, most: 4, l1: 4, l2: 16, proven: true},
+		"coarser, fewer groups":       {sql: coarser, keys: 1, groups: 1, most: 4, l1: 4, l2: 16},
+		"of what is joined":           {sql: ofOther, keys: 1, groups: 4, most: 4, l1: 4, l2: 16, proven: true},
+		"of one group, what is joined": {sql: strings.Replace(ofOther, "«2»", "«1»", 1), keys: 1, groups: 2, most: 2, l1: 2, l2: 4,
+			proven: true},
+		"texts of a set": {sql: byText, keys: 1, groups: 2, most: 2, l1: 4, l2: 8, change: ofTexts, proven: true},
+		"texts cut once more": {sql: strings.ReplaceAll(byText, "1024", "9"), keys: 1, groups: 2, most: 2, l1: 4, l2: 8,
+			change: ofTexts},
+		"a group that may be NULL": {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8,
+			change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[4].NotNull = false }},
+		"a row that may be NULL": {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8,
+			change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[5].NotNull = false }},
+		"a unit that may be NULL": {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8,
+			change: func(_ *catalog.Snapshot, p []Pin) { p[0].Columns[0].NotNull = false }},
+		"a copy without sets": {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8,
+			change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks = nil }},
+		"a set of more keys": {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8,
+			change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks[0].Keys = []string{"minutes", "ward"} }},
+		"a set of a key that is no pin": {sql: byWard, keys: 1, groups: 2, most: 2, l1: 4, l2: 8,
+			change: func(on *catalog.Snapshot, _ []Pin) { on.Tables[0].Copy.Ranks[0].Keys = []string{"hour", "ward"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on, pins := copiedByWard()
@@ -277,13 +289,15 @@ func TestUnsafeCopies(t *testing.T) {
 		}
 		over, _ := copied()
 		over.Tables[0].Columns[3] = &catalog.Column{Name: "reason", AttNum: 4, Type: catalog.Text}
-		return Build(Copying{Units: units, Numbered: numbered, Added: alter.Replace(added(units)), Insert: fill, Copy: over.Tables[0], UnitsTable: "units_1", Pins: pins}, on)
+		return Build(Copying{Units: units, Numbered: numbered, Added: alter.Replace(added(units)), Insert: fill, Copy: over.Tables[0],
+			UnitsTable: "units_1", Pins: pins}, on)
 	}
 	if err := prove(units, fill, nil); err != nil {
 		t.Fatal("as it is printed:", err)
 	}
 	printed := numbered
-	for _, other := range []string{"", "SELECT true", strings.Replace(printed, "BY id", "BY unit", 1), strings.ReplaceAll(printed, "units_1", "units_2")} {
+	for _, other := range []string{"", "SELECT true", strings.Replace(printed, "BY id", "BY unit", 1),
+		strings.ReplaceAll(printed, "units_1", "units_2")} {
 		if numbered = other; prove(units, fill, nil) == nil {
 			t.Errorf("keys are seen by %q", other)
 		}
@@ -317,6 +331,7 @@ func TestUnsafeCopies(t *testing.T) {
 		"a join of all":                   {`JOIN ONLY "noisegate_prepared"."units_1" AS u ON u.id = r.id`, `CROSS JOIN ONLY "noisegate_prepared"."units_1" AS u`},
 		"an outer join":                   {`JOIN ONLY`, `LEFT JOIN ONLY`},
 		"another table of numbers":        {`ONLY "noisegate_prepared"."units_1"`, `ONLY "public"."units_1"`},
+		"other numbers":                   {`"noisegate_prepared"."units_1" AS u`, `"noisegate_prepared"."units_2" AS u`},
 		"tables that inherit":             {`JOIN ONLY "noisegate_prepared"`, `JOIN "noisegate_prepared"`},
 		"the source with its heirs":       {`FROM ONLY "public"."visits"`, `FROM "public"."visits"`},
 		"another copy":                    {`INTO "noisegate_prepared"."visits_7"`, `INTO "noisegate_prepared"."visits_8"`},
@@ -444,7 +459,8 @@ func TestUnsafeNumbersOfRows(t *testing.T) {
 		sql, args := expand(`SELECT @count(*)::@text FROM (SELECT v.m, @row_number() OVER (PARTITION BY v.id ORDER BY v.rn) AS n FROM ` +
 			strings.Replace(rows, "INNER", `SELECT t."person_id" AS id, t."minutes" AS m, @row_number() OVER (PARTITION BY t."person_id" ORDER BY t."visit_id") AS rn `+
 				`FROM ONLY "public"."visits" AS t WHERE (t."person_id" IS NOT NULL)`, 1) + ` AS v) AS w WHERE w.n <= «5»::bigint AND (w.m > «3»::integer)`)
-		if err := Statement(sql, args, on, Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(5)}, Pins: pins}); (err == nil) != proven {
+		if err := Statement(sql, args, on,
+			Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(5)}, Pins: pins}); (err == nil) != proven {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}

@@ -13,13 +13,14 @@ import (
 // public (Lemma 0): each rule that makes one says why. While a query's conditions are still to come a row may belong to several units; they
 // become one where a condition makes them, and must have by the end of WHERE.
 //
-// *How many rows agree.* A part is what one item of FROM adds. Its limits say of how many of its rows given columns can agree: 1 for a unique
-// key, where none of its columns is NULL; 1 for the keys of a GROUP BY, NULLs included. rows() counts the rows that agree in given values: a
-// part whose limit's columns are determined adds a factor. Where the factor is 1 its row, hence all its columns, are determined too; where it
-// is k there are k such rows at most, and for each of them the other parts are counted as if it were given: at most k times as many tuples
-// as one of these rows has. What is determined for each of them is not for all, so a limit of the whole relation counts what was before. A
-// value is determined if it is given, equal to a constant or (edges) to what is determined, or computed of what is determined. What is given is
-// equal in these rows, not identical: a function of it is determined where equal values are identical (follows).
+// *How many rows agree.* A part is what one item of FROM adds. Its limits say of how many of its rows given columns can agree: 1 for a
+// unique key, where none of its columns is NULL; 1 for the keys of a GROUP BY, NULLs included. rows() counts the rows that agree in given
+// values: a part whose limit's columns are determined adds a factor. Where the factor is 1 its row, hence all its columns, are determined
+// too; where it is k there are k such rows at most, and for each of them the other parts are counted as if it were given: at most k times
+// as many tuples as one of these rows has. What is determined for each of them is not for all, so a limit of the whole relation counts
+// what was before. A value is determined if it is given, equal to a constant or (edges) to what is determined, or computed of what is
+// determined. What is given is equal in these rows, not identical: a function of it is determined where equal values are identical
+// (follows).
 type relation struct {
 	columns  []named
 	parts    []*part
@@ -226,8 +227,8 @@ func (d *derivation) determined(id int, known knowledge) bool {
 	return follows
 }
 
-// follows reports whether a value follows from known ones, and whether it is then identical wherever they are known, or equal only: 1.0 is equal
-// to 1.00, and their texts and quotients are not. So functions follow from what is identical only.
+// follows reports whether a value follows from known ones, and whether it is then identical wherever they are known, or equal only: 1.0
+// is equal to 1.00, and their texts and quotients are not. So functions follow from what is identical only.
 func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
 	defer steps.Visit(d.steps).Leave()
 	if id < 0 {

@@ -19,18 +19,18 @@ import (
 //
 // The unit's column must not be NULL on any row: the rows of nobody are left out.
 //
-// *n* is relation.rows of the unit and the group's keys: unique keys, GROUP BY keys, and place <= G (**Lemma 3**, window.go).
-// *L0*: 1 without keys; else the least of: the rows that a unit has in all; the number of different key tuples that a ranking leaves; the
-// product of the numbers of values that conditions (text = ANY (array)) leave to the keys, where each key has one.
-// *Keys* are exactly the GROUP BY keys, each as text, so that groups and rows of the result are the same. Equal keys have one text, as equal
-// values are identical (value.same); others are refused.
+// *n* is relation.rows of the unit and the group's keys: unique keys, GROUP BY keys, and place <= G (**Lemma 3**, window.go). *L0*: 1
+// without keys; else the least of: the rows that a unit has in all; the number of different key tuples that a ranking leaves; the product
+// of the numbers of values that conditions (text = ANY (array)) leave to the keys, where each key has one. *Keys* are exactly the GROUP
+// BY keys, each as text, so that groups and rows of the result are the same. Equal keys have one text, as equal values are identical
+// (value.same); others are refused.
 //
-// **Lemma 3a, pieces.** Where the release is UNION ALL of releases, added up by all their keys, and each two have conditions on the unit alone
-// of which one is the other's contrary (= and <>, < and >=; the unit is not NULL), a unit is in one piece at most: it moves what that piece
-// moves. Otherwise the moves of all pieces are added.
+// **Lemma 3a, pieces.** Where the release is UNION ALL of releases, added up by all their keys, and each two have conditions on the unit
+// alone of which one is the other's contrary (= and <>, < and >=; the unit is not NULL), a unit is in one piece at most: it moves what
+// that piece moves. Otherwise the moves of all pieces are added.
 //
-// *Example.* sum of numbers in [-600, 600] over rows of which a unit has 2 in a group moves by 1,200, and by 0 in groups where it has none; with
-// place <= 3 for its groups L0 is 3, or 2 where the key is one of two texts.
+// *Example.* sum of numbers in [-600, 600] over rows of which a unit has 2 in a group moves by 1,200, and by 0 in groups where it has
+// none; with place <= 3 for its groups L0 is 3, or 2 where the key is one of two texts.
 
 // released is a query that aggregates over many units.
 type released struct {
@@ -134,7 +134,8 @@ func (x *released) move(d *derivation, v *value, ids []int) (move, together span
 	if n := x.rel.rows(d, ids, true); n != nil {
 		together = t.each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
-	if t.share != nil && t.share.x >= 0 && slices.Equal(x.rel.parts, t.share.of.parts) && x.rel.solid[t.share.x] && x.rel.within(d, t.share.partition, ids) {
+	if t.share != nil && t.share.x >= 0 && slices.Equal(x.rel.parts, t.share.of.parts) && x.rel.solid[t.share.x] &&
+		x.rel.within(d, t.share.partition, ids) {
 		together = ranges.Between(zero, t.share.most)
 	}
 	return move, together

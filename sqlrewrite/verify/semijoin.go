@@ -14,15 +14,15 @@ import (
 // EXISTS and IN inside an expression. Their inner rows must be public:
 //
 //  1. The value is then a function of the outer row and of public rows, so that it is the outer row's unit's (Lemma 0).
-//  2. PostgreSQL evaluates them for each row that other conditions leave. Over rows of people whether their table is read at all would follow
-//     from those conditions, and so from one unit's rows: it is the same rows that a join with their different values shows, of which both sides
-//     are read (docs/sql/work.md). So they are refused there, whatever ties them to the outer row.
+//  2. PostgreSQL evaluates them for each row that other conditions leave. Over rows of people whether their table is read at all would
+//     follow from those conditions, and so from one unit's rows: it is the same rows that a join with their different values shows, of
+//     which both sides are read (docs/sql/work.md). So they are refused there, whatever ties them to the outer row.
 //  3. The value is computed of what is compared and of the outer row's columns that the query reads: it is determined where these are.
-//  4. The rows of IN that read nothing around are a set that is hashed once, and a row outside meets one of it; but all of them where PostgreSQL
-//     has no hash of what is compared, or looks for rows that are equal but for a NULL among several values.
+//  4. The rows of IN that read nothing around are a set that is hashed once, and a row outside meets one of it; but all of them where
+//     PostgreSQL has no hash of what is compared, or looks for rows that are equal but for a NULL among several values.
 //
-// Example: of people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age) the condition follows from p.age; with visits in the place of
-// lines it is refused, and people JOIN (SELECT DISTINCT person_id FROM visits) is not.
+// Example: of people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age) the condition follows from p.age; with visits in the
+// place of lines it is refused, and people JOIN (SELECT DISTINCT person_id FROM visits) is not.
 func (s *scope) subquery(l *pgquery.SubLink) *value {
 	if s.group != nil && !s.inside { // of a row; it counts where it is a key
 		c := *s
@@ -92,7 +92,8 @@ func (s *scope) joined(l *pgquery.SubLink, reads []int) bool {
 func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 	d := s.d
 	at := int(l.Location)
-	if at < 0 || at >= len(d.sql) || strings.ContainsAny(d.sql, "\\") || strings.Contains(d.sql, "$$") || strings.Contains(d.sql, "--") || strings.Contains(d.sql, "/*") {
+	if at < 0 || at >= len(d.sql) || strings.ContainsAny(d.sql, "\\") || strings.Contains(d.sql, "$$") || strings.Contains(d.sql, "--") ||
+		strings.Contains(d.sql, "/*") {
 		return d.fresh(args...)
 	}
 	depth, quote := 0, byte(0)

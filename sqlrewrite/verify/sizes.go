@@ -11,7 +11,8 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Sizes. How large the operands of an operation can be, from their ranges, from conditions on octet_length, and from what is computed of what:
+// Sizes. How large the operands of an operation can be, from their ranges, from conditions on octet_length, and from what is computed of
+// what:
 //
 //  1. A text has as many bytes as CASE WHEN octet_length(x) <= n says, four for each of its characters, or as many as the operands of the function
 //     that makes it allow. Where none of these limits a stored text, it may have 2^30: no operation over it is proven to be short.
@@ -154,8 +155,8 @@ func quotientFours(a, b measure, whole bool) int64 {
 	return max(24, a.whole+b.scale+max(a.scale, b.scale))/4 + 4
 }
 
-// depthOf is how often one byte of a text is compared with success while a pattern of LIKE is looked for (docs/sql/work.md, Lemma 17): by counting, for
-// each place of a piece, the starts of the piece that can end there.
+// depthOf is how often one byte of a text is compared with success while a pattern of LIKE is looked for (docs/sql/work.md, Lemma 17): by
+// counting, for each place of a piece, the starts of the piece that can end there.
 func depthOf(pattern string, folded bool) int64 {
 	if folded {
 		if strings.ContainsFunc(pattern, func(r rune) bool {

@@ -7,8 +7,8 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
-// The functions and operators that are taken, by name and types of arguments. What is not in a table is refused, and so is an overload that is
-// not: a rule is never asked for arguments that its entry does not name.
+// The functions and operators that are taken, by name and types of arguments. What is not in a table is refused, and so is an overload
+// that is not: a rule is never asked for arguments that its entry does not name.
 
 // function is what is known of a function, or of an operator.
 type function struct {
@@ -31,9 +31,10 @@ type rule func(d *derivation, name string, args ...*value) *value
 //	F  numeric or float8        T  timestamp, with zone or not  .  any type
 //	K  a whole number of at most 2^30 that the statement has as a constant
 //	Q  a text, and A an array of texts, that it has as a constant
-var letters = map[byte][]kind{'b': {boolean}, '2': {int2}, '4': {int4}, 'n': {numeric}, 'f': {float8}, 't': {text}, 'c': {bpchar}, 'd': {date}, 's': {timestamp},
-	'z': {timestamptz}, 'i': {interval}, 'Q': {text}, 'A': {texts}, 'W': {int2, int4, int8}, 'K': {int2, int4, int8}, 'E': {int2, int4, int8, numeric},
-	'N': {int2, int4, int8, numeric, float4, float8}, 'F': {numeric, float8}, 'T': {timestamp, timestamptz}}
+var letters = map[byte][]kind{
+	'b': {boolean}, '2': {int2}, '4': {int4}, 'n': {numeric}, 'f': {float8}, 't': {text}, 'c': {bpchar}, 'd': {date}, 's': {timestamp},
+	'z': {timestamptz}, 'i': {interval}, 'Q': {text}, 'A': {texts}, 'W': {int2, int4, int8}, 'K': {int2, int4, int8},
+	'E': {int2, int4, int8, numeric}, 'N': {int2, int4, int8, numeric, float4, float8}, 'F': {numeric, float8}, 'T': {timestamp, timestamptz}}
 
 // is reports whether a value is of a letter.
 func (v *value) is(letter byte) bool {
@@ -152,7 +153,8 @@ var operators = map[string]function{
 	"~*": taking("..", (*derivation).match), "!~*": taking("..", (*derivation).match),
 	"||": {overloads: []overload{{"..", (*derivation).join}}, bytes: ofAll},
 
-	"+": {overloads: []overload{{"NN", (*derivation).calculation}, {"d2 d4", (*derivation).daysLater}, {"2d 4d", turned((*derivation).daysLater)},
+	"+": {overloads: []overload{{"NN", (*derivation).calculation}, {"d2 d4", (*derivation).daysLater},
+		{"2d 4d", turned((*derivation).daysLater)},
 		{"Ti", (*derivation).timeMoved}, {"iT", turned((*derivation).timeMoved)}, {"ii", (*derivation).intervals}}},
 	"-": {overloads: []overload{{"NN", (*derivation).calculation}, {"dd", (*derivation).daysBetween}, {"d2 d4", (*derivation).daysLater},
 		{"ss zz", (*derivation).timeBetween}, {"Ti", (*derivation).timeMoved}, {"ii", (*derivation).intervals}}},

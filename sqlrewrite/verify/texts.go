@@ -12,9 +12,9 @@ import (
 //
 //  1. Functions of texts raise an error where a result would be too long: they are taken for texts of at most 10,000 characters. *Example.*
 //     upper(x) of a text column is refused; of CASE WHEN octet_length(x) <= 1024 THEN x END it is taken.
-//  2. LIKE raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both patterns are
-//     constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which PostgreSQL's and this
-//     reader agree (regex.Compiles). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
+//  2. LIKE raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both
+//     patterns are constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which
+//     PostgreSQL's and this reader agree (regex.Compiles). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
 
 const maxChars = 10_000
 

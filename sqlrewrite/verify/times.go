@@ -10,10 +10,11 @@ import (
 
 // Dates and times (Lemma 5a). The session's time zone is UTC.
 //
-//  1. PostgreSQL's calendar goes from 4714 BC to 294276 for timestamps; ranges here stay within 4701 BC to 290270, in days and microseconds since
+//  1. PostgreSQL's calendar goes from 4714 BC to 294276 for timestamps; ranges here stay within 4701 BC to 290270, in days and
+//     microseconds since
 //     1970. *Example.* date_trunc('year', t) of any timestamp is refused, of one from 1900 on it is taken.
-//  2. A sum of a timestamp and an interval adds the months first, then the days, then the microseconds, and each step must stay in the calendar
-//     (B3); a month is 28 to 31 days. *Example.* t + 1 month of t in 1900 to 2024 lies 28 to 31 days later.
+//  2. A sum of a timestamp and an interval adds the months first, then the days, then the microseconds, and each step must stay in the
+//     calendar (B3); a month is 28 to 31 days. *Example.* t + 1 month of t in 1900 to 2024 lies 28 to 31 days later.
 //  3. Intervals have three parts, whose sums and products must each fit (B2): 32 bits for months and days, 64 for microseconds.
 //  4. A difference of two timestamps has no months, whole days and less than a day of microseconds.
 //  5. to_char of a timestamp of the years 1 to 9999 is total for a constant template that is not empty, and depends on no locale without
@@ -155,7 +156,8 @@ func (d *derivation) makeInterval(name string, args ...*value) *value {
 	}
 	v := d.apply(interval, name, args...)
 	size := func(i int, n int64) span { return args[i].within.Times(ranges.Point(big.NewRat(n, 1))) }
-	v.parts = [3]span{args[1].within, args[3].within, size(4, 3600_000000).Plus(size(5, 60_000000)).Plus(size(6, 1000000)).Plus(ranges.Of(-1, 1))}
+	v.parts = [3]span{args[1].within, args[3].within,
+		size(4, 3600_000000).Plus(size(5, 60_000000)).Plus(size(6, 1000000)).Plus(ranges.Of(-1, 1))}
 	calendar.CheckParts(v.parts)
 	return v
 }

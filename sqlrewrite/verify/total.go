@@ -9,18 +9,20 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
-// Totals: what a unit adds to all groups together. **Lemma 2b.** Let a relation have rows with whole numbers c >= 0, let t be the sum of c over the rows
-// of a partition, s the sum of c over the rows up to a row in an order of the partition in which no two tie, and d = CASE WHEN t > N THEN
-// div(s·N, t) - div((s - c)·N, t) ELSE c END.
+// Totals: what a unit adds to all groups together. **Lemma 2b.** Let a relation have rows with whole numbers c >= 0, let t be the sum of
+// c over the rows of a partition, s the sum of c over the rows up to a row in an order of the partition in which no two tie, and d = CASE
+// WHEN t > N THEN div(s·N, t) - div((s - c)·N, t) ELSE c END.
 //
-//  1. 0 <= d <= c, and the d of a partition add up to at most N. *Proof.* If t <= N then d = c, and they add up to t. Else let f(s) = div(s·N, t), which
-//     rises from f(0) = 0 to f(t) = N: the differences telescope. s·N/t grows by c·N/t < c from one row to the next, if c > 0, hence f by at most c. ∎
-//  2. Where some rows of the partition are left out later the d of the others add up to less. A join would make several of one: the rows that are
-//     added up must have the parts of those that were run over.
-//  3. A value is *within* a share if its absolute value is at most k·d in each row, for a constant k: then those of a partition add up to at most k·N in
-//     absolute value. d itself is (k = 1); d·K is (k = |K|); smaller(x, d·K) with K >= 0 is where x >= 0; larger(y, d·L) with L <= 0 is where y is such
-//     a smaller of whatever x (k = max(K, -L)), or y <= 0 (k = -L). CASE WHEN n > d THEN div(S·d, n) ELSE S END, S a tally of numbers in
-//     [A, B] and n a counter of its rows, is by Lemma 2 with d in the place of m (k = max(|A|, |B|)), if d is never NULL: n > NULL is not true.
+//  1. 0 <= d <= c, and the d of a partition add up to at most N. *Proof.* If t <= N then d = c, and they add up to t. Else let f(s) =
+//     div(s·N, t), which rises from f(0) = 0 to f(t) = N: the differences telescope. s·N/t grows by c·N/t < c from one row to the next,
+//     if c > 0, hence f by at most c. ∎
+//  2. Where some rows of the partition are left out later the d of the others add up to less. A join would make several of one: the rows
+//     that are added up must have the parts of those that were run over.
+//  3. A value is *within* a share if its absolute value is at most k·d in each row, for a constant k: then those of a partition add up to
+//     at most k·N in absolute value. d itself is (k = 1); d·K is (k = |K|); smaller(x, d·K) with K >= 0 is where x >= 0; larger(y, d·L)
+//     with L <= 0 is where y is such a smaller of whatever x (k = max(K, -L)), or y <= 0 (k = -L). CASE WHEN n > d THEN div(S·d, n) ELSE
+//     S END, S a tally of numbers in [A, B] and n a counter of its rows, is by Lemma 2 with d in the place of m (k = max(|A|, |B|)), if d
+//     is never NULL: n > NULL is not true.
 //  4. Where the partition is by the unit alone, a unit moves the sum of such values over all groups by at most k·N. L2² is at most
 //     ⌊T/P⌋·P² + (T - P·⌊T/P⌋)², for a total of T of moves of at most P each: the sum of squares is convex.
 //
@@ -163,7 +165,8 @@ func (x *released) total(d *derivation, v *value) *big.Int {
 			return ranges.Ceiled(new(big.Rat).Mul(t.each.WithZero().Most(), new(big.Rat).SetInt(n))).Num()
 		}
 	}
-	if t == nil || t.share == nil || t.share.x >= 0 || x.rel == nil || !slices.Equal(x.rel.parts, t.share.of.parts) || !x.rel.within(d, t.share.partition, nil) {
+	if t == nil || t.share == nil || t.share.x >= 0 || x.rel == nil || !slices.Equal(x.rel.parts, t.share.of.parts) ||
+		!x.rel.within(d, t.share.partition, nil) {
 		return nil
 	}
 	return ranges.Ceiled(t.share.most).Num()

@@ -21,7 +21,8 @@ func town() (*catalog.Snapshot, []Pin) {
 			typ, digits, _ := strings.Cut(typ, "!")
 			typmod := int32(-1)
 			_, _ = fmt.Sscan(digits, &typmod)
-			col := &catalog.Column{Name: column, AttNum: int16(i + 1), TypeOID: uint32(100 + i), TypMod: typmod, Type: catalog.Type(typ), Exposed: true}
+			col := &catalog.Column{Name: column, AttNum: int16(i + 1), TypeOID: uint32(100 + i), TypMod: typmod, Type: catalog.Type(typ),
+				Exposed: true}
 			t.Columns = append(t.Columns, col)
 			p.Columns = append(p.Columns, PinnedColumn{Name: column, AttNum: col.AttNum, TypeOID: col.TypeOID, TypMod: typmod,
 				NotNull: unit.Kind == catalog.RowUnit && column == unit.Column})
@@ -29,13 +30,16 @@ func town() (*catalog.Snapshot, []Pin) {
 		return t, p
 	}
 	digits := func(precision, scale int) string { return fmt.Sprint("numeric!", precision<<16|scale&0x7ff+4) }
-	people, a := table("people", 1, catalog.Unit{Kind: catalog.RowUnit, Column: "person_id"}, "person_id integer, age integer, ward integer, big bigint, small smallint, "+
-		"height double precision, single real, balance "+digits(10, 2)+", ratio numeric, name text, code character, code5 character!9, "+
-		"born date, at timestamp without time zone, seen timestamp with time zone, married boolean, token uuid, mood enum, "+
-		"tiny "+digits(3, 300)+", tinier "+digits(3, 301)+", round "+digits(3, -1)+", long "+digits(301, 0), []string{"person_id"})
-	visits, b := table("visits", 2, catalog.Unit{Kind: catalog.ColumnUnit, Column: "person_id"}, "visit_id bigint, person_id integer, ward integer, minutes integer, "+
-		"reason text, fee numeric, cost double precision, code character, age integer", []string{"visit_id"}, []string{"person_id", "ward"})
-	payments, c := table("payments", 3, catalog.Unit{Kind: catalog.PathUnit, Column: "visit_id", ToSchema: "public", ToTable: "visits", ToColumn: "visit_id"},
+	people, a := table("people", 1, catalog.Unit{Kind: catalog.RowUnit, Column: "person_id"},
+		"person_id integer, age integer, ward integer, big bigint, small smallint, "+
+			"height double precision, single real, balance "+digits(10, 2)+", ratio numeric, name text, code character, code5 character!9, "+
+			"born date, at timestamp without time zone, seen timestamp with time zone, married boolean, token uuid, mood enum, "+
+			"tiny "+digits(3, 300)+", tinier "+digits(3, 301)+", round "+digits(3, -1)+", long "+digits(301, 0), []string{"person_id"})
+	visits, b := table("visits", 2, catalog.Unit{Kind: catalog.ColumnUnit, Column: "person_id"},
+		"visit_id bigint, person_id integer, ward integer, minutes integer, "+
+			"reason text, fee numeric, cost double precision, code character, age integer", []string{"visit_id"}, []string{"person_id", "ward"})
+	payments, c := table("payments", 3,
+		catalog.Unit{Kind: catalog.PathUnit, Column: "visit_id", ToSchema: "public", ToTable: "visits", ToColumn: "visit_id"},
 		"payment_id bigint, visit_id bigint, amount integer", []string{"payment_id"})
 	payments.Columns[0].Identifies = "unit"
 	shops, d := table("shops", 4, catalog.Unit{}, "shop_id integer, name text, opened timestamp without time zone", []string{"shop_id"})
@@ -76,8 +80,8 @@ func expand(sql string) (string, []any) {
 	return strings.ReplaceAll(sql, "@", "pg_catalog."), args
 }
 
-// A function, operator, cast or constant that may raise an error for some row is refused, and its safe twin is proven: by name, argument types
-// and ranges.
+// A function, operator, cast or constant that may raise an error for some row is refused, and its safe twin is proven: by name, argument
+// types and ranges.
 func TestUnsafeExpressions(t *testing.T) {
 	text, err := os.ReadFile("testdata/unsafe/expressions.txt")
 	if err != nil {

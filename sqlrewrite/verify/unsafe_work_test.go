@@ -121,8 +121,8 @@ func TestUnsafeWork(t *testing.T) {
 	}
 }
 
-// A stored text may have 2^30 bytes, and no operation reads one whole: each is refused over a column of which nothing says how long its texts
-// are, and is proven over what has at most 1,024 bytes.
+// A stored text may have 2^30 bytes, and no operation reads one whole: each is refused over a column of which nothing says how long its
+// texts are, and is proven over what has at most 1,024 bytes.
 func TestStoredTextsAreNotReadWhole(t *testing.T) {
 	on, pins := town()
 	claim := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins,

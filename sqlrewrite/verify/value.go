@@ -148,8 +148,9 @@ func (d *derivation) apply(k kind, op string, args ...*value) *value {
 }
 
 // ordered are the operators and functions whose result is another under another collation.
-var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "greatest": true, "least": true, "upper": true, "lower": true, "initcap": true,
-	"~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true, "~~*": true, "!~~*": true}
+var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "greatest": true, "least": true,
+	"upper": true, "lower": true, "initcap": true, "~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true,
+	"~~*": true, "!~~*": true}
 
 // made is the value of a function of some arguments; strict: NULL exactly where one of them is.
 func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value {
@@ -193,8 +194,8 @@ func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value
 	return v
 }
 
-// identities refuses to compare what tells a unit with anything but what tells one of the same kind: else one person could be picked by an id that
-// somebody knows (D1). Numbers that change from one run to the next, the ends of ranges of units, are nobody's.
+// identities refuses to compare what tells a unit with anything but what tells one of the same kind: else one person could be picked by
+// an id that somebody knows (D1). Numbers that change from one run to the next, the ends of ranges of units, are nobody's.
 func identities(l, r *value) {
 	nobodys := func(v *value) bool { return v.constant && (v.opaque && !v.asked || v.null) }
 	if l.ident != r.ident && !nobodys(l) && !nobodys(r) {
@@ -232,6 +233,6 @@ func alwaysSame(k kind) bool {
 }
 
 // kinds are those of columns; others have none.
-var kinds = map[catalog.Type]kind{catalog.Int2: int2, catalog.Int4: int4, catalog.Int8: int8, catalog.Numeric: numeric, catalog.Float4: float4,
-	catalog.Float8: float8, catalog.Text: text, catalog.Char: bpchar, catalog.Bool: boolean, catalog.Date: date, catalog.Timestamp: timestamp,
-	catalog.Timestamptz: timestamptz, catalog.UUID: uuid, catalog.Enum: enum}
+var kinds = map[catalog.Type]kind{catalog.Int2: int2, catalog.Int4: int4, catalog.Int8: int8, catalog.Numeric: numeric,
+	catalog.Float4: float4, catalog.Float8: float8, catalog.Text: text, catalog.Char: bpchar, catalog.Bool: boolean, catalog.Date: date,
+	catalog.Timestamp: timestamp, catalog.Timestamptz: timestamptz, catalog.UUID: uuid, catalog.Enum: enum}

@@ -63,7 +63,8 @@ type Claim struct {
 	Spread    []*big.Int // of each value column: how far apart the moves of two groups are at most
 	Norms     []Norm
 	Joint     []Joint
-	// PairsPerRow bounds how many tuples of a SELECT one row of a unit is charged for, with what they meet in EXISTS, IN and windows (work.go).
+	// PairsPerRow bounds how many tuples of a SELECT one row of a unit is charged for, with what they meet in EXISTS, IN and windows
+	// (work.go).
 	PairsPerRow *big.Int
 	Work
 	Pins     []Pin      // what will hold while the statement runs
@@ -98,7 +99,7 @@ type Histogram int
 // The kinds of histogram.
 const (
 	Plain    Histogram = iota // one row a group, of integers
-	Together                  // a row for each candidate, and how many rows it has: what all of a group move by together is at most PerGroup[0]
+	Together                  // a row for each candidate, and how many rows it has: all of a group together move by PerGroup[0] at most
 	Each                      // the same, where each moves by at most PerGroup[0]
 )
 
@@ -190,8 +191,10 @@ func parse(sql string) *pgquery.SelectStmt {
 }
 
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin) *derivation {
-	return &derivation{sql: sql, on: on, args: args, ids: make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), pins: &pinBook{given: pins},
-		work: big.NewInt(1), taken: Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)}, compiled: make(map[string]bool), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation), read: make([]bool, len(args))}
+	return &derivation{sql: sql, on: on, args: args, pins: &pinBook{given: pins}, read: make([]bool, len(args)), work: big.NewInt(1),
+		taken: Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
+		ids:   make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), compiled: make(map[string]bool),
+		queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation)}
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {

@@ -12,27 +12,30 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Windows. PARTITION BY has a value that names the unit of each row, so that a partition has rows of one unit; or all rows are public, and with
-// them what is computed. Then a window's value in a row is a function of the unit's rows, if it does not depend on the order of rows that tie in ORDER BY, which others' rows may change:
+// Windows. PARTITION BY has a value that names the unit of each row, so that a partition has rows of one unit; or all rows are public,
+// and with them what is computed. Then a window's value in a row is a function of the unit's rows, if it does not depend on the order of
+// rows that tie in ORDER BY, which others' rows may change:
 //
 //  1. rank, dense_rank, percent_rank, cume_dist, and aggregates whose frame takes rows that tie together (RANGE, GROUPS), do not.
-//  2. All others are sequential: row_number, ntile, lag, lead, first_value, last_value, nth_value, and aggregates under ROWS. They are taken
-//     where (a) no two rows of a partition tie, as ORDER BY has a key (relation.rows is 1); or (b) **Lemma 0a**: all windows of the query
-//     that are sequential and not of (a) have one PARTITION BY and ORDER BY, and rows that tie are identical in every column that an output
-//     of the query reads: each is among the sort keys in a form of which equal values are identical. Rows that tie can then be exchanged.
-//  3. (a) with a key that may be NULL: rows where it is NULL tie with each other only. The number of rows before a row where it is not NULL is
-//     fixed: row_number and ntile are taken in CASE WHEN key IS NOT NULL THEN ... END.
+//  2. All others are sequential: row_number, ntile, lag, lead, first_value, last_value, nth_value, and aggregates under ROWS. They are
+//     taken where (a) no two rows of a partition tie, as ORDER BY has a key (relation.rows is 1); or (b) **Lemma 0a**: all windows of the
+//     query that are sequential and not of (a) have one PARTITION BY and ORDER BY, and rows that tie are identical in every column that
+//     an output of the query reads: each is among the sort keys in a form of which equal values are identical. Rows that tie can then be
+//     exchanged.
+//  3. (a) with a key that may be NULL: rows where it is NULL tie with each other only. The number of rows before a row where it is not
+//     NULL is fixed: row_number and ntile are taken in CASE WHEN key IS NOT NULL THEN ... END.
 //
-// **Lemma 3.** row_number() <= m leaves at most m rows of a partition; dense_rank() <= G leaves rows with at most G different tuples of the
-// ORDER BY values. Which ones is a function of the unit's rows and of constants (the seed). The rows are those that were numbered: a join makes
-// several of one. So the limit is one of the whole relation only where it has the parts that were numbered, and no other; in a join it is one of
-// the part, where only one was numbered, else one of the tuples of all that were (work.go). It is never below 1, as LEFT JOIN leaves a row where there is no partner.
+// **Lemma 3.** row_number() <= m leaves at most m rows of a partition; dense_rank() <= G leaves rows with at most G different tuples of
+// the ORDER BY values. Which ones is a function of the unit's rows and of constants (the seed). The rows are those that were numbered: a
+// join makes several of one. So the limit is one of the whole relation only where it has the parts that were numbered, and no other; in a
+// join it is one of the part, where only one was numbered, else one of the tuples of all that were (work.go). It is never below 1, as
+// LEFT JOIN leaves a row where there is no partner.
 //
-// *Example.* row_number() OVER (PARTITION BY person_id ORDER BY visit_id) <= 5 leaves 5 visits of a unit, the same ones whoever else is there, as
-// visit_id is unique. ORDER BY minutes is refused where another column is read: visits that tie in minutes differ in it.
+// *Example.* row_number() OVER (PARTITION BY person_id ORDER BY visit_id) <= 5 leaves 5 visits of a unit, the same ones whoever else is
+// there, as visit_id is unique. ORDER BY minutes is refused where another column is read: visits that tie in minutes differ in it.
 //
-// Nothing in a window raises an error, in any row: a CASE around it leaves no row out. Numbers of rows are constants from 0 (ntile and nth_value: 1) to 2^31, offsets of RANGE constants
-// that are not negative, over one number of the same type.
+// Nothing in a window raises an error, in any row: a CASE around it leaves no row out. Numbers of rows are constants from 0 (ntile and
+// nth_value: 1) to 2^31, offsets of RANGE constants that are not negative, over one number of the same type.
 
 // windows are those of one query.
 type windows struct{ all []*run }
@@ -90,22 +93,7 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 	if !led {
 		refuse("a window over rows of several units")
 	}
-	var form strings.Builder
-	for _, n := range w.OrderClause {
-		b := n.GetSortBy()
-		if b == nil || len(b.UseOp) > 0 || b.SortbyDir == pgquery.SortByDir_SORTBY_USING || b.SortbyDir == pgquery.SortByDir_SORT_BY_DIR_UNDEFINED || b.SortbyNulls == pgquery.SortByNulls_SORT_BY_NULLS_UNDEFINED {
-			refuse("an order that no rule covers")
-		}
-		v := s.loose(b.Node)
-		if v.kind == noKind || v.kind == texts {
-			refuse("an order of a type that has none")
-		}
-		x.order = append(x.order, v)
-		form.WriteByte('a' + byte(b.SortbyDir))
-		form.WriteByte('a' + byte(b.SortbyNulls))
-		form.WriteString(v.collation)
-	}
-	x.orderForm = form.String()
+	s.ordered(w.OrderClause, x)
 	offsets := s.frame(w, x)
 	var args []*value
 	for _, n := range f.Args {
@@ -129,6 +117,27 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 	v.anchors, v.strict, v.tallied, v.terms = nil, false, nil, nil
 	s.runs.all = append(s.runs.all, x)
 	return v
+}
+
+// ordered reads ORDER BY.
+func (s *scope) ordered(list []*pgquery.Node, x *run) {
+	var form strings.Builder
+	for _, n := range list {
+		b := n.GetSortBy()
+		if b == nil || len(b.UseOp) > 0 || b.SortbyDir == pgquery.SortByDir_SORTBY_USING ||
+			b.SortbyDir == pgquery.SortByDir_SORT_BY_DIR_UNDEFINED || b.SortbyNulls == pgquery.SortByNulls_SORT_BY_NULLS_UNDEFINED {
+			refuse("an order that no rule covers")
+		}
+		v := s.loose(b.Node)
+		if v.kind == noKind || v.kind == texts {
+			refuse("an order of a type that has none")
+		}
+		x.order = append(x.order, v)
+		form.WriteByte('a' + byte(b.SortbyDir))
+		form.WriteByte('a' + byte(b.SortbyNulls))
+		form.WriteString(v.collation)
+	}
+	x.orderForm = form.String()
 }
 
 func ids(all []*value) []int {
@@ -159,7 +168,8 @@ func (s *scope) frame(w *pgquery.WindowDef, x *run) (reads []int) {
 			refuse("an offset of a frame that may be negative")
 		}
 		if o&frameRange != 0 {
-			if len(x.order) != 1 || !isNumber(v.kind) || v.kind == float4 || x.order[0].kind != v.kind && !(isInteger(v.kind) && isInteger(x.order[0].kind)) {
+			if len(x.order) != 1 || !isNumber(v.kind) || v.kind == float4 || x.order[0].kind != v.kind &&
+				!(isInteger(v.kind) && isInteger(x.order[0].kind)) {
 				refuse("an offset of RANGE that no rule covers")
 			}
 		} else if !isInteger(v.kind) || at.Cmp(big.NewRat(1<<31, 1)) > 0 {
@@ -318,7 +328,8 @@ func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.
 			return nil
 		}
 		p.x = s.loose(t.Arg).id
-	case len(x.order) == 1 && x.orderForm == orderDefault && int(w.FrameOptions) == frameNonDefault|frameRows|unboundedPreceding|untilCurrentRow && len(filter) == 0:
+	case len(x.order) == 1 && x.orderForm == orderDefault &&
+		int(w.FrameOptions) == frameNonDefault|frameRows|unboundedPreceding|untilCurrentRow && len(filter) == 0:
 		p.upto, p.x = true, x.order[0].id
 	default:
 		return nil
@@ -343,7 +354,8 @@ func (s *scope) settle(r *relation) {
 		if shared == nil {
 			shared = x
 		}
-		if !slices.Equal(ids(x.partition), ids(shared.partition)) || !slices.Equal(ids(x.order), ids(shared.order)) || x.orderForm != shared.orderForm {
+		if !slices.Equal(ids(x.partition), ids(shared.partition)) || !slices.Equal(ids(x.order), ids(shared.order)) ||
+			x.orderForm != shared.orderForm {
 			refuse("windows in several orders in which rows may tie")
 		}
 	}

@@ -11,30 +11,32 @@ import (
 	"noisegate.example/sqlrewrite/internal/steps"
 )
 
-// Work. **Lemma 12.** Of each SELECT, the tuples of its FROM can be charged to rows of people so that one row is charged for at most PairsPerRow
-// of them, counting what a tuple meets in EXISTS, IN and windows as well. So a unit of R rows makes at most R·PairsPerRow.
+// Work. **Lemma 12.** Of each SELECT, the tuples of its FROM can be charged to rows of people so that one row is charged for at most
+// PairsPerRow of them, counting what a tuple meets in EXISTS, IN and windows as well. So a unit of R rows makes at most R·PairsPerRow.
 //
-//  1. *Tuples of one row.* Fix a row of one part of FROM. The other parts have, each given those before it (a row of each, so that their columns
-//     are determined), as many rows as the columns that are determined leave: 1 under a unique key, what a cut to a number of rows leaves
-//     (window.go), and of a public table the rows that share a determined column, or all that it has, as its pin says. A cut of rows of several
-//     parts leaves so many choices of those of its parts that are not given, all at once. Every order of the parts gives a bound; the smallest
-//     counts.
-//  2. *Whom a tuple is charged to.* To its row of one part of people, the same for all tuples: the part with the smallest bound counts. A visit
-//     meets one person, however many visits a person has.
-//  3. *Outer joins.* Where that part stands on the right side of l LEFT JOIN r, what ON says holds for each tuple of its rows. Tuples without a
-//     row of r are charged as l alone is. Where a column of r, as the join shows it, is equal to something, there is a row of r: ON holds.
-//  4. *EXISTS* that is a condition of WHERE, or of ON but for what reads the left side of LEFT JOIN, and reads the rows around in WHERE alone, is a
-//     join, and meets as many rows more as (1) says of its FROM with nothing fixed but what it is compared with. Else EXISTS, and IN, are queries
-//     of their own for each tuple, which may read all rows that their FROM has. Each of these meets what stands inside of it. One that reads nothing of the rows around is evaluated once;
-//     an IN is then a set, which is looked into, if its equalities have a hash.
+//  1. *Tuples of one row.* Fix a row of one part of FROM. The other parts have, each given those before it (a row of each, so that their
+//     columns are determined), as many rows as the columns that are determined leave: 1 under a unique key, what a cut to a number of
+//     rows leaves (window.go), and of a public table the rows that share a determined column, or all that it has, as its pin says. A cut
+//     of rows of several parts leaves so many choices of those of its parts that are not given, all at once. Every order of the parts
+//     gives a bound; the smallest counts.
+//  2. *Whom a tuple is charged to.* To its row of one part of people, the same for all tuples: the part with the smallest bound counts. A
+//     visit meets one person, however many visits a person has.
+//  3. *Outer joins.* Where that part stands on the right side of l LEFT JOIN r, what ON says holds for each tuple of its rows. Tuples
+//     without a row of r are charged as l alone is. Where a column of r, as the join shows it, is equal to something, there is a row of
+//     r: ON holds.
+//  4. *EXISTS* that is a condition of WHERE, or of ON but for what reads the left side of LEFT JOIN, and reads the rows around in WHERE
+//     alone, is a join, and meets as many rows more as (1) says of its FROM with nothing fixed but what it is compared with. Else EXISTS,
+//     and IN, are queries of their own for each tuple, which may read all rows that their FROM has. Each of these meets what stands
+//     inside of it. One that reads nothing of the rows around is evaluated once; an IN is then a set, which is looked into, if its
+//     equalities have a hash.
 //  5. *Windows* meet the rows of a frame whose start moves, where PostgreSQL computes the aggregate anew for each row (slides).
 //  6. What no key, cut, pin or frame bounds is not bounded: a claim on it is refused.
 //
 // PostgreSQL may join in another order, and meets more pairs on the way at most of rows that are joined later.
 //
-// *Example.* people p CROSS JOIN tags t LEFT JOIN visits v ON v.person_id = p.person_id AND t.shop_id = v.ward, with 40 tags of which 3 share a
-// shop: a visit has one person and 3 tags (1), which is less than a person's any number of visits (2). A person without visits has 40 tags (3):
-// PairsPerRow is 40. With EXISTS (SELECT 1 FROM tags u WHERE u.shop_id = p.ward) in WHERE it is 40·(1 + 3) (4).
+// *Example.* people p CROSS JOIN tags t LEFT JOIN visits v ON v.person_id = p.person_id AND t.shop_id = v.ward, with 40 tags of which 3
+// share a shop: a visit has one person and 3 tags (1), which is less than a person's any number of visits (2). A person without visits
+// has 40 tags (3): PairsPerRow is 40. With EXISTS (SELECT 1 FROM tags u WHERE u.shop_id = p.ward) in WHERE it is 40·(1 + 3) (4).
 
 // tuples is of how many tuples a row of a part is one (1); nil: of any number.
 func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
@@ -67,11 +69,12 @@ type counted struct {
 	fixed *part
 }
 
-// mostOrders is how many parts are tried in every order. Of more the parts of a cut are chosen all at once; of more than so many of these the first.
+// mostOrders is how many parts are tried in every order. Of more the parts of a cut are chosen all at once; of more than so many of these
+// the first.
 const mostOrders = 5
 
-// chosen is how many choices of a row of each part there are: the parts are chosen one after another, and a row that is chosen determines its columns
-// for those after it. Every order gives a bound; the smallest counts. Parts under a key have one choice, and come first.
+// chosen is how many choices of a row of each part there are: the parts are chosen one after another, and a row that is chosen determines
+// its columns for those after it. Every order gives a bound; the smallest counts. Parts under a key have one choice, and come first.
 func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int {
 	return (&choosing{r, d, make(map[string]*big.Int)}).rest(left, known)
 }
@@ -136,8 +139,8 @@ type choice struct {
 	of   []*part
 }
 
-// choices are those that may be made first: of the parts that a cut leaves, and of each part. Where there are too many parts, those of a cut are
-// chosen all at once, if none of them is given.
+// choices are those that may be made first: of the parts that a cut leaves, and of each part. Where there are too many parts, those of a
+// cut are chosen all at once, if none of them is given.
 func (r *relation) choices(d *derivation, left []*part, known knowledge) (all []choice) {
 	var fresh []*part
 	add := func(rows int64, of ...*part) {
@@ -248,8 +251,8 @@ func (s *scope) works() {
 	s.d.work = bounded(s.d.work, times(s.rel.work(s.d), s.meeting))
 }
 
-// met notes how many rows of an inner query one row of the outer one meets: of one that is a join those with equal values, else all. A query
-// that is written several times in one place is counted once.
+// met notes how many rows of an inner query one row of the outer one meets: of one that is a join those with equal values, else all. A
+// query that is written several times in one place is counted once.
 func (s *scope) met(query int, r *relation, joined bool) {
 	query *= 2
 	if joined {

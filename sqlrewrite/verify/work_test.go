@@ -13,7 +13,8 @@ func TestChoicesAreOfTheBestOrder(t *testing.T) {
 	exact := 0
 	for seed := range uint64(400) {
 		r, d := randomJoin(rand.New(rand.NewPCG(17, seed)))
-		got, want := r.chosen(d, slices.Clone(r.parts), knowledge{0: fact{known: true}}), everyOrder(r, d, r.parts, knowledge{0: fact{known: true}})
+		got, want := r.chosen(d, slices.Clone(r.parts), knowledge{0: fact{known: true}}),
+			everyOrder(r, d, r.parts, knowledge{0: fact{known: true}})
 		switch {
 		case got == nil || want == nil || got.Cmp(want) < 0:
 			t.Fatalf("seed %d: %v choices, and the best order has %v", seed, got, want)

@@ -13,9 +13,9 @@ import (
 	"noisegate.example/sqlrewrite/verify"
 )
 
-// Memo remembers what was proven: by the text, the arguments whose value the proof needs, the claim and the snapshot, hashed together, with what it
-// takes. Refusals are not remembered. What is remembered tells in its time what was asked: each analyst has a memo of their own. Its zero value is
-// ready for use, by several at once; a nil one remembers nothing.
+// Memo remembers what was proven: by the text, the arguments whose value the proof needs, the claim and the snapshot, hashed together,
+// with what it takes. Refusals are not remembered. What is remembered tells in its time what was asked: each analyst has a memo of their
+// own. Its zero value is ready for use, by several at once; a nil one remembers nothing.
 type Memo struct {
 	mu     sync.Mutex
 	proven map[proof]verify.Work // what a statement takes; of other texts nothing
@@ -156,7 +156,8 @@ func (m *Memo) keep(p proof, f form) {
 
 // Public is [verify.Public], remembered.
 func (m *Memo) Public(sql string, on *catalog.Snapshot) error {
-	_, err := m.once(proof{on, sha256.Sum256([]byte("public " + sql))}, func() (verify.Work, error) { return verify.Work{}, verify.Public(sql, on) })
+	_, err := m.once(proof{on, sha256.Sum256([]byte("public " + sql))},
+		func() (verify.Work, error) { return verify.Work{}, verify.Public(sql, on) })
 	return err
 }
 
@@ -183,31 +184,37 @@ func (m *Memo) once(p proof, prove func() (verify.Work, error)) (verify.Work, er
 	return w, nil
 }
 
+// record is what is hashed of a proof.
+type record []byte
+
+func (b *record) texts(all ...string) {
+	for _, s := range all {
+		*b = append(binary.AppendUvarint(*b, uint64(len(s))), s...)
+	}
+}
+
+func (b *record) numbers(all ...int) {
+	for _, n := range all {
+		*b = binary.AppendVarint(*b, int64(n))
+	}
+}
+
+func (b *record) bigs(all ...*big.Int) {
+	for _, n := range all {
+		if n == nil {
+			*b = append(*b, 'n')
+			continue
+		}
+		*b = append(*b, '0'+byte(1+n.Sign()))
+		b.texts(string(n.Bytes()))
+	}
+}
+
 // written is all that a proof depends on, each part with its length, so that no two are written alike.
 func written(sql string, args []any, c verify.Claim) []byte {
-	b := make([]byte, 0, len(sql)+1024)
-	texts := func(all ...string) {
-		for _, s := range all {
-			b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
-		}
-	}
-	numbers := func(all ...int) {
-		for _, n := range all {
-			b = binary.AppendVarint(b, int64(n))
-		}
-	}
-	bigs := func(all ...*big.Int) {
-		for _, n := range all {
-			if n == nil {
-				b = append(b, 'n')
-				continue
-			}
-			b = append(b, '0'+byte(1+n.Sign()))
-			texts(string(n.Bytes()))
-		}
-	}
-	texts("statement", sql)
-	numbers(len(args))
+	b := make(record, 0, len(sql)+1024)
+	b.texts("statement", sql)
+	b.numbers(len(args))
 	for _, a := range args {
 		switch a := a.(type) {
 		case nil:
@@ -218,50 +225,50 @@ func written(sql string, args []any, c verify.Claim) []byte {
 			b = append(b, '*') // of any text
 		case string:
 			b = append(b, 's')
-			texts(a)
+			b.texts(a)
 		case []string:
 			b = append(b, 'a')
-			numbers(len(a))
-			texts(a...)
+			b.numbers(len(a))
+			b.texts(a...)
 		default:
 			b = append(b, '?')
 		}
 	}
-	numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins), len(c.Joint))
-	bigs(c.Groups, c.PairsPerRow)
-	bigs(c.PerGroup...)
-	bigs(c.Spread...)
+	b.numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins), len(c.Joint))
+	b.bigs(c.Groups, c.PairsPerRow)
+	b.bigs(c.PerGroup...)
+	b.bigs(c.Spread...)
 	for _, n := range c.Norms {
-		numbers(len(n.Columns))
-		numbers(n.Columns...)
-		bigs(n.L1, n.L2Squared)
+		b.numbers(len(n.Columns))
+		b.numbers(n.Columns...)
+		b.bigs(n.L1, n.L2Squared)
 	}
 	for _, j := range c.Joint {
-		numbers(len(j.Columns), len(j.Weights))
-		numbers(j.Columns...)
+		b.numbers(len(j.Columns), len(j.Weights))
+		b.numbers(j.Columns...)
 		for _, r := range append(slices.Clone(j.Weights), j.L2Squared) {
 			if r == nil {
 				b = append(b, 'n')
 				continue
 			}
-			texts(r.RatString())
+			b.texts(r.RatString())
 		}
 	}
 	for _, p := range c.Pins {
-		texts(p.Schema, p.Table)
-		numbers(int(p.OID), int(p.MostRows), len(p.Columns), len(p.Keys), len(p.Checks))
+		b.texts(p.Schema, p.Table)
+		b.numbers(int(p.OID), int(p.MostRows), len(p.Columns), len(p.Keys), len(p.Checks))
 		for _, c := range p.Checks {
-			texts(c.Column)
-			numbers(int(c.Lo), int(c.Hi))
+			b.texts(c.Column)
+			b.numbers(int(c.Lo), int(c.Hi))
 		}
 		for _, col := range p.Columns {
-			texts(col.Name)
-			numbers(int(col.AttNum), int(col.TypeOID), int(col.TypMod), int(col.MostEqual))
+			b.texts(col.Name)
+			b.numbers(int(col.AttNum), int(col.TypeOID), int(col.TypMod), int(col.MostEqual))
 			b = strconv.AppendBool(b, col.NotNull)
 		}
 		for _, k := range p.Keys {
-			numbers(len(k))
-			texts(k...)
+			b.numbers(len(k))
+			b.texts(k...)
 		}
 	}
 	return b

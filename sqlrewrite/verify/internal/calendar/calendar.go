@@ -128,7 +128,8 @@ var Fields = map[string]struct {
 	Digits int
 }{
 	"century": {}, "decade": {}, "millennium": {}, "year": {}, "isoyear": {},
-	"quarter": {Within: ranges.Of(1, 4)}, "month": {Within: ranges.Of(1, 12)}, "week": {Within: ranges.Of(1, 53)}, "day": {Within: ranges.Of(1, 31)},
+	"quarter": {Within: ranges.Of(1, 4)}, "month": {Within: ranges.Of(1, 12)}, "week": {Within: ranges.Of(1, 53)},
+	"day": {Within: ranges.Of(1, 31)},
 	"doy": {Within: ranges.Of(1, 366)}, "dow": {Within: ranges.Of(0, 6)}, "isodow": {Within: ranges.Of(1, 7)},
 	"hour": {Within: ranges.Of(0, 23), OfDay: true}, "minute": {Within: ranges.Of(0, 59), OfDay: true},
 	"second": {Within: ranges.Of(0, 60), OfDay: true, Digits: 6}, "milliseconds": {Within: ranges.Of(0, 60_000), OfDay: true, Digits: 3},
@@ -136,10 +137,11 @@ var Fields = map[string]struct {
 }
 
 // Lengths are the units of date_trunc, in days at most.
-var Lengths = map[string]int64{"microseconds": 1, "milliseconds": 1, "second": 1, "minute": 1, "hour": 1, "day": 1, "week": 7, "month": 31, "quarter": 92,
-	"year": 366, "decade": 3660, "century": 36600, "millennium": 366000}
+var Lengths = map[string]int64{"microseconds": 1, "milliseconds": 1, "second": 1, "minute": 1, "hour": 1, "day": 1, "week": 7,
+	"month": 31, "quarter": 92, "year": 366, "decade": 3660, "century": 36600, "millennium": 366000}
 
-// Templates are those of to_char without what depends on locale or zone, and without text whose quotes or escapes are read in a way of its own.
+// Templates are those of to_char without what depends on locale or zone, and without text whose quotes or escapes are read in a way of
+// its own.
 var Templates = regexp.MustCompile(`^(?:(?:FM|fm)?(?:HH24|hh24|HH12|hh12|HH|hh|MI|mi|SS|ss|AM|PM|am|pm|I?YYY?Y?|i?yyy?y?|MONTH|Month|month|` +
 	`MON|Mon|mon|MM|mm|DAY|Day|day|DY|Dy|dy|I?D(?:DD?)?|i?d(?:dd?)?|I?W|i?w|WW|ww|Q|q)|"[^"\\]*"|[ !#-/:-@\[\]^_\x60{-~])+$`)
 

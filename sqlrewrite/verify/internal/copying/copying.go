@@ -27,7 +27,8 @@ type Tables struct {
 const (
 	numbered = "SELECT NOT EXISTS (SELECT FROM ONLY @units GROUP BY id HAVING pg_catalog.count(*) > 1) AND " +
 		"NOT EXISTS (SELECT FROM ONLY @units GROUP BY unit HAVING pg_catalog.count(*) > 1)"
-	added = "WITH ids AS MATERIALIZED (@ids), theirs AS MATERIALIZED (SELECT u.id, u.unit FROM " + rows + " AS u JOIN ids AS i ON i.id = u.id) " +
+	added = "WITH ids AS MATERIALIZED (@ids), theirs AS MATERIALIZED (SELECT u.id, u.unit FROM " + rows +
+		" AS u JOIN ids AS i ON i.id = u.id) " +
 		"SELECT NOT EXISTS (SELECT FROM theirs AS t GROUP BY t.id HAVING pg_catalog.count(*) > 1) AND " +
 		"NOT EXISTS (SELECT FROM " + rows + " AS u JOIN theirs AS t ON t.unit = u.unit WHERE t.id <> u.id)"
 	rows = "(SELECT u.id, u.unit FROM ONLY @units AS u OFFSET 0)" // which no index is asked for
@@ -47,8 +48,8 @@ func (t Tables) Checked(all, ofAdded, adds string) {
 // quoted is a name as SQL has it.
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// Rows are what is inserted into a copy: INSERT INTO copy (columns) SELECT u.unit, r.x, ... FROM (query) AS r JOIN ONLY units AS u ON u.id = r.id
-// WHERE r.rank <= most.
+// Rows are what is inserted into a copy: INSERT INTO copy (columns) SELECT u.unit, r.x, ... FROM (query) AS r JOIN ONLY units AS u ON
+// u.id = r.id WHERE r.rank <= most.
 type Rows struct {
 	Columns []string // of the copy; the first gets the unit's number
 	Query   *pgquery.SelectStmt
@@ -70,7 +71,7 @@ func (t Tables) Read(sql string) Rows {
 	}
 	tree.Reads(j, "Jointype", "Larg", "Rarg", "Quals")
 	rows, units := j.Larg.GetRangeSubselect(), j.Rarg.GetRangeVar()
-	if rows == nil || units == nil || units.Schemaname != t.Schema || units.Relname != t.Units || units.Inh || units.Relpersistence != "p" {
+	if rows == nil || units == nil || units.Schemaname != t.Schema || units.Relname != t.Units || units.Relpersistence != "p" {
 		tree.Refuse("a copy that is no join with the numbers of units")
 	}
 	tree.Reads(rows, "Subquery", "Alias")
@@ -83,7 +84,8 @@ func (t Tables) Read(sql string) Rows {
 	if column(on.Lexpr, u) != unitsID {
 		tree.Refuse("a join that is not by the unit's id")
 	}
-	read := Rows{Columns: columns, Query: tree.SelectOf(rows.Subquery), ID: column(on.Rexpr, r), Rank: column(cut.Lexpr, r), Most: int64(tree.Integer(cut.Rexpr))}
+	read := Rows{Columns: columns, Query: tree.SelectOf(rows.Subquery), ID: column(on.Rexpr, r), Rank: column(cut.Lexpr, r),
+		Most: int64(tree.Integer(cut.Rexpr))}
 	for i, n := range q.TargetList {
 		o := n.GetResTarget()
 		switch {
@@ -133,7 +135,8 @@ func (t Tables) Merge(insert string, in Rows) string {
 		"least AS MATERIALIZED (SELECT a.unit, pg_catalog.min(a.h) AS h FROM added AS a GROUP BY a.unit), " +
 		"moved (" + list(names) + ") AS (DELETE FROM ONLY " + copied + " AS c USING least AS f " +
 		"WHERE " + unit + " = f.unit AND " + hash + " > f.h RETURNING " + list(gone) + ") " +
-		head + "SELECT " + list(made) + " FROM (SELECT r.*, COALESCE(pg_catalog.min(r.rn) FILTER (WHERE NOT r.new) OVER (PARTITION BY r.unit) - 1, " +
+		head + "SELECT " + list(made) + " FROM (SELECT r.*, " +
+		"COALESCE(pg_catalog.min(r.rn) FILTER (WHERE NOT r.new) OVER (PARTITION BY r.unit) - 1, " +
 		"(SELECT pg_catalog.max(" + rank + ") FROM ONLY " + copied + " AS c WHERE " + unit + " = r.unit), 0) + " +
 		"pg_catalog.row_number() OVER (PARTITION BY r.unit ORDER BY r.h, r.new, r.rn) AS rank " +
 		"FROM (SELECT k.*, false AS new FROM moved AS k UNION ALL SELECT a.*, true FROM added AS a) AS r) AS m WHERE m.rank <= " + most
@@ -145,7 +148,8 @@ func (t Tables) ReadIDs(sql string) *pgquery.SelectStmt {
 	if !slices.Equal(columns, []string{unitsID}) || len(q.TargetList) != 1 || len(q.DistinctClause) != 1 {
 		tree.Refuse("ids of units in another form")
 	}
-	if conflict == nil || conflict.Action != pgquery.OnConflictAction_ONCONFLICT_NOTHING || len(conflict.TargetList) > 0 || conflict.WhereClause != nil {
+	if conflict == nil || conflict.Action != pgquery.OnConflictAction_ONCONFLICT_NOTHING || len(conflict.TargetList) > 0 ||
+		conflict.WhereClause != nil {
 		tree.Refuse("ids of units that are not left out where they are there")
 	}
 	return q

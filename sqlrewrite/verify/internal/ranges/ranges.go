@@ -133,7 +133,8 @@ func (s Span) Over(t Span, least *big.Rat) Span {
 	return Span{new(big.Rat).Neg(most), most}
 }
 
-// Modulo is the remainder of s by t, without the divisor 0: it has the dividend's sign, and is smaller than the divisor, of whole numbers by 1.
+// Modulo is the remainder of s by t, without the divisor 0: it has the dividend's sign, and is smaller than the divisor, of whole numbers
+// by 1.
 func (s Span) Modulo(t Span, whole bool) Span {
 	if !s.Finite() || !t.Finite() {
 		return Span{}

@@ -12,7 +12,8 @@ const numNulls = "num_nulls"
 func NumNulls(n *pgquery.Node) (columns []*pgquery.Node, below int32, ok bool) {
 	e := n.GetAExpr()
 	f, c := e.GetLexpr().GetFuncCall(), e.GetRexpr().GetAConst()
-	if f == nil || c.GetIval() == nil || c.Isnull || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || !slices.Contains([]string{"<", "<>"}, Operator(e.Name)) ||
+	if f == nil || c.GetIval() == nil || c.Isnull || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP ||
+		!slices.Contains([]string{"<", "<>"}, Operator(e.Name)) ||
 		!slices.Equal(Words(f.Funcname), []string{"pg_catalog", numNulls}) || len(f.Args) == 0 {
 		return nil, 0, false
 	}
@@ -21,7 +22,8 @@ func NumNulls(n *pgquery.Node) (columns []*pgquery.Node, below int32, ok bool) {
 		Refuse("num_nulls called in another way")
 	}
 	for _, a := range f.Args {
-		if r := a.GetColumnRef(); r == nil || len(r.Fields) != 2 || slices.ContainsFunc(r.Fields, func(f *pgquery.Node) bool { return f.GetString_() == nil }) {
+		if r := a.GetColumnRef(); r == nil || len(r.Fields) != 2 ||
+			slices.ContainsFunc(r.Fields, func(f *pgquery.Node) bool { return f.GetString_() == nil }) {
 			Refuse("num_nulls of something else than columns of tables")
 		}
 	}

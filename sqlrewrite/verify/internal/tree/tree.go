@@ -123,10 +123,12 @@ func Plain(s *pgquery.SelectStmt) {
 	}
 	// OFFSET 0 leaves all rows as they are, and PostgreSQL plans the query by itself.
 	if c := s.LimitOffset.GetAConst(); s.LimitOffset == nil && s.LimitOption > pgquery.LimitOption_LIMIT_OPTION_DEFAULT ||
-		s.LimitOffset != nil && (c == nil || c.Isnull || c.GetIval() == nil || c.GetIval().Ival != 0 || s.LimitOption != pgquery.LimitOption_LIMIT_OPTION_COUNT) {
+		s.LimitOffset != nil && (c == nil || c.Isnull || c.GetIval() == nil || c.GetIval().Ival != 0 ||
+			s.LimitOption != pgquery.LimitOption_LIMIT_OPTION_COUNT) {
 		Refuse("LIMIT or OFFSET")
 	}
-	if s.Op > pgquery.SetOperation_SETOP_NONE && (s.Op != pgquery.SetOperation_SETOP_UNION || !s.All) || s.Op <= pgquery.SetOperation_SETOP_NONE && s.All {
+	if s.Op > pgquery.SetOperation_SETOP_NONE && (s.Op != pgquery.SetOperation_SETOP_UNION || !s.All) ||
+		s.Op <= pgquery.SetOperation_SETOP_NONE && s.All {
 		Refuse("a set operation that is not UNION ALL")
 	}
 }
