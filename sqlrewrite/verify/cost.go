@@ -114,7 +114,7 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 		case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
 			return likeTakes(a, b, e.AExpr.Kind == pgquery.A_Expr_Kind_AEXPR_ILIKE)
 		case pgquery.A_Expr_Kind_AEXPR_OP:
-			return operatorTakes(tree.Operator(e.AExpr.Name), a, b)
+			return operators[tree.Operator(e.AExpr.Name)].ns(operands)
 		case pgquery.A_Expr_Kind_AEXPR_IN:
 			if count := int64(len(operands)) - 1; count <= 8 || tree.Operator(e.AExpr.Name) == "<>" {
 				return product(count, comparing("=", a, a))
@@ -146,7 +146,13 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 			}
 			return windowRow
 		}
-		return callTakes(tree.Builtin(e.FuncCall.Funcname), operands)
+		name := tree.Builtin(e.FuncCall.Funcname)
+		if price := functions[name].ns; price != nil {
+			return price(operands)
+		} else if isAggregate(name) {
+			return plain
+		}
+		return ordinary(operands)
 	default:
 		return plain
 	}
@@ -202,90 +208,103 @@ func comparing(op string, a, b measure) int64 {
 	}
 }
 
-func operatorTakes(op string, a, b measure) int64 {
-	numerics := a.kind == numeric || b.kind == numeric
-	switch {
-	case op == "=", op == "<>", op == "<", op == ">", op == "<=", op == ">=":
-		return comparing(op, a, b)
-	case op == "~", op == "!~", op == "~*", op == "!~*":
-		states := int64(unknownBytes)
-		if b.read {
-			states = statesOf(b.text)
+// What calls take by the sizes of their operands: a price of table.go is one of these.
+
+// lengths is a price of so many ns, and some for each byte or digit of all operands.
+func lengths(ns, each int64) func([]measure) int64 {
+	return func(operands []measure) int64 { return ns + each*lengthOf(operands) }
+}
+
+func lengthOf(operands []measure) (length int64) {
+	for _, o := range operands {
+		length += o.length()
+	}
+	return length
+}
+
+// ordinary is the price of a function without one of its own.
+func ordinary(operands []measure) int64 {
+	if isText(operands[0].kind) {
+		return 200 + 5*lengthOf(operands)
+	}
+	return 200 + 2*lengthOf(operands)
+}
+
+func hashes(operands []measure) int64 { return 100 + lengthOf(operands)/2 }
+
+func looksUp(o []measure) int64 { return 300 + product(textCompared, o[0].items) }
+
+func formats(o []measure) int64 { return 1000 + 100*o[1].bytes }
+
+func joins(o []measure) int64 { return 200 + thousandths(200*(o[0].bytes+o[1].bytes)) }
+
+func matches(o []measure) int64 {
+	states := int64(unknownBytes)
+	if o[1].read {
+		states = statesOf(o[1].text)
+	}
+	return 2000 + 2*o[0].bytes + product(o[0].bytes/4*5+5, states)
+}
+
+// calculates is the price of an operator on numerics, and on what is none.
+func calculates(numerics func(a, b measure) int64) func([]measure) int64 {
+	return func(o []measure) int64 {
+		a, b := o[0], o[1]
+		switch {
+		case a.kind == interval, b.kind == interval, isTime(a.kind), isTime(b.kind):
+			return 500
+		case a.kind != numeric && b.kind != numeric:
+			return plain
+		default:
+			return numerics(a, b)
 		}
-		return 2000 + 2*a.bytes + product(a.bytes/4*5+5, states)
-	case op == "||":
-		return 200 + thousandths(200*(a.bytes+b.bytes))
-	case a.kind == interval, b.kind == interval, isTime(a.kind), isTime(b.kind):
-		return 500
-	case !numerics:
-		return plain
-	case op == "*":
-		return 500 + thousandths(500*product(a.fours(), b.fours())) + a.length() + b.length()
-	case op == "/":
-		return 500 + product(4*quotientFours(a, b, false), b.fours()) + a.length() + b.length()
-	case op == "%":
-		return 500 + product(4*quotientFours(a, b, true), b.fours()) + a.length() + b.length()
-	default:
-		return 200 + 2*(a.length()+b.length())
 	}
 }
 
-func callTakes(name string, operands []measure) int64 {
-	var a, b measure
-	length, numerics := int64(0), false
-	for i, o := range operands {
-		if length += o.length(); i == 0 {
-			a = o
-		} else if i == 1 {
-			b = o
-		}
-		numerics = numerics || o.kind == numeric
+func adds(a, b measure) int64 { return 200 + 2*(a.length()+b.length()) }
+
+func multiplies(a, b measure) int64 {
+	return 500 + thousandths(500*product(a.fours(), b.fours())) + a.length() + b.length()
+}
+
+func divides(whole bool) func(a, b measure) int64 {
+	return func(a, b measure) int64 {
+		return 500 + product(4*quotientFours(a, b, whole), b.fours()) + a.length() + b.length()
 	}
-	switch name {
-	case "lower", "upper":
-		return 500 + 20*length
-	case "initcap":
-		return 20_000 + 50*length
-	case "btrim", "ltrim", "rtrim":
-		return 500 + 2*length + product(5*a.bytes, max(1, b.bytes))
-	case "strpos":
-		if b.read {
-			return 500 + 2*length + product(a.bytes, 1+needleOf(b.text))
-		}
-		return 500 + 2*length + product(a.bytes, max(1, b.bytes))
-	case "to_char":
-		return 1000 + 100*b.bytes
-	case "array_position":
-		return 300 + product(textCompared, a.items)
-	case "div", "mod":
-		if numerics {
-			return 500 + product(4*quotientFours(a, b, true), b.fours()) + length
-		}
+}
+
+func divTakes(o []measure) int64 {
+	if o[0].kind != numeric && o[1].kind != numeric {
 		return 100
-	case "width_bucket":
-		if numerics {
-			wide := measure{whole: 11, scale: 0}
-			for _, o := range operands {
-				wide.whole, wide.scale = max(wide.whole, o.whole+11), max(wide.scale, o.scale)
-			}
-			return 1000 + product(4*quotientFours(wide, wide, false), wide.fours()) + length
-		}
+	}
+	return divides(true)(o[0], o[1])
+}
+
+func bucketsTake(operands []measure) int64 {
+	wide, numerics := measure{whole: 11}, false
+	for _, o := range operands {
+		wide.whole, wide.scale, numerics = max(wide.whole, o.whole+11), max(wide.scale, o.scale), numerics || o.kind == numeric
+	}
+	if !numerics {
 		return 100
-	case "octet_length", "num_nulls", "num_nonnulls", "count", "sum", "min", "max", "avg", "bool_or", "bool_and":
-		return plain
-	case "date_part", "extract", "date_trunc", "make_interval", "trim_scale":
-		return 500
 	}
-	switch {
-	case strings.HasSuffix(name, "larger"), strings.HasSuffix(name, "smaller"):
-		return 100 + length
-	case strings.HasPrefix(name, "hash"):
-		return 100 + length/2
-	case isText(a.kind):
-		return 200 + 5*length
-	default:
-		return 200 + 2*length
+	return 1000 + product(4*quotientFours(wide, wide, false), wide.fours()) + lengthOf(operands)
+}
+
+func trims(operands []measure) int64 {
+	cut := int64(1)
+	if len(operands) > 1 {
+		cut = max(1, operands[1].bytes)
 	}
+	return 500 + 2*lengthOf(operands) + product(5*operands[0].bytes, cut)
+}
+
+func finds(o []measure) int64 {
+	depth := max(1, o[1].bytes)
+	if o[1].read {
+		depth = 1 + needleOf(o[1].text)
+	}
+	return 500 + 2*lengthOf(o) + product(o[0].bytes, depth)
 }
 
 // littleOfRow is what a row may take, in ns, without being charged to its unit: what it may take where nothing bounds how many its unit

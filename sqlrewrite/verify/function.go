@@ -59,7 +59,8 @@ func (s *scope) call(f *pgquery.FuncCall) *value {
 
 // clamping is T_smaller or T_larger.
 func clamping(k kind, larger bool) function {
-	return taking("..", func(d *derivation, name string, args ...*value) *value { return d.clamp(name, k, larger, args) })
+	return taking("..", func(d *derivation, name string, args ...*value) *value { return d.clamp(name, k, larger, args) }).
+		priced(lengths(100, 1))
 }
 
 func (d *derivation) clamp(name string, k kind, larger bool, args []*value) *value {

@@ -14,6 +14,7 @@ import (
 type function struct {
 	overloads []overload
 	bytes     func(operands []measure) int64 // of a text that it gives, at most; nil: only what its rule says of characters
+	ns        func(operands []measure) int64 // what a call takes (cost.go); nil: what is ordinary
 }
 
 // overload are the types that arguments have, one letter for each, and the value of such a call.
@@ -61,7 +62,7 @@ func (v *value) is(letter byte) bool {
 func (f function) value(d *derivation, name string, args ...*value) *value {
 	for _, o := range f.overloads {
 		for takes := range strings.FieldsSeq(o.takes) {
-			if matches(takes, args) {
+			if suit(takes, args) {
 				return o.rule(d, name, args...)
 			}
 		}
@@ -69,7 +70,7 @@ func (f function) value(d *derivation, name string, args ...*value) *value {
 	return nil
 }
 
-func matches(takes string, args []*value) bool {
+func suit(takes string, args []*value) bool {
 	if takes == "*" { // of as many as there are
 		return true
 	}
@@ -84,8 +85,23 @@ func matches(takes string, args []*value) bool {
 	return true
 }
 
-// taking is a function of one overload.
-func taking(takes string, r rule) function { return function{overloads: []overload{{takes, r}}} }
+// taking is a function of one overload, and or one of another as well.
+func taking(takes string, r rule) function { return function{}.or(takes, r) }
+
+func (f function) or(takes string, r rule) function {
+	f.overloads = append(f.overloads, overload{takes, r})
+	return f
+}
+
+func (f function) sized(bytes func([]measure) int64) function {
+	f.bytes = bytes
+	return f
+}
+
+func (f function) priced(ns func([]measure) int64) function {
+	f.ns = ns
+	return f
+}
 
 // functions are those that are no aggregates and no windows.
 var functions = map[string]function{
@@ -99,10 +115,10 @@ var functions = map[string]function{
 	"timestamptz_smaller": clamping(timestamptz, false), "timestamptz_larger": clamping(timestamptz, true),
 	"interval_smaller": clamping(interval, false), "interval_larger": clamping(interval, true),
 
-	"hashint8extended":      taking("WW", (*derivation).hash),
-	"hash_numeric_extended": taking("nW", (*derivation).hash),
-	"hashfloat8extended":    taking("fW", (*derivation).hash),
-	"hashtextextended":      taking("tW", (*derivation).hash),
+	"hashint8extended":      taking("WW", (*derivation).hash).priced(hashes),
+	"hash_numeric_extended": taking("nW", (*derivation).hash).priced(hashes),
+	"hashfloat8extended":    taking("fW", (*derivation).hash).priced(hashes),
+	"hashtextextended":      taking("tW", (*derivation).hash).priced(hashes),
 
 	"abs":        taking("N", (*derivation).abs),
 	"sign":       taking("F", (*derivation).sign),
@@ -111,55 +127,58 @@ var functions = map[string]function{
 	"floor":      taking("F", rounding(ranges.Floored)),
 	"ceil":       taking("F", rounding(ranges.Ceiled)),
 	"ceiling":    taking("F", rounding(ranges.Ceiled)),
-	"trim_scale": taking("n", (*derivation).trimScale),
+	"trim_scale": taking("n", (*derivation).trimScale).priced(lengths(500, 0)),
 
-	"div":            taking("EE", (*derivation).div),
+	"div":            taking("EE", (*derivation).div).priced(divTakes),
 	"sqrt":           taking("f", (*derivation).sqrt),
 	"exp":            taking("f", (*derivation).exp),
 	"ln":             taking("f", (*derivation).logarithm),
 	"log":            taking("f", (*derivation).logarithm),
 	"power":          taking("ff", (*derivation).power),
-	"width_bucket":   taking("fff4 nnn4", (*derivation).buckets),
-	"array_position": taking("At", (*derivation).position),
+	"width_bucket":   taking("fff4 nnn4", (*derivation).buckets).priced(bucketsTake),
+	"array_position": taking("At", (*derivation).position).priced(looksUp),
 
-	"octet_length": taking("t c", (*derivation).octets),
+	"octet_length": taking("t c", (*derivation).octets).priced(lengths(plain, 0)),
 	"length":       taking("t", ofText(int4, 1, 0)),
-	"strpos":       taking("tt", ofText(int4, 1, 1)),
+	"strpos":       taking("tt", ofText(int4, 1, 1)).priced(finds),
 	"starts_with":  taking("tt", ofText(boolean, 0, 0)),
-	"upper":        {overloads: []overload{{"t", ofText(text, 3, 0)}}, bytes: ofFirst(3)}, // a letter has at most three in its other case
-	"lower":        {overloads: []overload{{"t", ofText(text, 3, 0)}}, bytes: ofFirst(3)},
-	"initcap":      {overloads: []overload{{"t", ofText(text, 3, 0)}}, bytes: ofFirst(3)},
-	"left":         {overloads: []overload{{"tK", (*derivation).left}}, bytes: ofFirst(1)},
-	"right":        {overloads: []overload{{"tK", ofText(text, 1, 0)}}, bytes: ofFirst(1)},
-	"substr":       {overloads: []overload{{"tK tKK", (*derivation).substr}}, bytes: ofFirst(1)},
-	"btrim":        {overloads: []overload{{"t tt", ofText(text, 1, 0)}}, bytes: ofFirst(1)},
-	"ltrim":        {overloads: []overload{{"t tt", ofText(text, 1, 0)}}, bytes: ofFirst(1)},
-	"rtrim":        {overloads: []overload{{"t tt", ofText(text, 1, 0)}}, bytes: ofFirst(1)},
-	"concat":       {overloads: []overload{{"*", (*derivation).concat}}, bytes: ofAll},
+	"upper":        taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(500, 20)), // of at most three letters for one
+	"lower":        taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(500, 20)),
+	"initcap":      taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(20_000, 50)),
+	"left":         taking("tK", (*derivation).left).sized(ofFirst(1)),
+	"right":        taking("tK", ofText(text, 1, 0)).sized(ofFirst(1)),
+	"substr":       taking("tK tKK", (*derivation).substr).sized(ofFirst(1)),
+	"btrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
+	"ltrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
+	"rtrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
+	"concat":       taking("*", (*derivation).concat).sized(ofAll),
 
-	"date_trunc":    taking("QT", (*derivation).dateTrunc),
-	"extract":       taking("Qd QT Qi", (*derivation).extract),
-	"date_part":     taking("Qd QT Qi", (*derivation).extract),
-	"to_char":       taking("TQ", (*derivation).toChar),
-	"make_interval": taking("444444f", (*derivation).makeInterval),
+	"date_trunc":    taking("QT", (*derivation).dateTrunc).priced(lengths(500, 0)),
+	"extract":       taking("Qd QT Qi", (*derivation).extract).priced(lengths(500, 0)),
+	"date_part":     taking("Qd QT Qi", (*derivation).extract).priced(lengths(500, 0)),
+	"to_char":       taking("TQ", (*derivation).toChar).priced(formats),
+	"make_interval": taking("444444f", (*derivation).makeInterval).priced(lengths(500, 0)),
 }
+
+func comparison(op string) function {
+	return taking("..", (*derivation).compare).priced(func(o []measure) int64 { return comparing(op, o[0], o[1]) })
+}
+
+var pattern = taking("..", (*derivation).match).priced(matches)
 
 // operators are those with two operands.
 var operators = map[string]function{
-	"=": taking("..", (*derivation).compare), "<>": taking("..", (*derivation).compare),
-	"<": taking("..", (*derivation).compare), "<=": taking("..", (*derivation).compare),
-	">": taking("..", (*derivation).compare), ">=": taking("..", (*derivation).compare),
-	"~": taking("..", (*derivation).match), "!~": taking("..", (*derivation).match),
-	"~*": taking("..", (*derivation).match), "!~*": taking("..", (*derivation).match),
-	"||": {overloads: []overload{{"..", (*derivation).join}}, bytes: ofAll},
-
-	"+": {overloads: []overload{{"NN", (*derivation).calculation}, {"d2 d4", (*derivation).daysLater},
-		{"2d 4d", turned((*derivation).daysLater)},
-		{"Ti", (*derivation).timeMoved}, {"iT", turned((*derivation).timeMoved)}, {"ii", (*derivation).intervals}}},
-	"-": {overloads: []overload{{"NN", (*derivation).calculation}, {"dd", (*derivation).daysBetween}, {"d2 d4", (*derivation).daysLater},
-		{"ss zz", (*derivation).timeBetween}, {"Ti", (*derivation).timeMoved}, {"ii", (*derivation).intervals}}},
-	"*": taking("NN", (*derivation).calculation), "/": taking("NN", (*derivation).calculation), "%": taking("NN", (*derivation).calculation),
-	"&": taking("WW", (*derivation).bits),
+	"=": comparison("="), "<>": comparison("<>"), "<": comparison("<"), "<=": comparison("<="), ">": comparison(">"), ">=": comparison(">="),
+	"~": pattern, "!~": pattern, "~*": pattern, "!~*": pattern,
+	"||": taking("..", (*derivation).join).sized(ofAll).priced(joins),
+	"+": taking("NN", (*derivation).calculation).or("d2 d4", (*derivation).daysLater).or("2d 4d", turned((*derivation).daysLater)).
+		or("Ti", (*derivation).timeMoved).or("iT", turned((*derivation).timeMoved)).or("ii", (*derivation).intervals).priced(calculates(adds)),
+	"-": taking("NN", (*derivation).calculation).or("d2 d4", (*derivation).daysLater).or("dd", (*derivation).daysBetween).
+		or("ss zz", (*derivation).timeBetween).or("Ti", (*derivation).timeMoved).or("ii", (*derivation).intervals).priced(calculates(adds)),
+	"*": taking("NN", (*derivation).calculation).priced(calculates(multiplies)),
+	"/": taking("NN", (*derivation).calculation).priced(calculates(divides(false))),
+	"%": taking("NN", (*derivation).calculation).priced(calculates(divides(true))),
+	"&": taking("WW", (*derivation).bits).priced(calculates(adds)),
 }
 
 // computation is an operator on numbers.
