@@ -74,6 +74,9 @@ func (d *derivation) nullOf(k kind) *value {
 	return v
 }
 
+// instants read texts of dates and times, in what their ranges are of.
+var instants = map[kind]func(string) (int64, bool){date: calendar.Date, timestamp: calendar.Instant, timestamptz: calendar.InUTC}
+
 // literal is a constant of a kind by its text.
 func (d *derivation) literal(k kind, s string) *value {
 	v := d.make(k, d.intern("="+strconv.Itoa(int(k))+":"+s))
@@ -116,16 +119,8 @@ func (d *derivation) literal(k kind, s string) *value {
 		v.grain = r.Denom().BitLen() - 1 // the denominator is a power of two
 	case text:
 		v.chars = len([]rune(s))
-	case date:
-		if at, ok := calendar.Instant(s); ok {
-			exactly(big.NewRat(at/calendar.Day, 1))
-		}
-	case timestamp, timestamptz:
-		read := calendar.Instant
-		if k == timestamptz {
-			read = calendar.InUTC
-		}
-		if at, ok := read(s); ok {
+	case date, timestamp, timestamptz:
+		if at, ok := instants[k](s); ok {
 			exactly(big.NewRat(at, 1))
 		}
 	case interval:

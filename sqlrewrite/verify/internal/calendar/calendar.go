@@ -58,6 +58,12 @@ func Instant(s string) (micros int64, ok bool) {
 	return at.UnixMicro(), true
 }
 
+// Date reads a date, in days since 1970.
+func Date(s string) (days int64, ok bool) {
+	micros, ok := Instant(s)
+	return micros / Day, ok
+}
+
 // InUTC reads an instant with the zone +00.
 func InUTC(s string) (micros int64, ok bool) {
 	s, bc := strings.CutSuffix(s, " BC")
