@@ -140,21 +140,25 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 		}
 		return total
 	case *pgquery.Node_FuncCall:
-		if e.FuncCall.Over != nil {
-			if tree.Builtin(e.FuncCall.Funcname) == "row_number" {
-				return numberRow
-			}
-			return windowRow
-		}
-		name := tree.Builtin(e.FuncCall.Funcname)
-		if price := functions[name].ns; price != nil {
-			return price(operands)
-		} else if isAggregate(name) {
-			return plain
-		}
-		return ordinary(operands)
+		return callTakes(e.FuncCall, operands)
 	default:
 		return plain
+	}
+}
+
+func callTakes(f *pgquery.FuncCall, operands []measure) int64 {
+	name := tree.Builtin(f.Funcname)
+	switch price := functions[name].ns; {
+	case f.Over != nil && name == "row_number":
+		return numberRow
+	case f.Over != nil:
+		return windowRow
+	case isAggregate(name):
+		return plain
+	case price != nil:
+		return price(operands)
+	default:
+		return ordinary(operands)
 	}
 }
 

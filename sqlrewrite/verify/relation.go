@@ -258,7 +258,8 @@ func (d *derivation) behind(id int) (of int, ok bool) {
 		k = d.known[t.args[0]].kind
 	}
 	switch {
-	case t.op == "trim_scale", t.op == shortForm, t.op == "text" && k == bpchar, t.op == "+" && isFloat(k) && d.terms[t.args[1]].op == "="+kindName(k)+":0":
+	case t.op == "trim_scale", t.op == shortForm, t.op == "text" && k == bpchar,
+		t.op == "+" && isFloat(k) && d.terms[t.args[1]].op == "="+kindName(k)+":0":
 		return t.args[0], true
 	case t.op == "case" && len(t.args) == 2:
 		result := d.terms[t.args[1]]

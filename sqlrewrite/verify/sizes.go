@@ -14,11 +14,12 @@ import (
 // Sizes. How large the operands of an operation can be, from their ranges, from conditions on octet_length, and from what is computed of
 // what:
 //
-//  1. A text has as many bytes as CASE WHEN octet_length(x) <= n says, four for each of its characters, or as many as the operands of the function
-//     that makes it allow. Where none of these limits a stored text, it may have 2^30: no operation over it is proven to be short.
-//  2. A numeric has the digits of its range before the point, and after it those that are known; a quotient those of select_div_scale (numeric.c).
-//     A stored one whose type fixes none may have 131,072 and 16,383, and so may what is computed of it. CASE with the conditions of tree.Short
-//     leaves 100 and 100. Wherever a longer one is named it is read whole.
+//  1. A text has as many bytes as CASE WHEN octet_length(x) <= n says, four for each of its characters, or as many as the operands of the
+//     function that makes it allow. Where none of these limits a stored text, it may have 2^30: no operation over it is proven to be
+//     short.
+//  2. A numeric has the digits of its range before the point, and after it those that are known; a quotient those of select_div_scale
+//     (numeric.c). A stored one whose type fixes none may have 131,072 and 16,383, and so may what is computed of it. CASE with the
+//     conditions of tree.Short leaves 100 and 100. Wherever a longer one is named it is read whole.
 //
 // *Example.* left(x, 200) has 800 bytes, and 300 where x has at most 300; a · b of numbers below 100 with two digits each has 4 and 4.
 

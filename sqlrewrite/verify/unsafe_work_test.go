@@ -167,9 +167,9 @@ var (
 	}
 )
 
-// A numeric whose type fixes no digits may have 131,072 of them, which are read wherever it is named: beside 341 public rows eight comparisons
-// took 184 ms. In each place and each operation a statement that names a stored one takes more than 50 µs, which are not proven; with what
-// leaves short ones in its place it takes less.
+// A numeric whose type fixes no digits may have 131,072 of them, which are read wherever it is named: beside 341 public rows eight
+// comparisons took 184 ms. In each place and each operation a statement that names a stored one takes more than 50 µs, which are not
+// proven; with what leaves short ones in its place it takes less.
 func TestStoredNumericsAreNotReadWhole(t *testing.T) {
 	on, pins := town()
 	for i, p := range pins {

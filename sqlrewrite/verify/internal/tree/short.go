@@ -11,8 +11,8 @@ import (
 // ShortDigits is how many digits a numeric has at most, before its point and after it, that [Short] leaves.
 const ShortDigits = 100
 
-// shortNumeric gives a numeric of at most [ShortDigits] digits before its point and after it, NaN or an infinity; and NULL for any other. Its
-// first two conditions look at the header of a stored value, and leave what has few bytes; 1e131071 has few.
+// shortNumeric gives a numeric of at most [ShortDigits] digits before its point and after it, NaN or an infinity; and NULL for any other.
+// Its first two conditions look at the header of a stored value, and leave what has few bytes; 1e131071 has few.
 const shortNumeric = `CASE WHEN (pg_catalog.pg_column_size(x) <= 112) AND (pg_catalog.pg_column_compression(x) IS NULL)
 	AND ((pg_catalog.abs(x) < '1e100'::numeric) OR (pg_catalog.abs(x) >= 'Infinity'::numeric)) AND (pg_catalog.round(x, 100) = x)
 	THEN pg_catalog.trim_scale(x) END`
