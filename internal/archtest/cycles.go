@@ -1,18 +1,10 @@
 package archtest
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
-	"go/importer"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -26,85 +18,6 @@ import (
 // must hand on a part, and nobody anything that is none of what it was given, nor changes the tree. That form does not prove that a tree
 // is finite, or not shared: trees of syntax are made by parsers, whose limits hold for them, and trees that planning makes are made by
 // functions that count.
-
-// sources are checked packages of one program.
-type sources struct {
-	fset  *token.FileSet
-	files []*ast.File
-	info  *types.Info
-}
-
-// loadSources checks packages of the module at root, in the order in which they import each other, with what they import as compiled.
-func loadSources(root string, patterns ...string) (*sources, error) {
-	arguments := append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module"}, patterns...)
-	list := exec.Command("go", arguments...) //nolint:gosec,noctx // patterns are this package's; tests end it
-	list.Dir, list.Stderr = root, os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		return nil, fmt.Errorf("archtest: go list: %w", err)
-	}
-	s := newSources()
-	exports, checked := map[string]string{}, map[string]*types.Package{}
-	compiled := importer.ForCompiler(s.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p struct {
-			ImportPath, Dir, Export string
-			GoFiles                 []string
-			Module                  *struct{ Main bool }
-		}
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return s, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("archtest: go list: %w", err)
-		}
-		exports[p.ImportPath] = p.Export
-		own, _ := strings.CutPrefix(p.ImportPath, Module+"/")
-		if p.Module == nil || !p.Module.Main || !strings.HasPrefix(own, "sqlrewrite") {
-			continue
-		}
-		texts := map[string]string{}
-		for _, name := range p.GoFiles {
-			text, err := os.ReadFile(filepath.Join(p.Dir, name))
-			if err != nil {
-				return nil, err
-			}
-			texts[own+"/"+name] = string(text)
-		}
-		checked[p.ImportPath], err = s.check(p.ImportPath, texts, imports(func(path string) (*types.Package, error) {
-			if own := checked[path]; own != nil {
-				return own, nil
-			}
-			return compiled.Import(path)
-		}))
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func newSources() *sources {
-	return &sources{fset: token.NewFileSet(), info: &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{},
-		Implicits: map[ast.Node]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}, Types: map[ast.Expr]types.TypeAndValue{}}}
-}
-
-// check adds a package.
-func (s *sources) check(path string, texts map[string]string, from types.Importer) (*types.Package, error) {
-	var files []*ast.File
-	for name, text := range texts {
-		f, err := parser.ParseFile(s.fset, name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, fmt.Errorf("archtest: %w", err)
-		}
-		files = append(files, f)
-	}
-	s.files = append(s.files, files...)
-	config := types.Config{Importer: from}
-	return config.Check(path, s.fset, files, s.info)
-}
-
-type imports func(string) (*types.Package, error)
-
-func (i imports) Import(path string) (*types.Package, error) { return i(path) }
 
 // handed describes the arguments of a call in terms of the caller's parameters.
 type handed int
@@ -153,7 +66,7 @@ func newGraph(s *sources) *graph {
 		assigned: map[types.Object][]*ast.FuncLit{}, named: map[*ast.FuncLit]bool{}, methods: map[string][]*types.Func{},
 		taints: map[types.Object]taint{}}
 	g.eachFunction(func(d *ast.FuncDecl, o *types.Func) {
-		g.byObject[o] = &function{name: strings.ReplaceAll(o.FullName(), Module+"/", ""), in: o.Pkg().Path(), at: d.Pos(),
+		g.byObject[o] = &function{name: shortName(o), in: o.Pkg().Path(), at: d.Pos(),
 			calls: map[*function]handed{}}
 		if d.Recv != nil {
 			g.methods[o.Name()] = append(g.methods[o.Name()], o)
@@ -173,16 +86,6 @@ func newGraph(s *sources) *graph {
 		g.read(g.byObject[o], d.Body)
 	})
 	return g
-}
-
-func (g *graph) eachFunction(visit func(*ast.FuncDecl, *types.Func)) {
-	for _, f := range g.files {
-		for _, d := range f.Decls {
-			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
-				visit(d, g.info.Defs[d.Name].(*types.Func))
-			}
-		}
-	}
 }
 
 // give makes parameters what they are.

@@ -3,21 +3,27 @@ package archtest
 import (
 	"go/types"
 	"strings"
+	"sync"
 	"testing"
 )
+
+var loadProgram = sync.OnceValues(func() (*sources, error) { return loadSources("../..", "./cmd/noisegate") })
+
+// program are the packages that noisegate is made of.
+func program(t *testing.T) *sources {
+	t.Helper()
+	s, err := loadProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 // TestTextsEnd: no function that works on a text can go round for ever uncounted.
 //
 // covers: A44
 func TestTextsEnd(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: this takes long")
-	}
-	s, err := loadSources("../..", "./sqlrewrite", "./sqlrewrite/statement")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := newGraph(s)
+	g := newGraph(program(t).below("sqlrewrite"))
 	for _, f := range g.cycles() {
 		t.Error(f)
 	}
