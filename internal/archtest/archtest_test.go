@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "add the tests that docs/threat-model.md does not name yet")
+var rewrite = flag.Bool("rewrite", false, "bring docs/threat-model.md, docs/trusted-base.md and testdata/ratchets.txt up to date")
 
 // TestArchitecture holds the repository against every rule.
 func TestArchitecture(t *testing.T) {

@@ -1,9 +1,9 @@
 // Package archtest checks the architecture: it is the table of who may import whom, and the house rules that a machine
 // can check, as code that "go test" runs.
 //
-// It knows the source text of the repository. It does not know behaviour: a rule here looks at syntax, that of
-// recursion at types too, and whatever needs more belongs into a test of the package concerned. Each rule has a
-// self-test that proves it can fail.
+// It knows the source text of the repository. It does not know behaviour: a rule here looks at syntax, those of
+// recursion, of the trusted base and of numbers that may only fall look at types too, and whatever needs more belongs
+// into a test of the package concerned. Each rule has a self-test that proves it can fail.
 package archtest
 
 import (
