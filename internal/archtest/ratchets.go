@@ -1,0 +1,79 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"slices"
+)
+
+// ratchet is a number that may only fall. Nothing may have more than most, but for what testdata/ratchets.txt names: that may have as much
+// as it says there. make golden lowers what it says there and never raises it: that takes -raise, and a page in docs/decisions that says
+// why.
+type ratchet struct {
+	name, unit string
+	most       int
+	measure    func(*sources) map[string]int
+}
+
+func ratchets() []ratchet {
+	return []ratchet{
+		{"branches", "branches in a function", 25, branches},
+	}
+}
+
+// hold compares numbers with those that are allowed. What fell by a tenth is to be lowered in the file.
+func (r ratchet) hold(measured, allowed map[string]int) []Finding {
+	var found []Finding
+	for _, of := range slices.Sorted(maps.Keys(measured)) {
+		if n := measured[of]; n > max(r.most, allowed[of]) {
+			found = append(found, Finding{of, fmt.Sprintf("%d %s, want at most %d", n, r.unit, max(r.most, allowed[of]))})
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(allowed)) {
+		if n, most := measured[of], allowed[of]; n <= r.most || n < most-most/10 {
+			found = append(found, Finding{of, fmt.Sprintf("%d %s, and %d are allowed: make golden lowers that", n, r.unit, most)})
+		}
+	}
+	return found
+}
+
+// lowered are the numbers that are still needed.
+func (r ratchet) lowered(measured, allowed map[string]int) map[string]int {
+	low := map[string]int{}
+	for of, most := range allowed {
+		if n := measured[of]; n > r.most {
+			low[of] = min(n, most)
+		}
+	}
+	return low
+}
+
+// branches counts, for each function, 1 and its if, for, case, && and ||.
+func branches(s *sources) map[string]int {
+	count := map[string]int{}
+	s.eachFunction(func(d *ast.FuncDecl, o *types.Func) {
+		n := 1
+		ast.Inspect(d, func(x ast.Node) bool {
+			switch x := x.(type) {
+			case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+				n++
+			case *ast.CaseClause:
+				n += min(1, len(x.List))
+			case *ast.CommClause:
+				if x.Comm != nil {
+					n++
+				}
+			case *ast.BinaryExpr:
+				if x.Op == token.LAND || x.Op == token.LOR {
+					n++
+				}
+			}
+			return true
+		})
+		count[shortName(o)] = n
+	})
+	return count
+}

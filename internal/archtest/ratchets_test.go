@@ -1,0 +1,121 @@
+package archtest
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const ratchetsFile = "testdata/ratchets.txt"
+
+var raise = flag.Bool("raise", false, "let the numbers of ratchets.txt rise to what there is; the commit says why they must")
+
+func readRatchets(t *testing.T) map[string]map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(ratchetsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		var name, of string
+		var n int
+		if _, err := fmt.Sscan(line, &name, &n, &of); err != nil {
+			t.Fatalf("%s: %q: %v", ratchetsFile, line, err)
+		}
+		if all[name] == nil {
+			all[name] = map[string]int{}
+		}
+		all[name][of] = n
+	}
+	return all
+}
+
+// TestRatchets holds the program against numbers that may only fall.
+func TestRatchets(t *testing.T) {
+	allowed, s, text := readRatchets(t), program(t), ""
+	for _, r := range ratchets() {
+		measured, allow := r.measure(s), allowed[r.name]
+		delete(allowed, r.name)
+		if *raise {
+			allow = measured
+		}
+		if *rewrite || *raise {
+			allow = r.lowered(measured, allow)
+		}
+		for _, of := range slices.Sorted(maps.Keys(allow)) {
+			text += fmt.Sprintf("%-10s %3d  %s\n", r.name, allow[of], of)
+		}
+		for _, f := range r.hold(measured, allow) {
+			t.Errorf("%s: %v", r.name, f)
+		}
+	}
+	for name := range allowed {
+		t.Errorf("%s has numbers of %s, which nobody counts", ratchetsFile, name)
+	}
+	if *rewrite || *raise {
+		if err := os.WriteFile(ratchetsFile, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRatchetsOnlyFall shows what is found, and that a new number is never above the one before.
+func TestRatchetsOnlyFall(t *testing.T) {
+	r := ratchet{name: "x", unit: "things", most: 5}
+	for _, c := range []struct {
+		measured, allowed, lowered int
+		want                       string
+	}{
+		{5, 0, 0, ""},
+		{6, 0, 0, "6 things, want at most 5"},
+		{30, 30, 30, ""},
+		{31, 30, 30, "31 things, want at most 30"},
+		{27, 30, 27, ""},
+		{26, 30, 26, "make golden lowers"},
+		{5, 6, 0, "make golden lowers"},
+		{0, 6, 0, "make golden lowers"},
+	} {
+		measured, allowed := map[string]int{"p": c.measured}, map[string]int{}
+		if c.allowed > 0 {
+			allowed["p"] = c.allowed
+		}
+		found := fmt.Sprint(r.hold(measured, allowed))
+		if !strings.Contains(found, c.want) || c.want == "" && found != "[]" {
+			t.Errorf("%d of %d: %s, want %q", c.measured, c.allowed, found, c.want)
+		}
+		if got := r.lowered(measured, allowed)["p"]; got != c.lowered {
+			t.Errorf("%d of %d: lowered to %d, want %d", c.measured, c.allowed, got, c.lowered)
+		}
+	}
+}
+
+// TestRatchetsCount plants a little of what each ratchet counts. A ratchet that has no case here is none.
+func TestRatchetsCount(t *testing.T) {
+	cases := map[string][]struct {
+		texts []string
+		of    string
+		want  int
+	}{
+		"branches": {
+			{[]string{"package p\nfunc f() {}"}, "p.f", 1},
+			{[]string{"package p\nfunc f(a, b bool) { if a && b || a { for range 3 { for a {} } } }"}, "p.f", 6},
+			{[]string{"package p\nfunc f(a int, c chan int) { switch a { case 1, 2: case 3: default: }; select { case <-c: default: } }"}, "p.f", 4},
+			{[]string{"package p\ntype t int\nfunc (t) f(a bool) { _ = func() { if a {} } }"}, "(p.t).f", 2},
+		},
+	}
+	for _, r := range ratchets() {
+		if len(cases[r.name]) == 0 {
+			t.Errorf("no case shows that %s is counted", r.name)
+		}
+		for _, c := range cases[r.name] {
+			if got := r.measure(planted(t, c.texts...))[c.of]; got != c.want {
+				t.Errorf("%s: %q has %d, want %d", r.name, c.texts, got, c.want)
+			}
+		}
+	}
+}
