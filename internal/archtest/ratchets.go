@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"path"
 	"slices"
 )
 
@@ -21,6 +22,8 @@ type ratchet struct {
 func ratchets() []ratchet {
 	return []ratchet{
 		{"branches", "branches in a function", 25, branches},
+		{"circle", "files in a package that refer to each other in a circle", 8, func(s *sources) map[string]int { return circles(s, false) }},
+		{"back", "references from file to file in such a circle", 20, func(s *sources) map[string]int { return circles(s, true) }},
 	}
 }
 
@@ -76,4 +79,62 @@ func branches(s *sources) map[string]int {
 		count[shortName(o)] = n
 	})
 	return count
+}
+
+// circles are, for each package, the files of the largest set that refer to each other, directly or not; or the references inside of all
+// such sets.
+func circles(s *sources, references bool) map[string]int {
+	to := map[string]map[string]bool{}
+	for _, f := range s.files {
+		from := s.file(f)
+		to[from] = map[string]bool{}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				if o := s.info.Uses[id]; o != nil && o.Pos().IsValid() {
+					if there := s.fset.Position(o.Pos()).Filename; there != from && path.Dir(there) == path.Dir(from) {
+						to[from][there] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	reach := map[string]map[string]bool{}
+	for from := range to {
+		reach[from] = closureOf(from, to)
+	}
+	count := map[string]int{}
+	for from := range to {
+		circle, inside := 0, 0
+		for there := range reach[from] {
+			if reach[there][from] {
+				circle++
+				if to[from][there] {
+					inside++
+				}
+			}
+		}
+		if dir := path.Dir(from); references {
+			count[dir] += inside
+		} else {
+			count[dir] = max(count[dir], circle)
+		}
+	}
+	return count
+}
+
+// closureOf is what one can get to.
+func closureOf(from string, to map[string]map[string]bool) map[string]bool {
+	seen := map[string]bool{}
+	for todo := []string{from}; len(todo) > 0; {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for next := range to[at] {
+			if !seen[next] {
+				seen[next] = true
+				todo = append(todo, next)
+			}
+		}
+	}
+	return seen
 }

@@ -107,6 +107,15 @@ func TestRatchetsCount(t *testing.T) {
 			{[]string{"package p\nfunc f(a int, c chan int) { switch a { case 1, 2: case 3: default: }; select { case <-c: default: } }"}, "p.f", 4},
 			{[]string{"package p\ntype t int\nfunc (t) f(a bool) { _ = func() { if a {} } }"}, "(p.t).f", 2},
 		},
+		"circle": {
+			{[]string{"package p\nfunc a() { b() }\n// next file\nfunc b() { c() }\n// next file\nfunc c() {}"}, "p", 0},
+			{[]string{"package p\nfunc a() { b() }\n// next file\nfunc b() { c() }\n// next file\nfunc c() { a() }"}, "p", 3},
+			{[]string{"package p\ntype a int\nfunc (a) m() { b() }\n// next file\nfunc b() { a(1).m() }"}, "p", 2},
+		},
+		"back": {
+			{[]string{"package p\nfunc a() { b() }\n// next file\nfunc b() { c(); c() }\n// next file\nfunc c() { a(); d() }\n" +
+				"// next file\nfunc d() {}"}, "p", 3},
+		},
 	}
 	for _, r := range ratchets() {
 		if len(cases[r.name]) == 0 {

@@ -63,7 +63,8 @@ func exists(b *algebra.Binder, n *syntax.Exists) (algebra.Expr, error) {
 	return algebra.Exists{Of: r, From: c, Where: child.Bound.Where}, nil
 }
 
-// tiedByEqualities reports whether all conditions on rows of an item that name rows around it are equalities, by which PostgreSQL finds them.
+// tiedByEqualities reports whether all conditions on rows of an item that name rows around it are equalities, by which PostgreSQL finds
+// them.
 func tiedByEqualities(n algebra.FromItem, where algebra.Expr) bool {
 	return !slices.ContainsFunc(algebra.BoundConjuncts(where), func(e algebra.Expr) bool {
 		_, _, ok := algebra.IsEquality(e, n)
@@ -133,8 +134,8 @@ func unlinked(b *algebra.Binder, n interface{ At() syntax.Pos }, r *algebra.Rela
 
 // inQuery binds (x, ...) [NOT] IN (query) where it stands for a value.
 //
-// Where an x that links it to a person is NULL, as where an outer join found no partner, SQL says false if the query has no rows at all and else
-// unknown: that is asked of other people's rows, so it counts as unknown.
+// Where an x that links it to a person is NULL, as where an outer join found no partner, SQL says false if the query has no rows at all
+// and else unknown: that is asked of other people's rows, so it counts as unknown.
 func inQuery(b *algebra.Binder, n *syntax.InQuery) (algebra.Expr, error) {
 	e, linking, err := linkedRows(b, n)
 	if err != nil || linking == nil {
@@ -143,9 +144,9 @@ func inQuery(b *algebra.Binder, n *syntax.InQuery) (algebra.Expr, error) {
 	return algebra.Choice{Arms: []algebra.Arm{{Cond: linking, Result: e}}, T: catalog.Bool}, nil
 }
 
-// linkedRows binds (x, ...) [NOT] IN (query), as EXISTS is. Rows that belong to nobody are not there, as everywhere, so that for the unit's id NOT IN
-// meets no NULL. The condition linking, if there is one, says that what links the row outside to a person is there: only then is the result a
-// function of that person's rows.
+// linkedRows binds (x, ...) [NOT] IN (query), as EXISTS is. Rows that belong to nobody are not there, as everywhere, so that for the unit's
+// id NOT IN meets no NULL. The condition linking, if there is one, says that what links the row outside to a person is there: only then is
+// the result a function of that person's rows.
 func linkedRows(b *algebra.Binder, n *syntax.InQuery) (in algebra.Expr, linking algebra.Expr, err error) {
 	r, err := rows(child(b, n.Query, b.CTEs))
 	if err != nil {

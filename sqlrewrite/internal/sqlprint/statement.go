@@ -61,8 +61,9 @@ func (p *StatementPrinter) Print() {
 		panic("sqlrewrite: rows that nothing joins")
 	}
 	part.Template = p.template()
-	part.Statement = Statement{SQL: part.Template.sql(), Args: p.Args, Keys: len(q.Keys), Values: values, Preconditions: preconditions(q), Sorts: s.Kind != stability.Flat,
-		Partitioned: s.Partitioning != stability.Unpartitioned, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
+	part.Statement = Statement{SQL: part.Template.sql(), Args: p.Args, Keys: len(q.Keys), Values: values,
+		Preconditions: preconditions(q), Sorts: s.Kind != stability.Flat, Partitioned: s.Partitioning != stability.Unpartitioned,
+		Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
 	if s.Partitioning == stability.ByRange {
 		part.Statement.Ranges = p.ranges
 		part.Statement.Sorts = len(q.Keys) == 0 // rows come in the order of people; the few groups above them are better hashed

@@ -39,8 +39,8 @@ type steadier struct {
 	outer   []*algebra.Field // of joins that were written as outer ones
 }
 
-// steady prints FROM and WHERE of a query; false if it has no join that depends on it. more gives further conditions of WHERE: one that says
-// that rows are somebody's, and one on the groups.
+// steady prints FROM and WHERE of a query; false if it has no join that depends on it. more gives further conditions of WHERE: one that
+// says that rows are somebody's, and one on the groups.
 func (p *Printer) steady(n algebra.FromItem, where algebra.Expr, more func() (owned, groups string)) (from, conditions string, ok bool) {
 	if p.inline || p.Identity || p.structure != nil {
 		return "", "", false
@@ -370,7 +370,8 @@ func (s *steadier) narrowed(n algebra.FromItem) bool {
 func (s *steadier) take(left, right algebra.FromItem) []algebra.Expr {
 	var taken []algebra.Expr
 	s.pending = slices.DeleteFunc(slices.Clone(s.pending), func(c algebra.Expr) bool {
-		if !stability.ReadsWithin(c, left, right) || stability.IsJoin(c) && !stability.ReadsWithin(c, right) || s.p.SemiJoins.HasLifted(c) || s.ahead(c) {
+		if !stability.ReadsWithin(c, left, right) || stability.IsJoin(c) && !stability.ReadsWithin(c, right) ||
+			s.p.SemiJoins.HasLifted(c) || s.ahead(c) {
 			return false
 		}
 		taken = append(taken, c)
