@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 )
 
 // ratchet is a number that may only fall. Nothing may have more than most, but for what testdata/ratchets.txt names: that may have as much
@@ -24,6 +25,7 @@ func ratchets() []ratchet {
 		{"branches", "branches in a function", 25, branches},
 		{"circle", "files in a package that refer to each other in a circle", 8, func(s *sources) map[string]int { return circles(s, false) }},
 		{"back", "references from file to file in such a circle", 20, func(s *sources) map[string]int { return circles(s, true) }},
+		{"fields", "fields of a struct that functions assign which do not make one", 6, fieldsAssigned},
 	}
 }
 
@@ -137,4 +139,54 @@ func closureOf(from string, to map[string]map[string]bool) map[string]bool {
 		}
 	}
 	return seen
+}
+
+// fieldsAssigned counts, for each struct, the fields that are assigned in functions that do not give one back.
+func fieldsAssigned(s *sources) map[string]int {
+	owner := map[*types.Var]*types.TypeName{}
+	for _, o := range s.info.Defs {
+		if t, ok := o.(*types.TypeName); ok {
+			if fields, ok := t.Type().Underlying().(*types.Struct); ok && !t.IsAlias() {
+				for f := range fields.Fields() {
+					owner[f] = t
+				}
+			}
+		}
+	}
+	assigned := map[*types.Var]bool{}
+	s.eachFunction(func(d *ast.FuncDecl, o *types.Func) {
+		made := map[*types.TypeName]bool{}
+		for v := range o.Signature().Results().Variables() {
+			t := v.Type()
+			if p, ok := t.(*types.Pointer); ok {
+				t = p.Elem()
+			}
+			if named, ok := t.(*types.Named); ok {
+				made[named.Obj()] = true
+			}
+		}
+		assign := func(place ast.Expr) {
+			if x, ok := ast.Unparen(place).(*ast.SelectorExpr); ok {
+				if v, ok := s.info.Uses[x.Sel].(*types.Var); ok && owner[v.Origin()] != nil && !made[owner[v.Origin()]] {
+					assigned[v.Origin()] = true
+				}
+			}
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for _, left := range n.Lhs {
+					assign(left)
+				}
+			case *ast.IncDecStmt:
+				assign(n.X)
+			}
+			return true
+		})
+	})
+	count := map[string]int{}
+	for v := range assigned {
+		count[strings.TrimPrefix(owner[v].Pkg().Path(), Module+"/")+"."+owner[v].Name()]++
+	}
+	return count
 }

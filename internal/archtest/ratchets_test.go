@@ -116,6 +116,11 @@ func TestRatchetsCount(t *testing.T) {
 			{[]string{"package p\nfunc a() { b() }\n// next file\nfunc b() { c(); c() }\n// next file\nfunc c() { a(); d() }\n" +
 				"// next file\nfunc d() {}"}, "p", 3},
 		},
+		"fields": {
+			{[]string{"package p\ntype t struct { a, b, c int }\nfunc (x *t) f() { x.a = 1; x.b++; x.a += 2 }\n" +
+				"func newT() *t { x := &t{}; x.c = 1; return x }"}, "p.t", 2},
+			{[]string{"package p\ntype T struct { A, B int }", "package q\nimport \"noisegate.example/p\"\nfunc f(x *p.T) { x.A = 1 }"}, "p.T", 1},
+		},
 	}
 	for _, r := range ratchets() {
 		if len(cases[r.name]) == 0 {
