@@ -26,6 +26,8 @@ func ratchets() []ratchet {
 		{"circle", "files in a package that refer to each other in a circle", 8, func(s *sources) map[string]int { return circles(s, false) }},
 		{"back", "references from file to file in such a circle", 20, func(s *sources) map[string]int { return circles(s, true) }},
 		{"fields", "fields of a struct that functions assign which do not make one", 6, fieldsAssigned},
+		{"exported", "exported names in a package", 80, exported},
+		{"imports", "packages of the module that a package imports, directly or not", 25, importClosure},
 	}
 }
 
@@ -187,6 +189,39 @@ func fieldsAssigned(s *sources) map[string]int {
 	count := map[string]int{}
 	for v := range assigned {
 		count[strings.TrimPrefix(owner[v].Pkg().Path(), Module+"/")+"."+owner[v].Name()]++
+	}
+	return count
+}
+
+// exported counts the names of each package that others may use, of methods too.
+func exported(s *sources) map[string]int {
+	count := map[string]int{}
+	for id, o := range s.info.Defs {
+		if o == nil || !id.IsExported() {
+			continue
+		}
+		f, isFunction := o.(*types.Func)
+		if o.Parent() == o.Pkg().Scope() || isFunction && f.Signature().Recv() != nil {
+			count[strings.TrimPrefix(o.Pkg().Path(), Module+"/")]++
+		}
+	}
+	return count
+}
+
+// importClosure counts the packages of the module that each package imports, directly or not.
+func importClosure(s *sources) map[string]int {
+	to := map[string]map[string]bool{}
+	for _, p := range s.packages {
+		to[p.Path()] = map[string]bool{}
+		for _, other := range p.Imports() {
+			if slices.Contains(s.packages, other) {
+				to[p.Path()][other.Path()] = true
+			}
+		}
+	}
+	count := map[string]int{}
+	for from := range to {
+		count[strings.TrimPrefix(from, Module+"/")] = len(closureOf(from, to))
 	}
 	return count
 }

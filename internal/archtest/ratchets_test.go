@@ -121,6 +121,12 @@ func TestRatchetsCount(t *testing.T) {
 				"func newT() *t { x := &t{}; x.c = 1; return x }"}, "p.t", 2},
 			{[]string{"package p\ntype T struct { A, B int }", "package q\nimport \"noisegate.example/p\"\nfunc f(x *p.T) { x.A = 1 }"}, "p.T", 1},
 		},
+		"exported": {
+			{[]string{"package p\ntype T struct{ F int }\nfunc (T) M() {}\nfunc (T) m() {}\nconst C, d = 1, 2\nfunc F() {}"}, "p", 4},
+		},
+		"imports": {
+			{[]string{"package p", "package q\nimport _ \"noisegate.example/p\"", "package r\nimport _ \"noisegate.example/q\""}, "r", 2},
+		},
 	}
 	for _, r := range ratchets() {
 		if len(cases[r.name]) == 0 {
