@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,16 +15,9 @@ const (
 	maxText = 120
 )
 
-// longLines are files whose lines are still to be broken.
-var longLines = regexp.MustCompile(`^sqlrewrite/internal/sqlprint/(steady|statement\w*|print_from)\.go$|` +
-	`^sqlrewrite/internal/bind/semijoin\.go$`)
-
 func checkLines(t *Tree) []Finding {
 	var found []Finding
 	for _, f := range t.Files {
-		if longLines.MatchString(f.Path) {
-			continue
-		}
 		raw := t.rawLines(f)
 		n := 0
 		for line := range strings.Lines(f.Text) {
