@@ -198,6 +198,7 @@ const twinBeginSQL = `SELECT coalesce(d.tag, ''), d.role IS NOT NULL FROM (
 	SELECT pg_catalog.shobj_description(oid, 'pg_database') AS tag, pg_catalog.set_config('search_path', $1, true),
 		pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '5s', true),
 		pg_catalog.set_config('lock_timeout', '5s', true), pg_catalog.set_config('work_mem', '32MB', true),
+		pg_catalog.set_config('hash_mem_multiplier', '2', true), -- as from 15 on: on 14 element_types did not fit
 		pg_catalog.set_config('jit', 'off', true),
 		CASE WHEN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
 			THEN pg_catalog.set_config('temp_file_limit', '0', true) END,

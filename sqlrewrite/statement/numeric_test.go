@@ -205,6 +205,8 @@ func TestNumericTextsEnd(t *testing.T) {
 
 // TestSchemaIsInNoList: no relation of catalogs that an analyst may read, whole, has the schema's name or a name of what is in it, and the
 // functions about names answer as if it were not there.
+//
+// needs: postgres
 func TestSchemaIsInNoList(t *testing.T) {
 	w := newTwin(t)
 	read := sortedRelations(func(_ string, t treatment) bool { return t == readRelation })
@@ -240,6 +242,7 @@ func TestSchemaIsInNoList(t *testing.T) {
 // TestOthersTransactionsAreNotSeen: no relation and no function of one argument that an analyst may ask shows that somebody else wrote
 // on the twin's server, in another transaction.
 //
+// needs: postgres
 // covers: A54
 func TestOthersTransactionsAreNotSeen(t *testing.T) {
 	w := newTwin(t)
