@@ -240,7 +240,7 @@ test('what is taken out of the page is the answer and the question', async ({ pa
   let csv = ''
   for await (const chunk of stream) csv += chunk
   expect(csv).toMatch(/^sex,n,n_low,n_high\r\nFemale,[\d.-]+,[\d.-]+,[\d.-]+\r\nMale,/)
-  for (const [name, holds] of [['curl', `'\\'''\\''`], ['Python', 'noisegate.Client("http://127.0.0.1'], ['psql', 'psql "$URL" -c ']]) {
+  for (const [name, holds] of [['curl', `'\\'''\\''`], ['Python', 'noisegate.Client("http://127.0.0.1'], ['psql', 'psql "$URL" -v ON_ERROR_STOP=1 -c ']]) {
     await page.getByRole('button', { name: `Copy as ${name}` }).click()
     const copied = await page.evaluate(() => navigator.clipboard.readText())
     expect(copied).toContain(holds)
