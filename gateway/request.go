@@ -23,7 +23,7 @@ const (
 )
 
 // planFor checks a request strictly, field by field, and plans its query. A public plan has no price, and needs none in the request. A
-// refusal of the text says what would be accepted, where that is known. Of what was asked, clock and proofs are the service's.
+// refusal of the text says what would be accepted, where that is known. Of what was asked, clock and memories are the service's.
 func planFor(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts,
 	asked sqlrewrite.Options) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	var err error
@@ -31,7 +31,8 @@ func planFor(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot
 		return nil, nil, err
 	}
 	options, err := optionsOf(r, p)
-	options.Proofs, options.Now, options.Zone = asked.Proofs, asked.Now, r.TimeZone
+	asked.Zone = r.TimeZone
+	options = knowing(options, asked)
 	private, public, refusal := planWith(ctx, r, snapshot, p, options, err)
 	if fault.CodeOf(refusal) == fault.CodeMissingDelta && p.defaults.delta > 0 && r.Delta == "" {
 		options.Delta = p.defaults.delta
@@ -44,6 +45,12 @@ func planFor(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot
 		refusal = unplaced(refusal)
 	}
 	return private, public, refusal
+}
+
+// knowing adds to the options of a request what does not come from it: its time and zone, and the memories of its analyst.
+func knowing(o, known sqlrewrite.Options) sqlrewrite.Options {
+	o.Proofs, o.Noises, o.Now, o.Zone = known.Proofs, known.Noises, known.Now, known.Zone
+	return o
 }
 
 // planWith plans with the options of a request, or without, where err says why there are none.
@@ -83,8 +90,7 @@ func ofPolicy(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 	if err != nil {
 		return nil
 	}
-	options.Proofs, options.Now, options.Zone = known.Proofs, known.Now, known.Zone
-	plan, _, err := sqlrewrite.Read(ctx, r.SQL, snapshot, options)
+	plan, _, err := sqlrewrite.Read(ctx, r.SQL, snapshot, knowing(options, known))
 	if err != nil || plan == nil || plan.NeedsData() {
 		return nil
 	}
