@@ -81,6 +81,9 @@ func (s *scope) charge(n *pgquery.Node, v *value, operands []measure) {
 		s.d.compiled[op+operands[1].text] = true
 	}
 	ns := takes(n, v, operands)
+	if n.GetColumnRef() != nil && v.id >= 0 && s.d.terms[v.id].op == shortForm {
+		ns += shortTakes // PostgreSQL writes the form out wherever it is named
+	}
 	if n.GetAExpr().GetKind() == pgquery.A_Expr_Kind_AEXPR_OP_ANY {
 		s.bill.listed = capped(s.bill.listed, max(0, product(textCompared, operands[1].items)-ns))
 	}
