@@ -5,19 +5,22 @@ import (
 	"math/big"
 	"testing"
 	"time"
+
+	"noisegate.example/internal/randomtest"
 )
 
 func TestPLDMeetsGoldenVectors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
+	parts := randomtest.Part(1, 4) // of four, of the queries of each record
 	t.Run("randomized response", func(t *testing.T) {
 		vectors(t, "pld_randomized_response", func(t *testing.T, v vector) {
 			e, err := randomizedResponseEvent(v.in(t, "noise_parameter"), v.in(t, "num_buckets").Num().Int64())
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.exact(t, newPLD(t, Repeated{e, v.times(t)}))
+			v.exact(t, newPLD(t, Repeated{e, v.times(t)}), parts)
 		})
 	})
 	t.Run("discrete laplace", func(t *testing.T) {
@@ -27,13 +30,13 @@ func TestPLDMeetsGoldenVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.exact(t, newPLD(t, Repeated{e, v.times(t)}))
+			v.exact(t, newPLD(t, Repeated{e, v.times(t)}), parts)
 		})
 	})
 	t.Run("gaussian", func(t *testing.T) {
 		vectors(t, "pld_gaussian", func(t *testing.T, v vector) {
 			multiplier := new(big.Rat).Quo(v.in(t, "sigma"), v.in(t, "sensitivity"))
-			v.exact(t, newPLD(t, Repeated{event(t, continuousGaussianEvent, multiplier), v.times(t)}))
+			v.exact(t, newPLD(t, Repeated{event(t, continuousGaussianEvent, multiplier), v.times(t)}), parts)
 		})
 	})
 	t.Run("discrete gaussian", func(t *testing.T) {
@@ -42,23 +45,23 @@ func TestPLDMeetsGoldenVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.exact(t, newPLD(t, Repeated{e, v.times(t)}))
+			v.exact(t, newPLD(t, Repeated{e, v.times(t)}), parts)
 		})
 	})
 	t.Run("laplace", func(t *testing.T) {
 		vectors(t, "pld_laplace", func(t *testing.T, v vector) {
-			v.exact(t, newPLD(t, Repeated{event(t, continuousLaplaceEvent, v.in(t, "eps_per_query")), v.times(t)}))
+			v.exact(t, newPLD(t, Repeated{event(t, continuousLaplaceEvent, v.in(t, "eps_per_query")), v.times(t)}), parts)
 		})
 		vectors(t, "pld_laplace_bracket", func(t *testing.T, v vector) {
-			v.bracket(t, newPLD(t, Repeated{event(t, continuousLaplaceEvent, v.in(t, "eps_per_query")), v.times(t)}))
+			v.bracket(t, newPLD(t, Repeated{event(t, continuousLaplaceEvent, v.in(t, "eps_per_query")), v.times(t)}), parts)
 		})
 	})
 	t.Run("heterogeneous", func(t *testing.T) {
 		vectors(t, "pld_heterogeneous", func(t *testing.T, v vector) {
 			p := newPLD(t, v.events(t)...)
-			v.bracket(t, p)
+			v.bracket(t, p, parts)
 			if v.Outputs["delta_exact"] != nil {
-				v.exact(t, p)
+				v.exact(t, p, parts)
 			}
 		})
 	})
