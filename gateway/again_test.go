@@ -15,6 +15,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/internal/each"
 	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
 )
 
 // repeating counts the replays that were found by their digest.
@@ -112,7 +113,7 @@ func TestRepeatsAreAsPlanned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worlds, steps, found := 100, 40, 0
+	worlds, steps, found := randomtest.Part(40, 100), 40, 0
 	if testing.Short() {
 		worlds = 15
 	}

@@ -381,7 +381,7 @@ func compare(t *testing.T, pairs int, plant func(*world)) (leak string, same, bi
 	return "", same, bits
 }
 
-var historyPairs = flag.Int("history-pairs", 250, "pairs of histories of TestOthersChargesAreNotSeen; make histories tries 2000")
+var historyPairs = flag.Int("history-pairs", 150, "pairs of histories of TestOthersChargesAreNotSeen; make histories tries 2000")
 
 // TestOthersChargesAreNotSeen: for any two histories of other analysts' charges, what an analyst sees is the same, to
 // the letter, on every route that an analyst may call, also while a question of theirs runs or is cancelled, until a

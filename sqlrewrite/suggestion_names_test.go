@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
@@ -44,7 +45,7 @@ func TestSuggestionsQuoteNames(t *testing.T) {
 	one := func(of ...string) string { return of[random.IntN(len(of))] }
 	texts := map[string]bool{} // whether a name in it is misspelled, which need not be near to every other name
 	for _, form := range refusedForms() {
-		for range 2 {
+		for range randomtest.Part(1, 2) {
 			texts[form.text(one)] = form.name == "names and keys"
 		}
 	}

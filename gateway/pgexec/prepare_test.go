@@ -224,7 +224,7 @@ func TestPreparedNeighbours(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rounds := 3
+			rounds := randomtest.Part(1, 3)
 			if testing.Short() {
 				rounds = 1
 			}
@@ -751,7 +751,7 @@ func TestPrepareIsKilled(t *testing.T) {
 	begun := time.Now()
 	prepared(t, p, d, on, 1)
 	whole := time.Since(begun)
-	ended, rounds := 0, randomtest.Part(20, killed)
+	ended, rounds := 0, randomtest.Part(10, killed)
 	if testing.Short() {
 		rounds = 5
 	}

@@ -249,7 +249,7 @@ func TestMomentIntervalsCover(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	const groups = 3
-	answers := randomtest.Times(200, 500)
+	answers := randomtest.Times(100, 500)
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
 	rewritetest.MustExec(t, conn, `CREATE TABLE public.visits (visit_id int NOT NULL UNIQUE, season int NOT NULL, x int NOT NULL, y int NOT NULL);

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"noisegate.example/internal/fault"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/fit"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
@@ -55,7 +56,7 @@ func TestNeighboursOfFits(t *testing.T) {
 	w := gen.NewWorld(t, 15, gen.Wild, 4)
 	reached, ran, several, gradients := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0, 0
 	refusals := map[fault.Code]int{}
-	for tried := 0; ran < 240/rewritetest.OneIn(4) && tried < 5000; tried++ {
+	for tried := 0; ran < randomtest.Part(120, 240)/rewritetest.OneIn(2) && tried < 5000; tried++ {
 		if tried%20 == 0 {
 			w.Fill(t, tried%40 == 0)
 		}
@@ -152,7 +153,7 @@ func TestNeighboursOfClusterings(t *testing.T) {
 	w := gen.NewWorld(t, 16, gen.Wild, 4)
 	reached, ran, several := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0
 	refusals := map[fault.Code]int{}
-	for tried := 0; ran < 160/rewritetest.OneIn(4) && tried < 5000; tried++ {
+	for tried := 0; ran < randomtest.Part(60, 160)/rewritetest.OneIn(2) && tried < 5000; tried++ {
 		if tried%20 == 0 {
 			w.Fill(t, tried%40 == 0)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"noisegate.example/catalog"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/pipeline"
@@ -60,7 +61,8 @@ func TestReusedLaws(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	const draws, exact = 4_000, 500
+	const exact = 500
+	draws := randomtest.Times(2_000, 4_000)
 	text := "SELECT count(*) FROM people"
 	for name, prices := range map[string][]mechanisms.PicoRho{
 		"equal":                 {4 * centiRho, 4 * centiRho},
@@ -96,12 +98,13 @@ func TestReusedLaws(t *testing.T) {
 			}
 			sameLaw(t, got, drawn)
 			// The error of a sample variance of noise that is nearly normal is √(2/n) of it, and rounding adds at most 1/4.
+			n := float64(draws)
 			want, _ := new(big.Rat).SetString(last.Releases[0].Mechanism.Parameters().Variance)
 			variance, _ := want.Float64()
-			if have := squares / draws; math.Abs(have-variance) > 0.25+5.5*variance*math.Sqrt(2./draws) {
+			if have := squares / n; math.Abs(have-variance) > 0.25+5.5*variance*math.Sqrt(2/n) {
 				t.Errorf("variance %g, want %g", have, variance)
 			}
-			if float64(outside) > draws*0.05+5*math.Sqrt(draws*0.05*0.95) {
+			if float64(outside) > n*0.05+5*math.Sqrt(n*0.05*0.95) {
 				t.Errorf("%d of %d are outside of their intervals", outside, draws)
 			}
 		})

@@ -603,8 +603,11 @@ func TestPowerOfTablesAreRead(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	conn, snapshot := rewritetest.SteadyWorld(t, "")
-	caught, all := 0, 0
-	for _, sql := range someQueries() {
+	caught, all, parts := 0, 0, randomtest.Part(1, 3) // of three, of the questions
+	for i, sql := range someQueries() {
+		if i%3 >= parts {
+			continue
+		}
 		p, err := pipeline.Rewrite(sql, snapshot, rewritetest.SteadyOptions)
 		if err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ var (
 	proofQueries     = flag.Int("proof-queries", 80, "random queries of each proof test")
 	TotalExpressions = flag.Int("total-expressions", 4000, "random expressions over the worst rows")
 	Couplings        = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five others")
-	AllMutants       = flag.Bool("all-mutants", false, "try every mutant, not one in four")
+	AllMutants       = flag.Bool("all-mutants", false, "try every mutant, not some")
 	ProofSeed        = flag.Uint64("proof-seed", 1, "which random queries and databases the neighbour tests draw")
 	CostQueries      = flag.Int("cost-queries", 80,
 		"random queries whose work is counted with and without one unit; make proofs asks 2000, make neighbours 100000")

@@ -55,7 +55,7 @@ func TestMembershipOfNullIsUnknown(t *testing.T) {
 				t.Fatalf("%s: %v", sql, parsetest.ShowFault(err))
 			}
 			n, sampler := &gen.Neighbours{Reached: make(map[string]*big.Rat)}, rewritetest.FixedSampler(t)
-			for i := range randomtest.Part(8, 20) {
+			for i := range randomtest.Part(4, 20) {
 				world.Fill(t, i%2 == 0)
 				if err := n.Compare(t.Context(), world, gen.Claims(p, p.Draw(sampler))); err != nil {
 					t.Fatalf("%s\n%v", sql, err)
