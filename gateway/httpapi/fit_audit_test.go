@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	modelDraws  = 450   // of each table
-	modelPeople = 2_000 // in the table without the person
+	modelDraws      = 320   // of each table
+	freshModelDraws = 450   // where randomness is drawn anew
+	modelPeople     = 2_000 // in the table without the person
 )
 
 // modelFront is a gateway in front of two tables that differ by one person: half of the people are at either end of x, half of each half
@@ -46,7 +47,7 @@ func modelFront(t *testing.T) *front {
 func normalBelow(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
 // The noise of models, seen from outside: one number of each answer has a known law, with one person and without, and what an attacker
-// proves of ρ by 450 answers about either table is no more than was charged. Noise is the same in each run, and the proofs come near enough
+// proves of ρ by 320 answers about either table (450 drawn anew) is no more than was charged. Noise is the same in each run, and the proofs come near enough
 // to the price to have power; drawn anew, each of the nine verdicts is false with a probability of at most 1e-9. Noise of half the size is
 // told from it.
 func TestAuditOfModelsOverHTTP(t *testing.T) {
@@ -135,7 +136,7 @@ func TestAuditOfModelsOverHTTP(t *testing.T) {
 			for people, draws := range []*[]float64{&seen.Without, &seen.With} {
 				law := a.law(float64(people), 1)
 				counts := make([]int64, len(law))
-				for i := range modelDraws {
+				for i := range randomtest.Times(modelDraws, freshModelDraws) {
 					// Another price is another release; these differ by too little to have another law.
 					number, cell, sale, err := a.ask([]string{"nobody", "somebody"}[people], api.Decimal(fmt.Sprintf("%d.%09d", a.rho, i)))
 					if err != nil {
