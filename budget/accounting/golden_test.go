@@ -178,7 +178,8 @@ func (v vector) exact(t *testing.T, p *PLD, parts int) {
 	}
 }
 
-// bracket checks a PLD against another accountant's lower and upper bounds, whose tails were cut at 1e-15, at the queries that the record asks.
+// bracket checks a PLD against another accountant's lower and upper bounds, whose tails were cut at 1e-15, at the queries that the record
+// asks.
 func (v vector) bracket(t *testing.T, p *PLD, parts int) {
 	t.Helper()
 	check := func(what string, at []float64, f func(float64) float64, low, high []float64, slack float64) {

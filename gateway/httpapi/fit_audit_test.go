@@ -47,9 +47,9 @@ func modelFront(t *testing.T) *front {
 func normalBelow(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
 // The noise of models, seen from outside: one number of each answer has a known law, with one person and without, and what an attacker
-// proves of ρ by 320 answers about either table (450 drawn anew) is no more than was charged. Noise is the same in each run, and the proofs come near enough
-// to the price to have power; drawn anew, each of the nine verdicts is false with a probability of at most 1e-9. Noise of half the size is
-// told from it.
+// proves of ρ by 320 answers about either table (450 drawn anew) is no more than was charged. Noise is the same in each run, and the proofs
+// come near enough to the price to have power; drawn anew, each of the nine verdicts is false with a probability of at most 1e-9. Noise of
+// half the size is told from it.
 func TestAuditOfModelsOverHTTP(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

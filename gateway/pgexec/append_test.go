@@ -129,7 +129,7 @@ func TestAppendedIsMadeAnew(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 20))
 	histories := randomtest.Part(4, 20)
 	if testing.Short() {
-		histories = 3
+		histories = 1
 	}
 	for range histories {
 		a.Exec(t, "TRUNCATE visits")
@@ -318,7 +318,7 @@ func TestAppendIsKilled(t *testing.T) {
 	}
 	whole, rounds, ended := time.Since(begun), randomtest.Part(10, killed), 0
 	if testing.Short() {
-		rounds = 5
+		rounds = 2
 	}
 	for range rounds {
 		before := a.copied(t)

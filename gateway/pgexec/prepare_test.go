@@ -753,7 +753,7 @@ func TestPrepareIsKilled(t *testing.T) {
 	whole := time.Since(begun)
 	ended, rounds := 0, randomtest.Part(10, killed)
 	if testing.Short() {
-		rounds = 5
+		rounds = 2
 	}
 	for range rounds {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -235,7 +235,7 @@ func TestPlansEnd(t *testing.T) {
 	on := endsSnapshots(t)
 	texts, accepted, most, longest := *endingTexts, 0, 0, ""
 	if testing.Short() {
-		texts = min(texts, 200)
+		texts = min(texts, 60)
 	}
 	for i := range texts {
 		w := endsWriter{rand.New(rand.NewPCG(34, uint64(i)))}
