@@ -39,7 +39,7 @@ func TestCorpus(t *testing.T) {
 // ask sends one query as an analyst of its own, so that each starts with a full budget.
 func (s *stack) ask(t *testing.T, q corpusQuery, verdict string) {
 	t.Helper()
-	client := s.signed(t, "corpus-"+strings.ToLower(q.id))
+	client := s.analyst(t, "corpus-"+strings.ToLower(q.id))
 	before := s.entries(t)
 	answer, err := client.Query(t.Context(), api.QueryRequest{
 		Dataset: q.dataset, SQL: q.sql, Epsilon: "100", Delta: "1e-6", Confidence: api.Level(confidence)}, "")

@@ -208,7 +208,7 @@ func (s *stack) post(t testing.TB, q asked) (status int, body string) {
 	return response.StatusCode, strings.TrimSpace(string(text))
 }
 
-// tokenOnce is token, but starts the binary once for each subject and role.
+// tokenOnce is token, the same each time for a subject and a role.
 func (s *stack) tokenOnce(t testing.TB, subject, role string) string {
 	t.Helper()
 	if s.tokens == nil {

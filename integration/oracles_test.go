@@ -11,7 +11,7 @@ import (
 )
 
 // readRows is how many rows the tables of [readData] that take long have.
-const readRows = 200_000
+const readRows = 50_000
 
 // readData is a dataset with a large table of people's rows and a large public one, with one chosen person or without:
 // nobody else is 111 years old.
@@ -32,7 +32,7 @@ budgets:
 			CREATE TABLE streets (street int PRIMARY KEY, kind int NOT NULL, zone int);
 			INSERT INTO people SELECT i, i %% 100 FROM generate_series(1, 5000) i;
 			INSERT INTO visits SELECT i, i %% 5000 + 1, i %% 90, i %% 100 FROM generate_series(1, %[1]d) i;
-			INSERT INTO streets SELECT i, i %% 90000, NULLIF(i %% 70000, 0) FROM generate_series(1, %[1]d) i;`, readRows)
+			INSERT INTO streets SELECT i, i %% 20000, NULLIF(i %% 15000, 0) FROM generate_series(1, %[1]d) i;`, readRows)
 		if target {
 			sql += `INSERT INTO people VALUES (9999, 111); INSERT INTO visits SELECT 1000000 + i, 9999, i, 111 FROM generate_series(1, 4) i;`
 		}
@@ -41,7 +41,7 @@ budgets:
 	}}
 }
 
-// PostgreSQL read the other table of these questions, 200,000 rows, only if the one person of 111 was there: one exact bit by
+// PostgreSQL read the other table of these questions, 50,000 rows, only if the one person of 111 was there: one exact bit by
 // time. The gateway's
 // statements read it in any case; PostgreSQL's own counters of rows read say so, and no clock.
 //

@@ -33,7 +33,7 @@ func TestScoresOfPublicCentres(t *testing.T) {
 		square, runs := 0.0, []int{*silhouettes, 20}[i]
 		for run := range runs {
 			// Another price is another release, and each analyst has a budget of their own.
-			answer, err := s.signed(t, fmt.Sprintf("%s-%d", name, run)).Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: sql,
+			answer, err := s.analyst(t, fmt.Sprintf("%s-%d", name, run)).Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: sql,
 				Epsilon: api.Decimal(fmt.Sprintf("1.0000%02d", run)), Delta: "1e-6", Mechanism: "gaussian"}, "")
 			if err != nil {
 				t.Fatal(err)

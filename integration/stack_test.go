@@ -83,7 +83,8 @@ type stack struct {
 	config string
 	url    string
 	// admin is where whoever runs the gateway looks at it, host:port; empty: nowhere.
-	admin string
+	admin    string
+	migrated bool // pgtest made its control database, with the migrations of this version
 	// program is another binary than the one under test; empty: that one.
 	program string
 	tokens  map[string]string // see tokenOnce
@@ -114,10 +115,12 @@ func (s *stack) started(t testing.TB, sets []dataset) *stack {
 	return s
 }
 
-// ready migrates, applies the policies, and starts the gateway.
+// ready migrates where that is not done, applies the policies, and starts the gateway.
 func (s *stack) ready(t testing.TB, sets []dataset) {
 	t.Helper()
-	s.run(t, "migrate", "--config", s.config)
+	if !s.migrated {
+		s.run(t, "migrate", "--config", s.config)
+	}
 	for _, d := range sets {
 		file := filepath.Join(s.dir, d.name+".policy.yaml")
 		write(t, file, d.policy)
@@ -134,7 +137,9 @@ func prepareStack(t testing.TB, sets ...dataset) *stack {
 		return prepareStackOn(t, ownServer(t, nil), sets...)
 	}
 	server := common.running(t)
-	return stackAround(t, server, pgtest.On(t, server), sets...)
+	s := stackAround(t, server, pgtest.On(t, server), sets...)
+	s.migrated = true
+	return s
 }
 
 // prepareStackBeside is [prepareStack] on a server that is running and that others use too. The program may be an older one: nothing is
@@ -352,10 +357,10 @@ func (s *stack) run(t testing.TB, args ...string) string {
 	return out.String()
 }
 
-// token is a token for a subject with one role, made by the binary.
+// token is a token for a subject with one role.
 func (s *stack) token(t testing.TB, subject, role string) string {
 	t.Helper()
-	return strings.TrimSpace(s.run(t, "token", "--config", s.config, "--sub", subject, "--role", role))
+	return s.sign(t, subject, role, time.Now().Add(lifetime))
 }
 
 // analyst is a client for an analyst.
