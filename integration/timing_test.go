@@ -24,6 +24,7 @@ import (
 
 var (
 	timingRounds = flag.Int("timing", 0, "questions to each of two neighbouring datasets, of the pairs of TestTiming; 0: a short form")
+	timingJoins  = flag.Int("timing-joins", 8, "random joins that the short form of TestTiming asks about; make whole asks about 20")
 	timingPair   = flag.String("timing-pair", "", "the one pair of TestTiming that is asked about; empty: all")
 )
 
@@ -217,8 +218,8 @@ func auc(a, b []float64) (share, errors float64) {
 	return share, (share - 0.5) / math.Sqrt((n+m+1)/(12*n*m))
 }
 
-// timingPairs are questions about one person, each with a place for a number that makes it another question.
-func timingPairs() map[string]string {
+// timingPairs are questions about one person, so many of them random joins, each with a place for a number that makes it another question.
+func timingPairs(joins int) map[string]string {
 	pairs := map[string]string{
 		"B4 cross joins":    crossJoins,
 		"B4 one cross join": "SELECT count(*) FROM people p CROSS JOIN points a WHERE p.age = 111 AND a.kind + p.age > -%d",
@@ -235,7 +236,7 @@ func timingPairs() map[string]string {
 	wheres := []string{"p.age = 111", "p.age > 110 AND EXISTS (SELECT 1 FROM lines e WHERE e.kind = p.age)",
 		"p.age = 111 AND p.age IN (SELECT kind FROM points)",
 		"p.age = 111 AND EXISTS (SELECT 1 FROM points e WHERE e.kind < p.age)"}
-	for i := range 20 {
+	for i := range joins {
 		pairs[fmt.Sprintf("random join %02d", i)] = "SELECT count(*) FROM " + froms[r.IntN(len(froms))] + " WHERE " +
 			wheres[r.IntN(len(wheres))] + " AND p.age <> -%d"
 	}
@@ -297,7 +298,7 @@ func (s *stack) tellApart(t *testing.T, of *timing, p pair) *observed {
 // of 4.5 alarms falsely once in 147,000 times, 48 of them once in 3,000 runs.
 //
 // The short form asks 25 questions to each. Student's t of 48 degrees of freedom exceeds 7 once in 134 million times;
-// the area is then complete separation, once in 63 million million times. So that a run of its 24 pairs alarms falsely
+// the area is then complete separation, once in 63 million million times. So that a run of all 24 pairs (make test asks 12) alarms falsely
 // once in 5.6 million runs, under any steady load: the two datasets are asked in turn. Pairs that are refused compare
 // refusals: the log counts them, for their times say nothing of joins.
 //
@@ -311,7 +312,11 @@ func TestTiming(t *testing.T) {
 	s := newOwnStack(t, "measured", present, absent)
 	timed.token = s.token(t, "ana", "analyst")
 	refused := 0
-	pairs := timingPairs()
+	joins := *timingJoins
+	if *timingRounds > 0 {
+		joins = 20
+	}
+	pairs := timingPairs(joins)
 	for _, name := range slices.Sorted(maps.Keys(pairs)) {
 		if *timingPair != "" && name != *timingPair {
 			continue
