@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	modelDraws      = 320 // of each table
-	freshModelDraws = 450 // where randomness is drawn anew
-	modelPeople     = 100 // in the table without the person
+	modelDraws      = 320   // of each table
+	freshModelDraws = 450   // where randomness is drawn anew
+	modelPeople     = 2_000 // in the table without the person
 )
 
 // modelFront is a gateway in front of two tables that differ by one person: half of the people are at either end of x, half of each half
