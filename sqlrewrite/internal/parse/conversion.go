@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -80,6 +81,8 @@ func (c *conversion) number(at syntax.Pos, text string) syntax.Expr {
 	literal := &syntax.Literal{Pos: at, Kind: syntax.IntegerLiteral, Text: digits}
 	if scientific || strings.Contains(mantissa, ".") {
 		literal.Kind = syntax.DecimalLiteral
+	} else { // 007 is 7: PostgreSQL's grammar has said so already, MySQL's has not
+		literal.Text = cmp.Or(strings.TrimLeft(digits, "0"), "0")
 	}
 	if negative {
 		return &syntax.Unary{Pos: at, Op: syntax.Subtract, X: literal}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
@@ -21,12 +22,22 @@ type sqlText struct{ strings.Builder }
 
 func (w *sqlText) put(format string, args ...any) { fmt.Fprintf(w, format, args...) }
 
+// quoted is a name in quotes, as PostgreSQL reads it: of at most 63 bytes. MySQL calls an expression what its author wrote.
+func quoted(name string) string {
+	const most = 63
+	end := min(len(name), most)
+	for end < len(name) && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return scalar.QuoteIdent(name[:end])
+}
+
 func writeQuery(q *syntax.Query) string {
 	w := &sqlText{}
 	if len(q.With) > 0 {
 		w.put("WITH ")
 		for i, c := range q.With {
-			w.put("%s%s%s AS (%s)", comma(i), scalar.QuoteIdent(c.Name), writeNames(c.Columns), writeQuery(c.Query))
+			w.put("%s%s%s AS (%s)", comma(i), quoted(c.Name), writeNames(c.Columns), writeQuery(c.Query))
 		}
 		w.put(" ")
 	}
@@ -60,7 +71,7 @@ func (w *sqlText) selectClauses(q *syntax.Query) {
 	for i, item := range q.Items {
 		w.put("%s%s", comma(i), writeExpr(item.Expr))
 		if item.Alias != "" {
-			w.put(" AS %s", scalar.QuoteIdent(item.Alias))
+			w.put(" AS %s", quoted(item.Alias))
 		}
 	}
 	for i, r := range q.From {
@@ -76,7 +87,7 @@ func (w *sqlText) selectClauses(q *syntax.Query) {
 		w.put(" HAVING %s", writeExpr(q.Having))
 	}
 	for i, named := range q.Windows {
-		w.put("%s%s AS %s", []string{" WINDOW ", ", "}[min(i, 1)], scalar.QuoteIdent(named.Name), writeWindow(named.Window))
+		w.put("%s%s AS %s", []string{" WINDOW ", ", "}[min(i, 1)], quoted(named.Name), writeWindow(named.Window))
 	}
 }
 
@@ -86,11 +97,11 @@ func writeNames(names []string) string {
 	if names == nil {
 		return ""
 	}
-	var quoted []string
+	var all []string
 	for _, n := range names {
-		quoted = append(quoted, scalar.QuoteIdent(n))
+		all = append(all, quoted(n))
 	}
-	return " (" + strings.Join(quoted, ", ") + ")"
+	return " (" + strings.Join(all, ", ") + ")"
 }
 
 func (w *sqlText) order(keyword string, items []syntax.OrderItem) {
@@ -105,19 +116,19 @@ func writeRelation(r syntax.Relation) string {
 	switch r := r.(type) {
 	case *syntax.Table:
 		if r.Database != "" {
-			w.put("%s.", scalar.QuoteIdent(r.Database))
+			w.put("%s.", quoted(r.Database))
 		}
 		if r.Schema != "" {
-			w.put("%s.", scalar.QuoteIdent(r.Schema))
+			w.put("%s.", quoted(r.Schema))
 		}
-		w.put("%s", scalar.QuoteIdent(r.Name))
+		w.put("%s", quoted(r.Name))
 		if r.Alias != "" {
-			w.put(" AS %s", scalar.QuoteIdent(r.Alias))
+			w.put(" AS %s", quoted(r.Alias))
 		}
 	case *syntax.Subquery:
 		w.put("%s(%s)", map[bool]string{true: "LATERAL "}[r.Lateral], writeQuery(r.Query))
 		if r.Alias != "" {
-			w.put(" AS %s%s", scalar.QuoteIdent(r.Alias), writeNames(r.Columns))
+			w.put(" AS %s%s", quoted(r.Alias), writeNames(r.Columns))
 		}
 	case *syntax.Join:
 		kinds := map[syntax.JoinKind]string{syntax.InnerJoin: "JOIN", syntax.LeftJoin: "LEFT JOIN", syntax.RightJoin: "RIGHT JOIN",
@@ -148,18 +159,18 @@ func writeExpr(e syntax.Expr) string {
 	switch e := e.(type) {
 	case *syntax.Star:
 		if e.Qualifier != "" {
-			return scalar.QuoteIdent(e.Qualifier) + ".*"
+			return quoted(e.Qualifier) + ".*"
 		}
 		return "*"
 	case *syntax.Column:
 		if e.Qualifier != "" {
 			schema := ""
 			if e.Schema != "" {
-				schema = scalar.QuoteIdent(e.Schema) + "."
+				schema = quoted(e.Schema) + "."
 			}
-			return schema + scalar.QuoteIdent(e.Qualifier) + "." + scalar.QuoteIdent(e.Name)
+			return schema + quoted(e.Qualifier) + "." + quoted(e.Name)
 		}
-		return scalar.QuoteIdent(e.Name)
+		return quoted(e.Name)
 	case *syntax.Literal:
 		switch e.Kind {
 		case syntax.NullLiteral:
@@ -227,7 +238,7 @@ func writeExpr(e syntax.Expr) string {
 		if len(e.Mods) > 0 {
 			mods = "(" + strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Mods), " ", ", "), "[]") + ")"
 		}
-		return fmt.Sprintf("CAST(%s AS pg_catalog.%s%s)", writeExpr(e.X), scalar.QuoteIdent(e.Type), mods)
+		return fmt.Sprintf("CAST(%s AS pg_catalog.%s%s)", writeExpr(e.X), quoted(e.Type), mods)
 	case *syntax.Call:
 		return writeCall(e)
 	default:
@@ -237,10 +248,10 @@ func writeExpr(e syntax.Expr) string {
 
 func writeCall(e *syntax.Call) string {
 	w := &sqlText{}
-	name := scalar.QuoteIdent(e.Name)
+	name := quoted(e.Name)
 	switch {
 	case e.Schema != "":
-		name = scalar.QuoteIdent(e.Schema) + "." + name
+		name = quoted(e.Schema) + "." + name
 	case e.Name == "coalesce" || e.Name == "nullif" || e.Name == "greatest" || e.Name == "least":
 		name = e.Name
 	}
@@ -271,7 +282,7 @@ func writeWindow(n *syntax.Window) string {
 	w := &sqlText{}
 	w.put("(")
 	if n.Name != "" {
-		w.put("%s", scalar.QuoteIdent(n.Name))
+		w.put("%s", quoted(n.Name))
 	}
 	if n.PartitionBy != nil {
 		w.put(" PARTITION BY %s", writeList(n.PartitionBy))
