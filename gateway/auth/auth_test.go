@@ -424,6 +424,8 @@ func TestWeakConfigurations(t *testing.T) {
 			Keys: auth.Keys{HS256File: write(t, "key", strings.Repeat("correct horse", 5))}}, "can be guessed"},
 		"a phrase in two cases": {auth.Config{Issuer: issuer, Audience: audience,
 			Keys: auth.Keys{HS256File: write(t, "key", "CorrectHorseBatteryStapleIsThatComic")}}, "can be guessed"},
+		"a phrase of all letters": {auth.Config{Issuer: issuer, Audience: audience,
+			Keys: auth.Keys{HS256File: write(t, "key", "TheQuickBrownFoxJumpsOverTheLazyDog")}}, "can be guessed"},
 		"text that ends with a space": {auth.Config{Issuer: issuer, Audience: audience,
 			Keys: auth.Keys{HS256File: write(t, "key", secret+" \n")}}, "openssl rand -base64"},
 		"bytes that end with a line feed": {auth.Config{Issuer: issuer, Audience: audience,

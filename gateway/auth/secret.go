@@ -12,7 +12,8 @@ const (
 	minHMACKey    = 32 // bytes: RFC 7518, section 3.2 wants the hash's size for HS256
 	minDistinct   = 8  // bytes: a random text of 32 hexadecimal digits has fewer once in 10⁷ times
 	minRepetition = 16 // bytes: a key that repeats less than that is no longer than what it repeats
-	minLetters    = 20 // without digits, phrases have fewer; of random keys one in 10⁸ is without digits and has fewer
+	minLetters    = 20 // different bytes of a text without digits
+	minCapitals   = 2  // places of such a text where two capitals meet: in phrases each begins a word; one random key in 700,000 has fewer
 )
 
 // ReadSecret reads an HS256 key file: the file's bytes, of a text without the line's end. It refuses keys of fewer than 32 bytes, keys that
@@ -57,11 +58,17 @@ func isEncoded(text []byte) bool {
 	if hexadecimal(text) {
 		return true
 	}
-	var upper, lower, digit bool
+	var upper, lower, digit, capital bool
+	met := 0
 	for _, c := range bytes.TrimRight(text, "=") {
+		before := capital
+		capital = c >= 'A' && c <= 'Z'
 		switch {
-		case c >= 'A' && c <= 'Z':
+		case capital:
 			upper = true
+			if before {
+				met++
+			}
 		case c >= 'a' && c <= 'z':
 			lower = true
 		case c >= '0' && c <= '9':
@@ -70,7 +77,7 @@ func isEncoded(text []byte) bool {
 			return false
 		}
 	}
-	return upper && lower && (digit || distinct(text) >= minLetters)
+	return upper && lower && (digit || distinct(text) >= minLetters && met >= minCapitals)
 }
 
 func hexadecimal(text []byte) bool {
