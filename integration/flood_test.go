@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	floodQuestions = flag.Int("flood-questions", 10, "questions of the victim of TestOneAnalystsFloodStopsNobody, with each kind of "+
+	floodQuestions = flag.Int("flood-questions", 20, "questions of the victim of TestOneAnalystsFloodStopsNobody, with each kind of "+
 		"flood and without")
 	floodQuantum = flag.Duration("flood-quantum", 50*time.Millisecond, "the quantum of the gateway that the flood meets")
 	floodPeople  = flag.Int("flood-people", 300_000, "rows of the table that the flood asks about")
