@@ -84,8 +84,8 @@ func TestTheOtherTableIsReadOverHTTP(t *testing.T) {
 	}
 }
 
-// rowsReadFor is how many rows of the large tables PostgreSQL read for a question. A connection that ends tells its counters
-// at once, in version 14 by datagrams, which may be lost: where fewer rows than wanted are told, the question is asked again.
+// rowsReadFor counts the rows of the large tables that PostgreSQL read for a question. A connection that ends reports its counters
+// at once. Version 14 sends them in datagrams, which may be lost: if fewer rows are reported than wanted, the question is asked again.
 func (s *stack) rowsReadFor(t *testing.T, token, dataset, sql string, want int64) (read int64) {
 	t.Helper()
 	for range 4 {

@@ -70,7 +70,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
-// planted checks packages, each of which may import those before it; "// next file" begins another file of one.
+// planted checks the types of packages; each may import the packages before it. "// next file" begins another file of a package.
 func planted(t *testing.T, texts ...string) *sources {
 	t.Helper()
 	s := newSources()

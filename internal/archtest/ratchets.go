@@ -127,7 +127,7 @@ func circles(s *sources, references bool) map[string]int {
 	return count
 }
 
-// closureOf is what one can get to.
+// closureOf returns all that can be reached from a name.
 func closureOf(from string, to map[string]map[string]bool) map[string]bool {
 	seen := map[string]bool{}
 	for todo := []string{from}; len(todo) > 0; {

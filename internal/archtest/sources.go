@@ -24,7 +24,7 @@ type sources struct {
 	info     *types.Info
 }
 
-// listed is what go list says of a package.
+// listed holds the fields of a package that go list prints.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string

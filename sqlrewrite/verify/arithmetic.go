@@ -110,8 +110,8 @@ func (*value) inUTC(v *value) {
 	}
 }
 
-// convert is what PostgreSQL does to a value to bring it to a wider type. What names a unit does so afterwards where that type keeps all
-// values apart: the floats of two units' numbers may be one.
+// convert brings a value to a wider type, as PostgreSQL does. A value that names a unit still names it afterwards if the wider type keeps
+// all values apart; two units' numbers may become the same float.
 func (d *derivation) convert(v *value, k kind) *value {
 	defer steps.Visit(d.steps).Leave()
 	if v.kind == k {

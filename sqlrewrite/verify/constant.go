@@ -17,9 +17,9 @@ import (
 // An argument that is an int64 changes from one run to the next (a seed, an end of a range; a time, for a cast to one): of it only the
 // type is used, so that what is proven holds for every one. A text that PostgreSQL could not read as the type fails whatever the rows
 // hold. *Example.* $1::integer with the text "5" is 5, one value for the statement; with an int64 it is any integer. With [Any] it is any
-// text that can be read as the type; whoever asks chooses it, so that no unit's id is compared with it.
+// text that can be read as the type. The analyst chooses that text, so no unit's id is compared with it.
 
-// Any is an argument of which only the type is used, as of an int64: what is proven holds for every text that PostgreSQL can read as that
+// Any is an argument whose type alone is used, like that of an int64: what is proven holds for every text that PostgreSQL can read as the
 // type.
 type Any struct{}
 

@@ -12,8 +12,8 @@ import (
 )
 
 // Time. RowWork bounds what one row of people takes in any SELECT that is charged to rows, and UnitWork what the rows of one unit take in
-// all other SELECTs of the statement together, in ns. A SELECT is charged to rows where nothing bounds how many rows its unit has, and
-// where a unit has several of which each takes little: there a cap on rows is no reason to allow each of them less than without one.
+// all other SELECTs of the statement together, in ns. A SELECT is charged to rows where nothing limits how many rows a unit has, and
+// where each of a unit's rows takes little: a cap on rows is no reason to allow each row less than without a cap.
 //
 //  1. A tuple takes what its expressions take, wherever the SELECT has them: in FROM's conditions, WHERE, outputs and the arguments of
 //     aggregates and windows, and what it takes to read a row, to meet one, to group and to sort it.

@@ -224,7 +224,7 @@ func TestJoinsOfCappedJoinsAreProven(t *testing.T) {
 // mostVisits bounds the visits of planning a text of 2 KiB. Each lowering of caps plans the question again.
 const mostVisits = 300_000
 
-var endingTexts = flag.Int("ending-texts", 500, "generated texts of which planning must end")
+var endingTexts = flag.Int("ending-texts", 500, "generated texts whose planning must end")
 
 // TestPlansEnd counts what planning generated texts takes, and never how long. A share of them is accepted, so that printing and proving
 // are counted too.

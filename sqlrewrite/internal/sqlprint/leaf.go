@@ -249,8 +249,8 @@ func (p *Printer) matched(x algebra.Expr) {
 	}
 }
 
-// NoteLongValues says of which columns that the block reads a value may be too long to count. Where a policy declares what a column holds,
-// it has said how long that is.
+// NoteLongValues adds a note for each column that the block reads and whose values may be too long to count. There is none where a policy
+// declares what the column holds: that says how long its values are.
 func NoteLongValues(q *algebra.BoundQuery) {
 	read := NewPreconditionWalk()
 	read.Query(q)

@@ -15,8 +15,8 @@ import (
 func (p *StatementPrinter) from() string { return p.fromItem(p.Q.Source.Node) }
 
 // fromWhere prints FROM and WHERE of the block: rows of units, and of groups that may be shown, which keys tell. late says that WHERE is
-// printed before FROM, for the numbers of arguments that identify a question. joins reports whether it has joins of which both sides are
-// read.
+// printed before FROM, for the numbers of arguments that identify a question. joins reports whether there are joins that read both
+// sides in any case.
 func (p *StatementPrinter) fromWhere(keys []string, late bool) (joins bool) {
 	domain := func() string {
 		if keys == nil {
