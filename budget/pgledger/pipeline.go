@@ -183,7 +183,6 @@ func (c *pipeline) again(batch []*operation, lost *transaction) {
 				return
 			}
 		}
-		var broken *journal.BrokenError
 		if errors.Is(err, errMoved) {
 			if e := c.ledger.Attend(ctx); e != nil {
 				err = e
@@ -191,17 +190,24 @@ func (c *pipeline) again(batch []*operation, lost *transaction) {
 			}
 			continue
 		}
-		if errors.As(err, &broken) && broken.Held && !attended {
+		if broken, ok := errors.AsType[*journal.BrokenError](err); ok && broken.Held && !attended {
 			if attended = true; c.ledger.attendSoon(ctx) == nil {
 				continue
 			}
 		}
-		if ctx.Err() != nil || errors.Is(err, errUndecided) || errors.Is(err, errCommitted) || errors.Is(err, errSchema) ||
-			errors.Is(err, errClock) || errors.As(err, &broken) {
+		if ctx.Err() != nil || final(err) {
 			break
 		}
 	}
 	c.giveUp(batch, err)
+}
+
+// final reports whether another attempt would fail as this one did, or might write twice.
+func final(err error) bool {
+	if _, ok := errors.AsType[*journal.BrokenError](err); ok {
+		return true
+	}
+	return slices.ContainsFunc([]error{errUndecided, errCommitted, errSchema, errClock}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // unavailable is the fault of what could not be written.

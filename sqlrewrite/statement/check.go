@@ -51,6 +51,9 @@ func (c *checker) node(m protoreflect.Message, visible *cte) {
 		c.scalars = map[string][]string{}
 		c.findScalars(m)
 	}
+	if c.final {
+		refuseLeft(m)
+	}
 	switch n := m.Interface().(type) {
 	case *pg.SelectStmt:
 		eachCTE(n.WithClause, visible, func(query *pg.Node, inside *cte) { c.node(query.ProtoReflect(), inside) })
@@ -84,16 +87,22 @@ func (c *checker) node(m protoreflect.Message, visible *cte) {
 		if names := texts(n.Collname); len(names) > 2 || len(names) == 2 && names[0] != "pg_catalog" {
 			halt(n.Location, stateUnsupported, "", "collation %s is not supported", strings.Join(names, "."))
 		}
+	}
+	children(m, func(child protoreflect.Message) { c.node(child, visible) })
+}
+
+// refuseLeft refuses what the text that is sent must not hold any more.
+func refuseLeft(m protoreflect.Message) {
+	switch n := m.Interface().(type) {
 	case *pg.SQLValueFunction:
-		if c.final && valueOf(n) != "" {
+		if valueOf(n) != "" {
 			halt(n.Location, stateInternal, "", "%s was not replaced", valueOf(n))
 		}
 	case *pg.A_Const:
-		if c.final && mayNameRole(n.GetSval().GetSval()) {
+		if mayNameRole(n.GetSval().GetSval()) {
 			halt(n.Location, stateInternal, "", "a literal has no type")
 		}
 	}
-	children(m, func(child protoreflect.Message) { c.node(child, visible) })
 }
 
 func (c *checker) relation(n *pg.RangeVar, visible *cte) {

@@ -33,7 +33,6 @@ func gridWith(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algeb
 	if g.Lo.Cmp(g.Hi) > 0 {
 		return nil, fault.BadStep(at, name, "no multiple of the step lies between the bounds")
 	}
-	limit := int64(algebra.WholeRange)
 	switch {
 	case t.IsInteger() && g.Step.Cmp(scalar.One()) == 0:
 		g.Form = algebra.WholeSteps
@@ -44,24 +43,12 @@ func gridWith(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algeb
 	case t == catalog.Numeric:
 		g.Form = algebra.RoundDecimal
 	case g.Step.IsInt() && g.Step.Cmp(scalar.One()) > 0:
-		g.Form, limit = algebra.DividedSteps, algebra.FloatSteps
+		g.Form = algebra.DividedSteps
 	default:
-		g.Form, limit = algebra.ScaledFloat, algebra.FloatSteps
+		g.Form = algebra.ScaledFloat
 	}
-	for _, bound := range []*big.Int{g.Lo, g.Hi} {
-		units := new(big.Rat).SetInt(bound)
-		if g.Form == algebra.DividedSteps {
-			units.Mul(units, g.Step)
-		}
-		if new(big.Int).Abs(units.Num()).Cmp(big.NewInt(limit)) >= 0 {
-			return nil, fault.BadStep(at, name, "the bounds hold too many steps")
-		}
-	}
-	if g.Form == algebra.DividedSteps && g.Step.Cmp(new(big.Rat).SetInt64(limit)) >= 0 {
-		return nil, fault.BadStep(at, name, "the step is too large")
-	}
-	if g.Form == algebra.ScaledFloat && !(g.RoundTrips(g.Lo) && g.RoundTrips(g.Hi)) {
-		return nil, fault.BadStep(at, name, "the bounds hold too many steps")
+	if wrong := beyondSteps(g, t); wrong != "" {
+		return nil, fault.BadStep(at, name, wrong)
 	}
 	if c, ok := x.(algebra.Computed); ok { // by functions: a CASE would repeat the expression
 		o := domain.Operand{X: c.ErrorFree, Range: c.Within, Printed: c.Printed}
@@ -72,6 +59,30 @@ func gridWith(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algeb
 		g.X, g.Clamped = domain.ComputedOf(c.Written, o), true
 	}
 	return g, nil
+}
+
+// beyondSteps says why a number of type t cannot count the steps of a grid; "" where it can.
+func beyondSteps(g *algebra.Grid, t catalog.Type) string {
+	limit := int64(algebra.FloatSteps)
+	if t.IsInteger() || t == catalog.Numeric {
+		limit = algebra.WholeRange
+	}
+	for _, bound := range []*big.Int{g.Lo, g.Hi} {
+		units := new(big.Rat).SetInt(bound)
+		if g.Form == algebra.DividedSteps {
+			units.Mul(units, g.Step)
+		}
+		if new(big.Int).Abs(units.Num()).Cmp(big.NewInt(limit)) >= 0 {
+			return "the bounds hold too many steps"
+		}
+	}
+	if g.Form == algebra.DividedSteps && g.Step.Cmp(new(big.Rat).SetInt64(limit)) >= 0 {
+		return "the step is too large"
+	}
+	if g.Form == algebra.ScaledFloat && !(g.RoundTrips(g.Lo) && g.RoundTrips(g.Hi)) {
+		return "the bounds hold too many steps"
+	}
+	return ""
 }
 
 // coarser is g, or where g has more than so many points the finest grid of the same bounds on 1, 2 or 5 times a power of ten that has not.

@@ -84,9 +84,6 @@ func (blockScope) Computes() bool { return true }
 // expression binds n in scope s.
 func expression(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
 	defer steps.Visit(b.Steps()).Leave()
-	if in, ok := s.(postScope); ok && holdsQuery(n) {
-		return in.subquery(n)
-	}
 	if above, ok := s.(blockScope); ok {
 		if key, ok := above.computedKey(n); ok {
 			return key, nil
@@ -118,28 +115,44 @@ func expression(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr,
 		return choice(b, s, n)
 	case *syntax.Cast:
 		return cast(b, s, n)
-	case *syntax.InQuery:
-		if _, rows := s.(rowScope); rows {
-			return inQuery(b, n)
-		}
-		return nil, b.Unsupported(n, "IN (SELECT ...) in this place", "move it to WHERE")
-	case *syntax.Exists:
-		if _, rows := s.(rowScope); rows {
-			return exists(b, n)
-		}
-		return nil, b.Unsupported(n, "EXISTS in this place", "move it to WHERE")
-	case *syntax.Scalar:
-		if _, rows := s.(rowScope); rows {
-			return scalarQuery(b, n)
-		}
-		if _, block := s.(blockScope); block && b.Value != nil {
-			return b.Value(n)
-		}
-		return nil, refuseScalar(b, n)
+	case *syntax.InQuery, *syntax.Exists, *syntax.Scalar:
+		return queryInside(b, s, n)
 	case *syntax.Star:
 		return nil, b.Unsupported(n, "* inside an expression", "name the columns")
 	default:
 		return nil, b.Unsupported(n, "this expression", "")
+	}
+}
+
+// queryInside binds a query inside an expression. Rows take each kind, released groups too, and a block takes one value where
+// [algebra.Binder.Value] is set.
+func queryInside(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
+	if in, ok := s.(postScope); ok {
+		return in.subquery(n)
+	}
+	_, rows := s.(rowScope)
+	_, block := s.(blockScope)
+	switch n := n.(type) {
+	case *syntax.InQuery:
+		if rows {
+			return inQuery(b, n)
+		}
+		return nil, b.Unsupported(n, "IN (SELECT ...) in this place", "move it to WHERE")
+	case *syntax.Exists:
+		if rows {
+			return exists(b, n)
+		}
+		return nil, b.Unsupported(n, "EXISTS in this place", "move it to WHERE")
+	case *syntax.Scalar:
+		if rows {
+			return scalarQuery(b, n)
+		}
+		if block && b.Value != nil {
+			return b.Value(n)
+		}
+		return nil, refuseScalar(b, n)
+	default:
+		panic("sqlrewrite: no query inside an expression")
 	}
 }
 

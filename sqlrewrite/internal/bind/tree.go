@@ -84,13 +84,3 @@ func windowExpressions(w *syntax.Window) []syntax.Expr {
 	}
 	return all
 }
-
-// holdsQuery reports whether an expression is a query inside an expression.
-func holdsQuery(n syntax.Expr) bool {
-	switch n.(type) {
-	case *syntax.Scalar, *syntax.Exists, *syntax.InQuery:
-		return true
-	default:
-		return false
-	}
-}

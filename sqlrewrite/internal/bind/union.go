@@ -71,22 +71,30 @@ func unionAll(b *algebra.Binder) (*algebra.Relation, error) {
 	return out, b.AddLeaf(&d.Leaf)
 }
 
-// united is a column of UNION ALL: what is known of both sides' values.
-func united(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) (*algebra.Field, error) {
+// refuseUnlike refuses columns of UNION ALL whose values are not of one type or of one kind of unit.
+func refuseUnlike(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) error {
 	if l.Type != r.Type {
-		return nil, b.Mismatch(syntaxAt(set.Pos), fmt.Sprintf("column %s is of type %s on one side of UNION and of type %s on the other",
+		return b.Mismatch(syntaxAt(set.Pos), fmt.Sprintf("column %s is of type %s on one side of UNION and of type %s on the other",
 			fault.Quote(l.Name), scalar.TypeName(l.Type), scalar.TypeName(r.Type)), "cast one of them")
 	}
 	if l.Type == catalog.Enum && l.Enum != r.Enum { // as in PostgreSQL
-		return nil, b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+
+		return b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+
 			" is of one enumerated type on one side of UNION and of another on the other",
 			"cast both to text")
 	}
 	if l.Identifies != "" && r.Identifies != "" && l.Identifies != r.Identifies {
-		return nil, fault.UnitKinds(b.Position(set.Pos), l.Name, r.Name)
+		return fault.UnitKinds(b.Position(set.Pos), l.Name, r.Name)
 	}
 	if l.Unit != r.Unit {
-		return nil, b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" identifies the privacy unit on one side of UNION only", "")
+		return b.Mismatch(syntaxAt(set.Pos), "column "+fault.Quote(l.Name)+" identifies the privacy unit on one side of UNION only", "")
+	}
+	return nil
+}
+
+// united is a column of UNION ALL: what is known of both sides' values.
+func united(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) (*algebra.Field, error) {
+	if err := refuseUnlike(b, set, l, r); err != nil {
+		return nil, err
 	}
 	c := catalog.Column{Name: l.Name, Type: l.Type, Enum: l.Enum, TypMod: l.TypMod, Exposed: l.Exposed && r.Exposed,
 		NotNull:     l.NotNull() && r.NotNull(),

@@ -123,14 +123,9 @@ func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.Windo
 	c := &catalog.Column{TypMod: -1, Exposed: true}
 	var count int
 	if form.Count >= 0 && len(n.Args) > form.Count {
-		k, err := expression(b, noScope{b}, n.Args[form.Count])
-		if err != nil {
+		var err error
+		if count, err = numberOfRows(b, n.Name, n.Args[form.Count]); err != nil {
 			return nil, err
-		}
-		var whole bool
-		if count, whole = domain.WholeConstant(k); !whole || count > maxFrame || count < -maxFrame ||
-			count < 1 && n.Name != "lag" && n.Name != "lead" {
-			return nil, b.Unsupported(n.Args[form.Count], "a number of rows in "+n.Name+" that is not a small whole constant", "")
 		}
 		e.Args = []algebra.Expr{algebra.Constant{T: catalog.Int4, Text: strconv.Itoa(count)}}
 	}
@@ -151,17 +146,13 @@ func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.Windo
 			return nil, err
 		}
 	}
-	last := p.of.MaxRows
 	switch n.Name {
 	case "percent_rank", "cume_dist":
 		c.Bounds = &catalog.Bounds{Lo: new(big.Rat), Hi: scalar.One()}
 	case "ntile":
-		last = int64(count)
-		fallthrough
+		c.Bounds = places(int64(count))
 	case "row_number", "rank", "dense_rank":
-		if last > 0 {
-			c.Bounds = &catalog.Bounds{Lo: scalar.One(), Hi: scalar.Number(min(last, stability.MaxBound)), Step: scalar.One()}
-		}
+		c.Bounds = places(p.of.MaxRows)
 	}
 	w.Sequential = !slices.Contains([]string{"rank", "dense_rank", "percent_rank", "cume_dist"}, n.Name)
 	if err := valueFrame(b, n, w); err != nil {
@@ -169,6 +160,31 @@ func unitRank(b *algebra.Binder, p *projection, n *syntax.Call, w *algebra.Windo
 	}
 	c.Name, c.Type, c.NotNull = name, e.T, c.NotNull && !w.Sequential
 	return algebra.Column{Of: p.put(algebra.Field{Column: c, Label: sqlprint.Describe(e)}, e, true)}, nil
+}
+
+// numberOfRows binds the argument of a window function that counts rows. Only lag and lead take one below 1.
+func numberOfRows(b *algebra.Binder, function string, n syntax.Expr) (int, error) {
+	k, err := expression(b, noScope{b}, n)
+	if err != nil {
+		return 0, err
+	}
+	least := 1
+	if function == "lag" || function == "lead" {
+		least = -maxFrame
+	}
+	count, whole := domain.WholeConstant(k)
+	if !whole || count < least || count > maxFrame {
+		return 0, b.Unsupported(n, "a number of rows in "+function+" that is not a small whole constant", "")
+	}
+	return count, nil
+}
+
+// places are the bounds of a row's place among so many, from 1; nil where their number is not bounded.
+func places(rows int64) *catalog.Bounds {
+	if rows <= 0 {
+		return nil
+	}
+	return &catalog.Bounds{Lo: scalar.One(), Hi: scalar.Number(min(rows, stability.MaxBound)), Step: scalar.One()}
 }
 
 // windowDefault binds the value that lag and lead give where there is no such row: a constant of the type of the others.

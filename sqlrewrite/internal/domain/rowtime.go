@@ -52,27 +52,22 @@ func toTime(o Operand, t catalog.Type) Operand {
 
 // timeArithmetic types + and - with a date, time or interval; ok is false when there is none.
 func timeArithmetic(op syntax.Operator, l, r catalog.Type) (t catalog.Type, ok bool) {
-	isInterval := func(t catalog.Type) bool { return t == scalar.IntervalType }
+	if op == syntax.Add && r.IsTime() && !l.IsTime() {
+		l, r = r, l
+	}
 	switch {
+	case op != syntax.Add && op != syntax.Subtract:
+		return scalar.UnknownType, false
 	case op == syntax.Subtract && l == catalog.Date && r == catalog.Date:
 		return catalog.Int4, true
-	case op == syntax.Subtract && l.IsTime() && r.IsTime():
+	case op == syntax.Subtract && l.IsTime() && r.IsTime(), l == scalar.IntervalType && r == scalar.IntervalType:
 		return scalar.IntervalType, true
-	case (op == syntax.Add || op == syntax.Subtract) && l == catalog.Date && (r == catalog.Int4 || r == catalog.Int2):
+	case l == catalog.Date && (r == catalog.Int4 || r == catalog.Int2):
 		return catalog.Date, true
-	case op == syntax.Add && r == catalog.Date && (l == catalog.Int4 || l == catalog.Int2):
-		return catalog.Date, true
-	case (op == syntax.Add || op == syntax.Subtract) && isInterval(l) && isInterval(r):
-		return scalar.IntervalType, true
-	case (op == syntax.Add || op == syntax.Subtract) && l.IsTime() && isInterval(r), op == syntax.Add && isInterval(l) && r.IsTime():
-		t = l
-		if isInterval(l) {
-			t = r
-		}
-		if t == catalog.Date {
-			t = catalog.Timestamp
-		}
-		return t, true
+	case l == catalog.Date && r == scalar.IntervalType:
+		return catalog.Timestamp, true
+	case l.IsTime() && r == scalar.IntervalType:
+		return l, true
 	default:
 		return scalar.UnknownType, false
 	}

@@ -58,40 +58,10 @@ func ofGroups(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	if q.Copied() != nil {
 		return ofCopy(q, asked)
 	}
-	rows, groups, total := q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal
 	key, one := q.Source.OnePerUnit()
-	if one {
-		rows, groups, total = 1, 1, 0
-	}
-	if asked.MaxTotal > 0 && (total == 0 || asked.MaxTotal < total) && !one {
-		total = asked.MaxTotal
-	} else if asked.MaxTotal > total && total > 0 {
-		return Bounding{}, fault.LooserBound("max_rows_total", asked.MaxTotal, total)
-	}
-	if rows <= 0 {
-		rows = total
-	}
-	if groups <= 0 {
-		groups = total
-	}
-	if rows <= 0 && countsUnits(q) {
-		rows = max(asked.MaxRows, 1) // a unit counts once whatever rows it has
-	}
-	if rows <= 0 {
-		return Bounding{}, fault.MissingContribution(fault.Position{}, q.Source.Table, "max_rows")
-	}
-	if groups <= 0 && len(q.Keys) > 0 {
-		return Bounding{}, fault.MissingContribution(q.Keys[0].At, q.Source.Table, "max_groups")
-	}
-	rows, err := tighten("max_rows", rows, asked.MaxRows)
+	rows, groups, total, err := contribution(q, asked, one)
 	if err != nil {
 		return Bounding{}, err
-	}
-	if groups, err = tighten("max_groups", max(groups, 1), asked.MaxGroups); err != nil {
-		return Bounding{}, err
-	}
-	if total > 0 {
-		rows, groups = min(rows, total), min(groups, total)
 	}
 	s := Bounding{Kind: KeptKeys, MaxRows: min(rows, MaxBound), MaxGroups: min(groups, MaxBound), MaxValues: min(rows, MaxBound)}
 	if values := q.Source.MaxValues; values > 0 && !one {
@@ -118,6 +88,45 @@ func ofGroups(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 		s.MaxTotal = total
 	}
 	return s, nil
+}
+
+// contribution is what one unit may add by the policy and the request: rows in a group, groups, and rows in all groups together, 0 where
+// that is not bounded apart. One says that a unit has at most one row.
+func contribution(q *algebra.BoundQuery, asked Bounds, one bool) (rows, groups, total int64, err error) {
+	rows, groups, total = q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal
+	if one {
+		rows, groups, total = 1, 1, 0
+	}
+	if asked.MaxTotal > 0 && (total == 0 || asked.MaxTotal < total) && !one {
+		total = asked.MaxTotal
+	} else if asked.MaxTotal > total && total > 0 {
+		return 0, 0, 0, fault.LooserBound("max_rows_total", asked.MaxTotal, total)
+	}
+	if rows <= 0 {
+		rows = total
+	}
+	if groups <= 0 {
+		groups = total
+	}
+	if rows <= 0 && countsUnits(q) {
+		rows = max(asked.MaxRows, 1) // a unit counts once whatever rows it has
+	}
+	if rows <= 0 {
+		return 0, 0, 0, fault.MissingContribution(fault.Position{}, q.Source.Table, "max_rows")
+	}
+	if groups <= 0 && len(q.Keys) > 0 {
+		return 0, 0, 0, fault.MissingContribution(q.Keys[0].At, q.Source.Table, "max_groups")
+	}
+	if rows, err = tighten("max_rows", rows, asked.MaxRows); err != nil {
+		return 0, 0, 0, err
+	}
+	if groups, err = tighten("max_groups", max(groups, 1), asked.MaxGroups); err != nil {
+		return 0, 0, 0, err
+	}
+	if total > 0 {
+		rows, groups = min(rows, total), min(groups, total)
+	}
+	return rows, groups, total, nil
 }
 
 // oneInGroup makes a bounding flat where a unit may be in every group, and the catalog proves that it has at most one row in each: rows
