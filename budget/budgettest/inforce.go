@@ -30,7 +30,6 @@ func (m *Memory) raisedIn(dataset string) string {
 	return rows[len(rows)-1].RaisedBy
 }
 
-// RecordPolicy implements [budget.InForce].
 func (m *Memory) RecordPolicy(_ context.Context, p budget.NewPolicy) (at time.Time, err error) {
 	if err := p.Check(); err != nil {
 		return at, err
@@ -46,7 +45,6 @@ func (m *Memory) RecordPolicy(_ context.Context, p budget.NewPolicy) (at time.Ti
 // EnterPolicies implements [budget.InForce]: nothing here is older than entries.
 func (*Memory) EnterPolicies(context.Context, string, []budget.PolicyVersion) error { return nil }
 
-// EverProtected implements [budget.InForce].
 func (m *Memory) EverProtected(_ context.Context, dataset string) (map[string][]uint32, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,14 +59,12 @@ func (m *Memory) EverProtected(_ context.Context, dataset string) (map[string][]
 	return ever, nil
 }
 
-// TwoFor implements [budget.InForce].
 func (m *Memory) TwoFor(_ context.Context, dataset string) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.inForce[dataset].TwoFor), nil
 }
 
-// LedgerName implements [budget.InForce].
 func (m *Memory) LedgerName(_ context.Context, dataset string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +87,6 @@ func (m *Memory) PolicyRows(_ context.Context, dataset string) ([]budget.PolicyR
 	return slices.Clone(m.inForce[dataset].Rows), nil
 }
 
-// RecordFreeReads implements [budget.InForce].
 func (m *Memory) RecordFreeReads(_ context.Context, r budget.FreeReads) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -102,7 +97,6 @@ func (m *Memory) RecordFreeReads(_ context.Context, r budget.FreeReads) error {
 	})
 }
 
-// RecordKeys implements [budget.InForce].
 func (m *Memory) RecordKeys(_ context.Context, k budget.SigningKeys) error {
 	return m.about(k.Dataset, func(s *machine.Machine) error {
 		s.RecordKeys(k)

@@ -80,7 +80,6 @@ func (m *Memory) at(operation func(*machine.Machine) error) error {
 	return err
 }
 
-// Reserve implements [budget.Ledger].
 func (m *Memory) Reserve(_ context.Context, c budget.Charge) (outcome budget.Outcome, err error) {
 	if err := c.Check(); err != nil {
 		return budget.Outcome{}, err
@@ -94,7 +93,6 @@ func (m *Memory) Reserve(_ context.Context, c budget.Charge) (outcome budget.Out
 	return outcome, err
 }
 
-// Replay implements [budget.Ledger].
 func (m *Memory) Replay(_ context.Context, c budget.Charge) (stored *budget.Stored, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -106,7 +104,6 @@ func (m *Memory) Replay(_ context.Context, c budget.Charge) (stored *budget.Stor
 	return stored, err
 }
 
-// Again implements [budget.Ledger].
 func (m *Memory) Again(ctx context.Context, a budget.Again) ([]budget.Balance, *budget.Stored, error) {
 	balances, err := m.Balances(ctx, a.Accounts)
 	if err != nil {
@@ -122,14 +119,12 @@ func (m *Memory) Again(ctx context.Context, a budget.Again) ([]budget.Balance, *
 	return balances, stored, nil
 }
 
-// Plan implements [budget.Ledger].
 func (m *Memory) Plan(_ context.Context, analyst string, id budget.ReservationID) (*budget.Plan, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.machine.Charges[id].Plan(analyst)
 }
 
-// Settle implements [budget.Ledger].
 func (m *Memory) Settle(_ context.Context, id budget.ReservationID, released mechanisms.Loss, answer []byte) error {
 	end, err := machine.Settling(released, answer)
 	if err != nil {
@@ -138,7 +133,6 @@ func (m *Memory) Settle(_ context.Context, id budget.ReservationID, released mec
 	return m.close(id, end)
 }
 
-// SettleApart implements [budget.Ledger].
 func (m *Memory) SettleApart(_ context.Context, id budget.ReservationID, released budget.Apart, answer []byte) error {
 	end, err := machine.SettlingApart(released, answer)
 	if err != nil {
@@ -147,12 +141,10 @@ func (m *Memory) SettleApart(_ context.Context, id budget.ReservationID, release
 	return m.close(id, end)
 }
 
-// Void implements [budget.Ledger].
 func (m *Memory) Void(_ context.Context, id budget.ReservationID) error {
 	return m.close(id, machine.Voiding())
 }
 
-// Expire implements [budget.Ledger].
 func (m *Memory) Expire(_ context.Context, id budget.ReservationID) error {
 	return m.close(id, machine.Expiring())
 }
@@ -164,12 +156,10 @@ func (m *Memory) close(id budget.ReservationID, end machine.Ending) error {
 	})
 }
 
-// Fail implements [budget.Ledger].
 func (m *Memory) Fail(_ context.Context, id budget.ReservationID) error {
 	return m.close(id, machine.Failing())
 }
 
-// Failures implements [budget.Ledger].
 func (m *Memory) Failures(_ context.Context, dataset, analyst string, within time.Duration) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,7 +178,6 @@ func (m *Memory) Failures(_ context.Context, dataset, analyst string, within tim
 	return count, nil
 }
 
-// ResetFailures implements [budget.Ledger].
 func (m *Memory) ResetFailures(ctx context.Context, by string, r budget.Reset) error {
 	if err := r.Check(by); err != nil {
 		return err
@@ -202,7 +191,6 @@ func (m *Memory) ResetFailures(ctx context.Context, by string, r budget.Reset) e
 	})
 }
 
-// ExpireOlder implements [budget.Ledger].
 func (m *Memory) ExpireOlder(ctx context.Context, age time.Duration) (int, error) {
 	m.mu.Lock()
 	var stale []budget.ReservationID
@@ -221,7 +209,6 @@ func (m *Memory) ExpireOlder(ctx context.Context, age time.Duration) (int, error
 	return len(stale), nil
 }
 
-// Balances implements [budget.Ledger].
 func (m *Memory) Balances(_ context.Context, ids []budget.AccountID) ([]budget.Balance, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +221,6 @@ func (m *Memory) Balances(_ context.Context, ids []budget.AccountID) ([]budget.B
 	return all, nil
 }
 
-// Caller implements [budget.Ledger].
 func (m *Memory) Caller(ctx context.Context, ids []budget.AccountID, dataset, analyst string,
 	within time.Duration) ([]budget.Balance, int64, error) {
 	balances, err := m.Balances(ctx, ids)
@@ -245,7 +231,6 @@ func (m *Memory) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	return balances, failed, err
 }
 
-// DatasetBalances implements [budget.Ledger].
 func (m *Memory) DatasetBalances(_ context.Context, dataset string) ([]budget.Balance, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -259,7 +244,6 @@ func (m *Memory) DatasetBalances(_ context.Context, dataset string) ([]budget.Ba
 	return all, nil
 }
 
-// Enforce implements [budget.Ledger].
 func (m *Memory) Enforce(_ context.Context, policy budget.Policy, account budget.Account) error {
 	if err := account.Check(budget.ByPolicy); err != nil {
 		return err
@@ -267,7 +251,6 @@ func (m *Memory) Enforce(_ context.Context, policy budget.Policy, account budget
 	return m.about(account.ID.Dataset, func(s *machine.Machine) error { return s.Enforce(policy, account) })
 }
 
-// SetLimit implements [budget.Ledger].
 func (m *Memory) SetLimit(_ context.Context, by string, account budget.Account) error {
 	if err := account.Check(by); err != nil {
 		return err
@@ -275,7 +258,6 @@ func (m *Memory) SetLimit(_ context.Context, by string, account budget.Account) 
 	return m.about(account.ID.Dataset, func(s *machine.Machine) error { return s.SetLimit(by, account) })
 }
 
-// ChangeLimit implements [budget.Ledger].
 func (m *Memory) ChangeLimit(_ context.Context, by string, c budget.LimitChange) error {
 	if err := c.Check(by); err != nil {
 		return err
@@ -283,7 +265,6 @@ func (m *Memory) ChangeLimit(_ context.Context, by string, c budget.LimitChange)
 	return m.about(c.Account.ID.Dataset, func(s *machine.Machine) error { return s.ChangeLimit(by, c) })
 }
 
-// LowerLimit implements [budget.Ledger].
 func (m *Memory) LowerLimit(_ context.Context, by string, account budget.Account) error {
 	if err := account.Check(by); err != nil {
 		return err
@@ -291,7 +272,6 @@ func (m *Memory) LowerLimit(_ context.Context, by string, account budget.Account
 	return m.about(account.ID.Dataset, func(s *machine.Machine) error { return s.LowerLimit(by, account) })
 }
 
-// Refill implements [budget.Ledger].
 func (m *Memory) Refill(_ context.Context, by string, r budget.Refill) error {
 	if err := r.Check(by); err != nil {
 		return err
@@ -299,7 +279,6 @@ func (m *Memory) Refill(_ context.Context, by string, r budget.Refill) error {
 	return m.about(r.Account.Dataset, func(s *machine.Machine) error { return s.Refill(by, r) })
 }
 
-// Freeze implements [budget.Ledger].
 func (m *Memory) Freeze(_ context.Context, by string, id budget.AccountID, frozen bool) error {
 	if err := id.CheckedBy(by); err != nil {
 		return err
@@ -315,7 +294,6 @@ func (m *Memory) SetBack(_ context.Context, by string, c budget.SetBack) error {
 	return m.about(c.Dataset, func(s *machine.Machine) error { return s.SetBack(by, c) })
 }
 
-// Releases implements [budget.Ledger].
 func (m *Memory) Releases(_ context.Context, analyst string, before budget.ReservationID, limit int) ([]budget.ReleaseInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -336,7 +314,6 @@ func (m *Memory) Releases(_ context.Context, analyst string, before budget.Reser
 	return all, nil
 }
 
-// Bought implements [budget.Ledger].
 func (m *Memory) Bought(_ context.Context, b budget.Bought) (budget.ReservationID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -350,7 +327,6 @@ func (m *Memory) Bought(_ context.Context, b budget.Bought) (budget.ReservationI
 	return "", nil
 }
 
-// Release implements [budget.Ledger].
 func (m *Memory) Release(_ context.Context, analyst string, id budget.ReservationID) (*budget.Stored, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -360,7 +336,6 @@ func (m *Memory) Release(_ context.Context, analyst string, id budget.Reservatio
 	return nil, fault.BudgetUnknownRelease()
 }
 
-// Requests implements [budget.Ledger].
 func (m *Memory) Requests(_ context.Context, ids []budget.ReservationID, bytes int) (all []json.RawMessage, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -374,7 +349,6 @@ func (m *Memory) Requests(_ context.Context, ids []budget.ReservationID, bytes i
 	return all, nil
 }
 
-// Entries implements [budget.Ledger].
 func (m *Memory) Entries(_ context.Context, page budget.Page) ([]budget.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -391,7 +365,6 @@ func (m *Memory) Entries(_ context.Context, page budget.Page) ([]budget.Entry, e
 	return all, nil
 }
 
-// Head implements [budget.Ledger].
 func (m *Memory) Head(_ context.Context, dataset string) (budget.Head, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -400,7 +373,6 @@ func (m *Memory) Head(_ context.Context, dataset string) (budget.Head, error) {
 	return head, nil
 }
 
-// Check implements [budget.Ledger].
 func (m *Memory) Check(context.Context) error { return nil }
 
 // Verify implements [budget.Ledger]. Nobody but this ledger can have changed it.
@@ -472,7 +444,6 @@ func keepOf[K comparable, V any](m *Memory, all *map[K]V, charge budget.Reservat
 	return nil
 }
 
-// Keep implements [budget.Shares].
 func (m *Memory) Keep(_ context.Context, v budget.Shared) error {
 	if err := v.Check(); err != nil {
 		return err
@@ -481,7 +452,6 @@ func (m *Memory) Keep(_ context.Context, v budget.Shared) error {
 	return keepOf(m, &m.shared, v.Charge, v.Charge, v)
 }
 
-// Best implements [budget.Shares].
 func (m *Memory) Best(_ context.Context, dataset string, question ...[32]byte) (*budget.Shared, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -498,7 +468,6 @@ func (m *Memory) Best(_ context.Context, dataset string, question ...[32]byte) (
 	return best, nil
 }
 
-// KeepReleased implements [budget.ReleasedValues].
 func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
 	if err := v.Check(); err != nil {
 		return err
@@ -507,12 +476,10 @@ func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
 	return keepOf(m, &m.values, v.Charge, valueKey{v.Charge, v.Identity}, v)
 }
 
-// FindReleased implements [budget.ReleasedValues].
 func (m *Memory) FindReleased(_ context.Context, e budget.Earlier) (*budget.Found, error) {
 	return m.findReleased(e, func(v budget.Released) (age string, identity [32]byte, ok bool) { return "", v.Identity, true })
 }
 
-// FindLatest implements [budget.ReleasedValues].
 func (m *Memory) FindLatest(_ context.Context, e budget.Earlier, until time.Time) (*budget.Found, error) {
 	return m.findReleased(e, func(v budget.Released) (age string, identity [32]byte, ok bool) {
 		if v.Version == nil || !until.IsZero() && v.Version.AsOf.After(until) {
@@ -544,7 +511,6 @@ func (m *Memory) findReleased(e budget.Earlier, by func(budget.Released) (rank s
 	return found, nil
 }
 
-// RecordImport implements [budget.Ledger].
 func (m *Memory) RecordImport(_ context.Context, by string, i budget.Import) error {
 	if err := i.Check(by); err != nil {
 		return err
@@ -555,7 +521,6 @@ func (m *Memory) RecordImport(_ context.Context, by string, i budget.Import) err
 	})
 }
 
-// Settlement implements [budget.Ledger].
 func (m *Memory) Settlement(_ context.Context, id budget.ReservationID) (budget.Settlement, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
