@@ -17,9 +17,6 @@ type ClusterQuestion = fit.ClusterQuestion
 // ClusterOptions are the choices of one request, already checked for range by the caller.
 type ClusterOptions = fit.ClusterOptions
 
-// ClusterRun is a release of a clustering under way.
-type ClusterRun = fit.ClusterRun
-
 // Clustered are centres in the units of the columns.
 type Clustered = fit.Clustered
 

@@ -29,11 +29,8 @@ type FitOptions = fit.Options
 // Fitted is a model.
 type Fitted = fit.Fitted
 
-// FitRun is a release of a fit under way.
-type FitRun = fit.Run
-
-// Series are statements of one row each over the same tables, of which the next may be made of what was released of those before, such as a
-// [FitRun].
+// Series are statements of one row each over the same tables, of which the next may be made of what was released of those before, such as
+// what [Fit.Start] gives.
 type Series interface {
 	// Next is the statement to run now; false after the last one.
 	Next() (Statement, bool)

@@ -31,12 +31,6 @@ type Interval = answer.Interval
 // Explanation is what an estimate shows.
 type Explanation = explain.Explanation
 
-// OutputEstimate is the price and the expected error of one release.
-type OutputEstimate = explain.OutputEstimate
-
-// ShownAt says from how many units on a private group is shown with at least Probability.
-type ShownAt = explain.ShownAt
-
 // PublicPlan is a query whose answer holds nothing private: it reads public tables alone, or it has no rows whatever the tables hold.
 type PublicPlan = free.PublicPlan
 
@@ -63,9 +57,6 @@ type ExactRow = plan.ExactRow
 
 // Rows are the rows of a plan's statements, one after another and one by one as PostgreSQL sends them, or the error that ended them.
 type Rows = plan.Rows
-
-// ColumnKind says what an output column is.
-type ColumnKind = plan.ColumnKind
 
 // Column describes one output.
 type Column = plan.Column
@@ -99,10 +90,6 @@ const (
 	MechanismLaplace  = plan.MechanismLaplace
 	MechanismGaussian = plan.MechanismGaussian
 	ReportKept        = plan.ReportKept
-	KeyColumn         = plan.KeyColumn
-	AggregateColumn   = plan.AggregateColumn
-	DerivedColumn     = plan.DerivedColumn
-	PublicColumn      = plan.PublicColumn
 )
 
 // ReadVector reads what [Vector.Text] wrote.

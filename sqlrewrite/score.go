@@ -17,9 +17,6 @@ type ScoreQuestion = fit.ScoreQuestion
 // ScoreOptions are the choices of one request, already checked for range by the caller.
 type ScoreOptions = fit.ScoreOptions
 
-// ScoreRun is a release of scores under way.
-type ScoreRun = fit.ScoreRun
-
 // Scored are scores.
 type Scored = fit.Scored
 
