@@ -136,15 +136,6 @@ type scalar struct {
 	pos fault.Position
 }
 
-// Table finds a table's policy.
-func (p *Policy) Table(name TableName) (*TablePolicy, bool) {
-	i := slices.IndexFunc(p.Tables, func(t *TablePolicy) bool { return t.TableName == name })
-	if i < 0 {
-		return nil, false
-	}
-	return p.Tables[i], true
-}
-
 // domainSources are the columns whose values are domains, each once, sorted.
 func (p *Policy) domainSources() []ColumnRef {
 	var refs []ColumnRef

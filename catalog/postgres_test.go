@@ -574,3 +574,22 @@ func TestProtectedTablesStayProtected(t *testing.T) {
 		}
 	}
 }
+
+// History lists all versions of a dataset's policy, newest first.
+func (s *Store) History(ctx context.Context, dataset string) ([]Applied, error) {
+	rows, err := s.pool.Query(ctx, `SELECT version, digest, applied_by, applied_at FROM noisegate.policy
+		WHERE dataset = $1 ORDER BY version DESC`, dataset)
+	if err != nil {
+		return nil, unavailable("cannot list policies", err)
+	}
+	history, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Applied, err error) {
+		var sum []byte
+		err = row.Scan(&a.Version, &sum, &a.By, &a.At)
+		copy(a.Digest[:], sum)
+		return a, err
+	})
+	if err != nil {
+		return nil, unavailable("cannot list policies", err)
+	}
+	return history, nil
+}

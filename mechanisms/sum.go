@@ -212,7 +212,3 @@ func reaches(tail func(float64) float64, alpha, hi float64) float64 {
 	}
 	return hi
 }
-
-// OneSided is the level at which a two-sided interval leaves 1-c on each side: its one end is then a bound at level c. c is
-// more than 1/2.
-func (c Confidence) OneSided() Confidence { return 2*c - 1 }

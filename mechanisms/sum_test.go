@@ -141,9 +141,6 @@ func TestSumOfNothing(t *testing.T) {
 	if got := SumHalfWidth(nil, 0.95); got != 0 {
 		t.Errorf("half width of an empty sum: %g", got)
 	}
-	if got := Confidence(0.975).OneSided(); math.Abs(float64(got)-0.95) > 1e-15 {
-		t.Errorf("one-sided 97.5%% is two-sided %g", float64(got))
-	}
 }
 
 func sharesOf(t *testing.T, v vector, sensitivities string) []Share {

@@ -71,16 +71,6 @@ type Analysis struct {
 	Lines    []Line      `json:"lines"`
 }
 
-// Line finds a method's line.
-func (a *Analysis) Line(m Method) (Line, bool) {
-	for _, l := range a.Lines {
-		if l.Method == m {
-			return l, true
-		}
-	}
-	return Line{}, false
-}
-
 // Analyse accounts for labelling every query of the table once, in order. It returns a [fault.Error] for parameters out of range.
 //
 // Confident and Interactive cost their check for every query and the answer for those that are answered: those of Outcomes, or, for the

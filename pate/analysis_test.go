@@ -361,3 +361,13 @@ func TestPublishedRuns(t *testing.T) {
 		}
 	})
 }
+
+// Line finds a method's line.
+func (a *Analysis) Line(m Method) (Line, bool) {
+	for _, l := range a.Lines {
+		if l.Method == m {
+			return l, true
+		}
+	}
+	return Line{}, false
+}

@@ -214,7 +214,7 @@ func TestExtended(t *testing.T) {
 				"ReadyForQuery I"}},
 		{"two statements", []pgproto3.FrontendMessage{parse("", "SHOW work_mem; SHOW work_mem"), sync}, []string{bad + stateSyntax,
 			"ReadyForQuery I"}},
-		{"a write", []pgproto3.FrontendMessage{parse("", "DELETE FROM people"), sync}, []string{bad + stateReadOnly, "ReadyForQuery I"}},
+		{"a write", []pgproto3.FrontendMessage{parse("", "DELETE FROM people"), sync}, []string{bad + "25006", "ReadyForQuery I"}},
 		{"no such statement", []pgproto3.FrontendMessage{bind("", "none"), sync, describe('S', "none"), sync},
 			[]string{bad + stateNoStatement, "ReadyForQuery I"}},
 		{"the rest of it", []pgproto3.FrontendMessage{}, []string{bad + stateNoStatement, "ReadyForQuery I"}},

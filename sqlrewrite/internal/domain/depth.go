@@ -31,9 +31,6 @@ func depth(pattern Size, folded bool) int64 {
 	return most
 }
 
-// PatternDepth is D of a pattern of LIKE, or of ILIKE.
-func PatternDepth(pattern string, folded bool) int64 { return depth(Size{Text: &pattern}, folded) }
-
 // needleDepth is D of a text that strpos looks for: PostgreSQL compares from its end.
 func needleDepth(needle Size) int64 {
 	if needle.Text == nil {

@@ -135,7 +135,7 @@ func TestDepthBoundsComparisons(t *testing.T) {
 		text := strings.NewReplacer("_", "a", "%", "b").Replace(periodic(r, letters, 80))
 		var like, found comparisons
 		like.match(text, pattern)
-		n, d := int64(len(text)), PatternDepth(pattern, false)
+		n, d := int64(len(text)), depth(Size{Text: &pattern}, false)
 		if most := n * (2 + d); like.n > most {
 			t.Fatalf("%q LIKE %q: %d comparisons, bound %d (depth %d)", text, pattern, like.n, most, d)
 		}
@@ -160,12 +160,12 @@ func TestPatternDepth(t *testing.T) {
 		"%smith%": 1, "smith%": 0, "smith": 0, "%": 0, "%" + strings.Repeat("a", 190) + "b%": 190, "%aaa": 3, "%abab%": 2,
 		`%\%\%\%%`: 3, "%a_a_%": 4, "%__a%": 1, "%ab%aaaa%c%": 4, "aaaa%b%": 1,
 	} {
-		if got := PatternDepth(pattern, false); got != want {
+		if got := depth(Size{Text: &pattern}, false); got != want {
 			t.Errorf("%s: depth %d, want %d", pattern, got, want)
 		}
 	}
 	for pattern, want := range map[string]int64{"%aAaA%": 4, "%éèê%": 6, "%\u212a%": 4, "%smith%": 1, "%ß%": 2} {
-		if got := PatternDepth(pattern, true); got != want {
+		if got := depth(Size{Text: &pattern}, true); got != want {
 			t.Errorf("ILIKE %s: depth %d, want %d", pattern, got, want)
 		}
 	}
