@@ -98,15 +98,12 @@ func (f *Field) Text() string {
 type Bounds struct {
 	Lo, Hi *big.Rat
 	Step   *big.Rat // all values lie on multiples of it; nil: on no known grid
-	// Declared is false where the printed expression keeps the bounds by itself; where true they are a policy's for a column whose values
-	// may lie elsewhere, and whoever needs them must clamp.
-	Declared bool
 }
 
 // BoundsOf derives the bounds of an expression over a row.
 func BoundsOf(e Expr) *Bounds {
 	if c, ok := e.(Column); ok && c.Of.Bounds != nil {
-		return &Bounds{Lo: c.Of.Bounds.Lo, Hi: c.Of.Bounds.Hi, Step: c.Of.Bounds.Step, Declared: true}
+		return &Bounds{Lo: c.Of.Bounds.Lo, Hi: c.Of.Bounds.Hi, Step: c.Of.Bounds.Step}
 	}
 	if c, ok := e.(Computed); ok && c.Within != nil && c.Within.Bounded() {
 		return &Bounds{Lo: c.Within.Lo, Hi: c.Within.Hi}

@@ -99,7 +99,7 @@ func coarser(g *algebra.Grid, points int64, at fault.Position) (*algebra.Grid, e
 	for i := 0; step.Cmp(least) < 0; i++ {
 		step = new(big.Rat).Mul(step, []*big.Rat{big.NewRat(2, 1), big.NewRat(5, 2), big.NewRat(2, 1)}[i%3])
 	}
-	coarse, err := gridWith(g.X, &algebra.Bounds{Lo: g.Value(g.Lo), Hi: g.Value(g.Hi), Step: step, Declared: true}, at)
+	coarse, err := gridWith(g.X, &algebra.Bounds{Lo: g.Value(g.Lo), Hi: g.Value(g.Hi), Step: step}, at)
 	if err != nil {
 		return nil, err
 	}

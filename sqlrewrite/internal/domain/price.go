@@ -26,7 +26,7 @@ type Growth int
 const (
 	// Linear is PerUnit for each byte and decimal digit of each operand.
 	Linear Growth = iota
-	// Matched is LIKE: n(1+D) comparisons, D the depth of the pattern (like_match.c, MatchText; see [PatternDepth]).
+	// Matched is LIKE: n(1+D) comparisons, D the depth of the pattern (like_match.c, MatchText; see [depth]).
 	Matched
 	// MatchedFolded is ILIKE: as [Matched], of both operands as lower() gives them (like.c, Generic_Text_IC_like).
 	MatchedFolded
@@ -171,9 +171,6 @@ type Operation struct {
 	Name string // as the table has it: "LIKE", "lower text", "* numeric", "cast numeric text"
 	Price
 }
-
-// Cost is [Price.Of].
-func (o Operation) Cost(operands []Size) int64 { return o.Of(operands) }
 
 // Priced are all operations that have a price, by name.
 func Priced() []Operation {
