@@ -50,7 +50,6 @@ type AccountID struct {
 // Form is how an account adds up losses.
 type Form string
 
-// The forms.
 const (
 	Pure   Form = "pure"   // Σε <= E
 	ZCDP   Form = "zcdp"   // Σρ <= R
@@ -99,7 +98,6 @@ const Never = -1
 // Origin says who set an account's limit.
 type Origin string
 
-// The origins.
 const (
 	FromPolicy  Origin = "policy"
 	FromSteward Origin = "steward" // survives the next policy
@@ -226,7 +224,6 @@ type Outcome struct {
 // EntryKind is what an entry of the ledger's journal records.
 type EntryKind string
 
-// The kinds of entry.
 const (
 	EntryReserve EntryKind = "reserve"
 	EntrySettle  EntryKind = "settle"

@@ -15,7 +15,6 @@ import (
 // Effect says whom a change of a policy favours.
 type Effect string
 
-// The effects.
 const (
 	Loosens  Effect = "loosens"  // more may be learnt or spent, or less is proven
 	Tightens Effect = "tightens" // the contrary

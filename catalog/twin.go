@@ -280,7 +280,6 @@ func identifiers(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// identifier quotes a name.
 func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // literal quotes a text, whatever standard_conforming_strings says.

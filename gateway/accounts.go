@@ -87,7 +87,6 @@ func (p Accounts) With(shared budget.Balance) Accounts {
 // CheckFloor refuses a release that costs less than the policy's floor; what names it.
 func (p Accounts) CheckFloor(what string, l mechanisms.Loss) error { return p.floor.check(what, l) }
 
-// bill is a charge to the accounts.
 func (p Accounts) bill(charge budget.Charge) bill {
 	charge.Policy, charge.Least = p.policy, p.floor.epsilon
 	return bill{charge, p.failures, p.failed, p.due, p.balances}

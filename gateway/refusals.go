@@ -28,7 +28,6 @@ func isRefusal(code fault.Code) bool {
 // Way is in which of two ways something was refused: asked for, or estimated, which pages do while somebody types.
 type Way int
 
-// The ways.
 const (
 	Asked Way = iota
 	Estimated

@@ -151,7 +151,6 @@ func chooseFast(d decay, slots []slot, w uint64) (int, bool) {
 // wide is a 128-bit unsigned integer.
 type wide struct{ hi, lo uint64 }
 
-// plus is a + x·y.
 func (a wide) plus(x, y uint64) wide {
 	hi, lo := bits.Mul64(x, y)
 	lo, carry := bits.Add64(a.lo, lo, 0)

@@ -261,7 +261,6 @@ func (g *GroupSelection) firstBranchAfter() func(n int64) bool {
 	}
 }
 
-// times is n·a.
 func (g *GroupSelection) times(n int64) *big.Rat {
 	return new(big.Rat).Mul(g.rate, big.NewRat(n, 1))
 }

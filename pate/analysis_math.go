@@ -39,7 +39,6 @@ func logSumExp(xs []float64) float64 {
 	return top + math.Log(total)
 }
 
-// sqrtPi is √π.
 const sqrtPi = 1.77245385090551602729816748334114518279754945612238712821380779
 
 // asymptoticFrom is where erfc's asymptotic series, cut after nine terms, is exact to float64: its tenth is below 10⁻¹⁷.

@@ -16,7 +16,6 @@ import (
 // Format is how a file of votes is written.
 type Format string
 
-// The formats.
 const (
 	NPY    Format = "npy"    // a NumPy array, numeric, version 1 to 3
 	CSV    Format = "csv"    // RFC 4180, with a header that names the columns, or a bare matrix of numbers

@@ -97,7 +97,6 @@ func saturatedUnits(x *big.Rat) int64 {
 	return units
 }
 
-// squareOver is x²/n.
 func squareOver(x *big.Rat, n int64) *big.Rat {
 	square := new(big.Rat).Mul(x, x)
 	return square.Quo(square, big.NewRat(n, 1))

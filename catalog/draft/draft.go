@@ -56,7 +56,6 @@ type setting struct {
 var twoForCaps = []string{"Two stewards raise caps. Where the gateway's configuration names the keys of two, take out the #:",
 	"stewards: {two_for: [cap]}"}
 
-// Text is the file.
 func (p policy) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# yaml-language-server: $schema=%s\n", SchemaFile)

@@ -17,7 +17,6 @@ import (
 // System is another system whose metadata can be imported.
 type System string
 
-// The systems.
 const (
 	SmartNoise System = "smartnoise" // SmartNoise SQL: collection, schema, table, column
 	Lomas      System = "lomas"      // one table, without its name

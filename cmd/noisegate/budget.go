@@ -112,7 +112,6 @@ func (a *app) showAccount(asJSON bool, account *api.Account, err error) error {
 	return nil
 }
 
-// accountFlags name an account.
 type accountFlags struct {
 	Dataset string `arg:"" help:"The dataset."`
 	Account string `arg:"" help:"dataset, group:NAME, analyst:NAME or ensemble:NAME."`

@@ -45,7 +45,6 @@ func (m amountsMade) minus(o amountsMade) amountsMade {
 	return amountsMade{new(big.Rat).Sub(m.Epsilon, o.Epsilon), new(big.Rat).Sub(m.Rho, o.Rho)}
 }
 
-// nothing is the sum of no amounts.
 func nothing() amountsMade { return amountsMade{new(big.Rat), new(big.Rat)} }
 
 func readAmounts(a api.Amounts) (amountsMade, error) {

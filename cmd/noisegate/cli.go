@@ -38,7 +38,6 @@ type app struct {
 	terminal bool
 }
 
-// commandLine is all of the command line.
 type commandLine struct {
 	Demo     demoCommand     `cmd:"" help:"Start a private PostgreSQL with invented people and a gateway in front, and show it."`
 	Serve    serveCommand    `cmd:"" help:"Run the gateway."`

@@ -16,7 +16,6 @@ import (
 	"noisegate.example/pate"
 )
 
-// mechanismFlags say how labels are chosen.
 type mechanismFlags struct {
 	Mechanism         string `enum:"lnmax,gnmax,confident,interactive,gumbel" default:"gnmax" help:"How labels are chosen: lnmax, gnmax, confident, interactive or gumbel."`
 	NoiseScale        string `help:"lnmax: scale of the Laplace noise." placeholder:"B"`

@@ -100,7 +100,6 @@ func grouping(ctx context.Context, r api.ClusterRequest, o *gateway.Order, proof
 		Zone: r.TimeZone}, o.On, sqlrewrite.ClusterOptions{Passes: int(steps), Rho: options.Rho, MaxRows: options.MaxRows, Proofs: proofs})
 }
 
-// weighted are features with the weights that their texts have.
 func weighted(texts []string, weights map[string]api.Decimal) (features []sqlrewrite.FitFeature, err error) {
 	for _, text := range texts {
 		f := sqlrewrite.FitFeature{Expr: text}

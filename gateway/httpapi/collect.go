@@ -8,7 +8,6 @@ import (
 	"noisegate.example/gateway/collect"
 )
 
-// collectRoutes are the routes of collections.
 func collectRoutes() []route {
 	all := []auth.Role{auth.Analyst, auth.Collector, auth.Steward}
 	return []route{

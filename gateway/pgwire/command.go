@@ -112,7 +112,6 @@ func unlockColumns(command statement.Unlock) []column {
 	return []column{{command.Column, kindOf("void")}}
 }
 
-// showColumns are those of SHOW.
 func (c *session) showColumns(command statement.Show) ([]column, *refusal) {
 	if command.Name == "" {
 		return []column{{"name", textKind()}, {"setting", textKind()}, {"description", textKind()}}, nil
@@ -235,7 +234,6 @@ func isQuery(s statement.Statement) bool {
 	return s.Kind == statement.Data || s.Kind == statement.Catalog
 }
 
-// executed is the portal of EXECUTE.
 func (c *session) executed(command statement.Execute) (*portal, *refusal) {
 	s, refused := c.executable(command.Name)
 	switch {

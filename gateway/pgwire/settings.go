@@ -301,7 +301,6 @@ func readPrice(text string) (*api.Price, error) {
 	return p, nil
 }
 
-// settings are those of one session.
 type settings struct {
 	known   map[string]definition // by the name in lower case
 	reset   map[string]string     // what RESET gives: the start-up packet's values, then the standard

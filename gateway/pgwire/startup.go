@@ -60,7 +60,6 @@ func readPacket(r io.Reader, head []byte) (body []byte, err error) {
 
 var errBadPacket = errors.New("pgwire: not a start-up packet")
 
-// parameter is a name and a value of a start-up packet.
 type parameter struct{ name, value string }
 
 // hello is a start-up packet that asks for a session.

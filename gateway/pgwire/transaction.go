@@ -32,7 +32,6 @@ func (t *transaction) status() byte {
 	}
 }
 
-// fail fails an open transaction.
 func (t *transaction) fail() { t.failed = t.open }
 
 // mayRun refuses everything in a failed transaction but its end.

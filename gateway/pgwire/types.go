@@ -93,7 +93,6 @@ type result struct {
 	in      []int16 // the formats that the values are in; nil: text
 }
 
-// The formats of a value.
 const (
 	textFormat   = pgproto3.TextFormat
 	binaryFormat = pgproto3.BinaryFormat

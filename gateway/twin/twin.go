@@ -53,7 +53,6 @@ type Catalogs struct {
 	twins    map[string]*twin
 }
 
-// twin is one of them.
 type twin struct {
 	pool *pgxpool.Pool
 	seen atomic.Pointer[catalog.Snapshot] // of which the twin was, when this gateway looked last

@@ -16,7 +16,6 @@ import (
 // Task is what a role is for.
 type Task int
 
-// The tasks.
 const (
 	// Reader reads protected tables. It must not write anything anywhere: whatever it could write, an analyst's query that
 	// slipped through every other guard could write too.

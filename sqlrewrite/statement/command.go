@@ -6,7 +6,6 @@ type Command interface{ command() }
 // TransactionVerb is what a transaction command does.
 type TransactionVerb int
 
-// The verbs of transactions.
 const (
 	Begin TransactionVerb = iota
 	Commit
@@ -100,7 +99,6 @@ type Close struct {
 // CopyFormat is how COPY writes rows.
 type CopyFormat int
 
-// The formats of COPY.
 const (
 	CopyText CopyFormat = iota
 	CopyCSV

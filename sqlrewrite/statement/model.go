@@ -144,7 +144,6 @@ func (m *Model) readKMeans(w spokenText, arguments []part, call *pg.FuncCall) (w
 	return ""
 }
 
-// spokenText is a text and its words.
 type spokenText struct {
 	text  string
 	words []*pg.ScanToken
@@ -210,7 +209,6 @@ func (w spokenText) listed(from, to int) (parts []part) {
 	return append(parts, part{from, to})
 }
 
-// elements are the texts of the elements of ARRAY[...].
 func (w spokenText) elements(array part) (texts []string) {
 	for _, e := range w.listed(array.from+2, array.to-1) {
 		texts = append(texts, w.between(e.from, e.to))

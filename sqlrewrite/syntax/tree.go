@@ -174,7 +174,6 @@ type Join struct {
 // JoinKind is the kind of a join.
 type JoinKind int
 
-// The kinds of join.
 const (
 	InnerJoin JoinKind = iota
 	LeftJoin
@@ -214,7 +213,6 @@ func (c *Column) Table() string {
 // LiteralKind is the kind of a literal.
 type LiteralKind int
 
-// The kinds of literal.
 const (
 	NullLiteral    LiteralKind = iota
 	BoolLiteral                // Text is "true" or "false"
@@ -233,7 +231,6 @@ type Literal struct {
 // Operator is a unary or binary operator or AND, OR, NOT, in upper case.
 type Operator string
 
-// The operators.
 const (
 	Or       Operator = "OR"
 	And      Operator = "AND"

@@ -9,7 +9,6 @@ import (
 // Part says that a block is one count over all groups of another block, from which it is reported what the bounds leave out.
 type Part int
 
-// The parts.
 const (
 	NoPart   Part = iota
 	KeptRows      // the rows that count, of all groups together

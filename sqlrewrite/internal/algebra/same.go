@@ -56,7 +56,6 @@ func (m *matching) declared(a, b *Field) bool {
 	return a.Name == b.Name
 }
 
-// operand matches operands of an operator.
 func (m *matching) operand(of syntax.Operator, a, b Expr) bool {
 	if IsComparison(of) {
 		return m.compared(a, b)

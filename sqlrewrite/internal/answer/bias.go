@@ -13,7 +13,6 @@ import (
 // Contribution bounding leaves out rows and groups of units that have more than the bounds. How many is data: so a column says in which
 // direction its values are off where anything was left out, whether or not anything was. Its interval covers the noise alone.
 
-// biasOf is the bias of one release.
 func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
 	p = p.Home(r)
 	capped := capsRows(p) || p.Bounding.MostRank > 0 && !p.Query.CountsEveryUnit()

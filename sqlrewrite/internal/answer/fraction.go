@@ -150,7 +150,6 @@ func (w follower) binaryFraction(e algebra.Binary) (plan.Fraction, bool) {
 	}
 }
 
-// numberOf is the value of a constant.
 func numberOf(e algebra.Expr) (*big.Rat, bool) {
 	c, ok := e.(algebra.Constant)
 	if !ok || c.Null || !c.T.IsNumber() {

@@ -96,7 +96,6 @@ func (lb *postBinder) derived(in subqueryIn) (*algebra.Relation, error) {
 	return renamed(lb.Binder, in, &algebra.Relation{Node: item, Fields: item.Fields})
 }
 
-// derivedOf is a query as an item of FROM.
 func derivedOf(o *algebra.Opened, inner *algebra.Query, alias string) *algebra.Derived {
 	item := &algebra.Derived{Leaf: algebra.Leaf{Alias: alias}, Parts: []*algebra.Query{inner}}
 	for i, out := range inner.Outputs {

@@ -127,7 +127,6 @@ func (c Costs) Of(kind string) (p Price, ok bool) {
 	return p, p != Price{}
 }
 
-// printed is its name in statements.
 func (f *Builtin) printed() string { return cmp.Or(f.Prints, f.Name) }
 
 // BuiltinOf finds a function by the name that an analyst or a statement calls it by; nil for names that do not exist.

@@ -102,7 +102,6 @@ func (g gridValues) each(yield func(int64) bool) {
 	}
 }
 
-// data are the values of a grid.
 func (g gridValues) data() (values []datum) {
 	for k := range g.each {
 		values = append(values, numberDatum(scalar.Number(k)))
@@ -113,7 +112,6 @@ func (g gridValues) data() (values []datum) {
 	return values
 }
 
-// keys are the values of a grid as keys.
 func (g gridValues) keys() []catalog.Key {
 	keys := make([]catalog.Key, 0, g.hi-g.lo+2)
 	for k := range g.each {

@@ -200,7 +200,6 @@ func constantOperand(b *algebra.Binder, n syntax.Expr, c algebra.Constant) (Oper
 	return result(c, nil), nil
 }
 
-// constantOf is a constant as an operand.
 func constantOf(c algebra.Constant, s *scalar.Range) Operand {
 	return Operand{X: c, Range: s, Printed: exact()}
 }
@@ -440,7 +439,6 @@ func safeChoice(b *algebra.Binder, n syntax.Expr, e algebra.Choice) (Operand, er
 	})}, nil
 }
 
-// with is the choice with other results.
 func with(e algebra.Choice, results []algebra.Expr) algebra.Expr {
 	other := algebra.Choice{T: e.T}
 	for i, a := range e.Arms {

@@ -204,7 +204,6 @@ func safeField(c safeCall) (Operand, error) {
 	return result(algebra.Call{Name: e.Name, Args: []algebra.Expr{e.Args[0], x.X}, T: e.T}, s), nil
 }
 
-// fieldRange is the value range of a field of a time.
 func fieldRange(name string, x Operand) *scalar.Range {
 	i := slices.IndexFunc(scalar.TimeFields(), func(f scalar.TimeField) bool { return f.Name == name })
 	f := scalar.TimeFields()[i]

@@ -172,7 +172,6 @@ func commonCycle(a, b string) string {
 	}
 }
 
-// of is the text of a time.
 func (t template) of(at time.Time) string {
 	var b strings.Builder
 	for _, p := range t.pieces {

@@ -15,7 +15,6 @@ import (
 // Method is how a model is fitted.
 type Method string
 
-// The methods.
 const (
 	Auto     Method = ""         // gradients for a logistic model, moments for others
 	Moments  Method = "moments"  // second moments, released once

@@ -22,7 +22,6 @@ import (
 // Model is what is fitted.
 type Model string
 
-// The models.
 const (
 	Linear   Model = "linear"   // least squares; a ridge only where the noise asks for one
 	Ridge    Model = "ridge"    // least squares with a ridge as large as the noise
@@ -230,7 +229,6 @@ func (b *bound) values(on *catalog.Snapshot) (values map[int][]value, present []
 	return values, present, nil
 }
 
-// valuesOf are those of a key.
 func valuesOf(k algebra.GroupKey) ([]value, error) {
 	if k.Private() {
 		return nil, fault.FitInvalid("features", "one-hot only where the policy declares a domain of public keys")
@@ -271,7 +269,6 @@ func (b *bound) summed() []column {
 	return all
 }
 
-// conditions is WHERE, with more conditions.
 func (b *bound) conditions(more []string) string {
 	if b.Where != "" {
 		more = append([]string{"(" + b.Where + "\n)"}, more...)

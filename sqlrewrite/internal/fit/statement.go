@@ -68,7 +68,6 @@ func (p *rowSums) hashStatement(h sqlprint.Identity, print func(*sqlprint.Statem
 	h.Args(part.Statement.Args)
 }
 
-// hashScales adds the scales of a release.
 func (r *release) hashScales(h sqlprint.Identity) {
 	for _, s := range r.scales {
 		h.Add(s.RatString())

@@ -21,7 +21,6 @@ import (
 // Level says how bad a finding is.
 type Level string
 
-// The levels.
 const (
 	OK   Level = "ok"
 	Warn Level = "warn" // it serves, and something is missing or could go wrong
