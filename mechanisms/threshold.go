@@ -135,6 +135,17 @@ func (g *GroupSelection) firstWord(n int64) uint64 {
 	return first
 }
 
+// KeepProbability is π(n), for estimates.
+func (g *GroupSelection) KeepProbability(n int64) float64 {
+	switch {
+	case n <= 0:
+		return 0
+	case n >= g.certain:
+		return 1
+	}
+	return g.pi(n)
+}
+
 func (g *GroupSelection) pi(n int64) float64 {
 	const precision = 192
 	lo, _ := g.probability(n)(precision)

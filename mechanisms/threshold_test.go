@@ -190,14 +190,3 @@ func TestMechanismsAreShared(t *testing.T) {
 	}
 	wait.Wait()
 }
-
-// KeepProbability is π(n), for estimates.
-func (g *GroupSelection) KeepProbability(n int64) float64 {
-	switch {
-	case n <= 0:
-		return 0
-	case n >= g.certain:
-		return 1
-	}
-	return g.pi(n)
-}

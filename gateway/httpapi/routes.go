@@ -139,12 +139,7 @@ func Routes() []string {
 const noRoute = "(none)"
 
 func (r route) allows(who auth.Principal) bool {
-	for _, role := range r.roles {
-		if who.Has(role) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.roles, who.Has)
 }
 
 // reads reports whether a route changes nothing, whatever becomes of its request.

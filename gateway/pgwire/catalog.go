@@ -130,8 +130,6 @@ func (s *Server) activity(of *session) []statement.Activity {
 	return list
 }
 
-func shownText(s string) *string { return &s }
-
 func optional(s string) *string {
 	if s == "" {
 		return nil
@@ -149,8 +147,8 @@ func (c *session) budgetRows(ctx context.Context) (statement.Rows, error) {
 	return statement.Rows{
 		Columns: []statement.Column{{Name: "account", Type: "text"}, {Name: "spent_epsilon", Type: "numeric"},
 			{Name: "remaining_epsilon", Type: "numeric"}, {Name: "remaining_rho", Type: "numeric"}, {Name: "advice", Type: "text"}},
-		Values: [][]*string{{shownText(b.Account), optional(string(b.Spent.Epsilon)), optional(string(b.Remaining.Epsilon)),
-			optional(string(b.Remaining.Rho)), shownText(b.Advice)}},
+		Values: [][]*string{{new(b.Account), optional(string(b.Spent.Epsilon)), optional(string(b.Remaining.Epsilon)),
+			optional(string(b.Remaining.Rho)), new(b.Advice)}},
 	}, nil
 }
 
@@ -165,13 +163,13 @@ func (c *session) columnRows(context.Context) (statement.Rows, error) {
 	}
 	for _, t := range dataset.Tables {
 		for _, column := range t.Columns {
-			row := []*string{shownText(t.Schema), shownText(t.Name), shownText(column.Name), shownText(column.Type), nil, nil,
+			row := []*string{new(t.Schema), new(t.Name), new(column.Name), new(column.Type), nil, nil,
 				optional(column.Keys), nil}
 			if column.Bounds != nil {
-				row[4], row[5] = shownText(column.Bounds.Lo), shownText(column.Bounds.Hi)
+				row[4], row[5] = new(column.Bounds.Lo), new(column.Bounds.Hi)
 			}
 			if column.Domain != nil {
-				row[7] = shownText(strconv.Itoa(len(column.Domain)))
+				row[7] = new(strconv.Itoa(len(column.Domain)))
 			}
 			rows.Values = append(rows.Values, row)
 		}
@@ -189,9 +187,9 @@ func (c *session) releaseRows(ctx context.Context) (statement.Rows, error) {
 	}
 	for _, r := range page.Releases {
 		if r.Dataset == c.dataset {
-			rows.Values = append(rows.Values, []*string{shownText(r.ReleaseID), shownText(r.Request.SQL),
+			rows.Values = append(rows.Values, []*string{new(r.ReleaseID), new(r.Request.SQL),
 				optional(string(r.Cost.Epsilon)),
-				optional(string(r.Cost.Rho)), shownText(r.At.Format(time.RFC3339))})
+				optional(string(r.Cost.Rho)), new(r.At.Format(time.RFC3339))})
 		}
 	}
 	return rows, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -332,10 +333,5 @@ func plausibleNumeric(v []byte) bool {
 }
 
 func containsZero(v []byte) bool {
-	for _, b := range v {
-		if b == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(v, 0)
 }

@@ -23,10 +23,8 @@ func Notes(p *plan.Plan) []algebra.Note {
 	var notes []algebra.Note
 	add := func(code, format string, args ...any) {
 		n := algebra.Note{Code: code, Text: fmt.Sprintf(format, args...)}
-		for _, known := range notes {
-			if known == n {
-				return
-			}
+		if slices.Contains(notes, n) {
+			return
 		}
 		notes = append(notes, n)
 	}

@@ -36,10 +36,8 @@ func exactAggregate(b *algebra.Binder, s domain.Scope, n *syntax.Call) (algebra.
 	if err := typeAggregate(b, n, form, &e); err != nil {
 		return e, err
 	}
-	for _, child := range algebra.Children(e) {
-		if holdsAggregate(child) {
-			return e, b.Unsupported(n, "an aggregate inside an aggregate", "compute the inner one in a subquery")
-		}
+	if slices.ContainsFunc(algebra.Children(e), holdsAggregate) {
+		return e, b.Unsupported(n, "an aggregate inside an aggregate", "compute the inner one in a subquery")
 	}
 	return e, nil
 }

@@ -39,10 +39,8 @@ func windowFunction(b *algebra.Binder, s domain.Scope, named []syntax.NamedWindo
 	if e.Over.Frame, err = frame(b, definition, e.Over.Order); err != nil {
 		return nil, err
 	}
-	for _, child := range algebra.Children(e) {
-		if holdsWindow(child) {
-			return nil, b.Unsupported(n, "a window function inside a window function", "compute the inner one in a subquery")
-		}
+	if slices.ContainsFunc(algebra.Children(e), holdsWindow) {
+		return nil, b.Unsupported(n, "a window function inside a window function", "compute the inner one in a subquery")
 	}
 	return e, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -438,10 +439,8 @@ func (c *converter) keyword(keywords ...string) syntax.Pos {
 		case w.word == ")":
 			depth--
 		case depth == 0:
-			for _, k := range keywords {
-				if w.word == k {
-					return w.at
-				}
+			if slices.Contains(keywords, w.word) {
+				return w.at
 			}
 		}
 	}
