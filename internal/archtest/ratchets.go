@@ -17,18 +17,26 @@ import (
 type ratchet struct {
 	name, unit string
 	most       int
-	measure    func(*sources) map[string]int
+	measure    func(*sources, *Tree) map[string]int
 }
 
 func ratchets() []ratchet {
 	return []ratchet{
-		{"branches", "branches in a function", 25, branches},
-		{"circle", "files in a package that refer to each other in a circle", 8, func(s *sources) map[string]int { return circles(s, false) }},
-		{"back", "references from file to file in such a circle", 20, func(s *sources) map[string]int { return circles(s, true) }},
-		{"fields", "fields of a struct that functions assign which do not make one", 6, fieldsAssigned},
-		{"exported", "exported names in a package", 80, exported},
-		{"imports", "packages of the module that a package imports, directly or not", 25, importClosure},
+		{"branches", "branches in a function", 25, byTypes(branches)},
+		{"circle", "files in a package that refer to each other in a circle", 8,
+			byTypes(func(s *sources) map[string]int { return circles(s, false) })},
+		{"back", "references from file to file in such a circle", 20,
+			byTypes(func(s *sources) map[string]int { return circles(s, true) })},
+		{"fields", "fields of a struct that functions assign which do not make one", 6, byTypes(fieldsAssigned)},
+		{"exported", "exported names in a package", 80, byTypes(exported)},
+		{"imports", "packages of the module that a package imports, directly or not", 25, byTypes(importClosure)},
+		{"untested", "files of a room without a test or a golden there", 0, func(_ *sources, t *Tree) map[string]int { return untested(t) }},
+		{"words", "thousand words in the pages of a folder", 5, func(_ *sources, t *Tree) map[string]int { return words(t) }},
 	}
+}
+
+func byTypes(measure func(*sources) map[string]int) func(*sources, *Tree) map[string]int {
+	return func(s *sources, _ *Tree) map[string]int { return measure(s) }
 }
 
 // hold compares numbers with those that are allowed. What fell by a tenth is to be lowered in the file.
@@ -222,6 +230,79 @@ func importClosure(s *sources) map[string]int {
 	count := map[string]int{}
 	for from := range to {
 		count[strings.TrimPrefix(from, Module+"/")] = len(closureOf(from, to))
+	}
+	return count
+}
+
+// untested counts, for each package of the rewriter, the files with functions that no test of the package has to do with: none names what
+// the file declares, and neither a test nor a golden has the file's name.
+func untested(t *Tree) map[string]int {
+	count := map[string]int{}
+	for dir, files := range byDir(t.Files) {
+		if dir != "sqlrewrite" && !strings.HasPrefix(dir, "sqlrewrite/") || isEquipment(dir) || strings.HasSuffix(dir, "test") {
+			continue
+		}
+		tested := map[string]bool{}
+		for _, name := range t.Goldens[dir] {
+			tested[name] = true
+		}
+		inspect(files, func(f *File, n ast.Node) {
+			if id, ok := n.(*ast.Ident); ok && f.Test {
+				tested[id.Name] = true
+			}
+		})
+		for _, f := range files {
+			name := strings.TrimSuffix(path.Base(f.Path), ".go")
+			if about, ok := strings.CutSuffix(name, "_test"); ok {
+				tested[about] = true
+			}
+		}
+		for _, f := range files {
+			declared := declaredNames(f.AST)
+			if !f.Test && len(declared) > 0 && !slices.ContainsFunc(append(declared, strings.TrimSuffix(path.Base(f.Path), ".go")),
+				func(name string) bool { return tested[name] }) {
+				count[dir]++
+			}
+		}
+	}
+	return count
+}
+
+// declaredNames are the functions, methods and types of a file; nil where it has no function.
+func declaredNames(f *ast.File) (names []string) {
+	functions := false
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			functions, names = true, append(names, d.Name.Name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if s, ok := spec.(*ast.TypeSpec); ok {
+					names = append(names, s.Name.Name)
+				}
+			}
+		}
+	}
+	if !functions {
+		return nil
+	}
+	return names
+}
+
+// words counts those of the pages of each folder, in thousands. README.md counts to docs.
+func words(t *Tree) map[string]int {
+	count := map[string]int{}
+	for name, text := range t.Texts {
+		dir := path.Dir(name)
+		if name == "README.md" {
+			dir = "docs"
+		}
+		if path.Ext(name) == ".md" && (dir == "docs" || strings.HasPrefix(dir, "docs/")) {
+			count[dir] += len(strings.Fields(text))
+		}
+	}
+	for dir, n := range count {
+		count[dir] = (n + 999) / 1000
 	}
 	return count
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 const ratchetsFile = "testdata/ratchets.txt"
@@ -38,8 +39,12 @@ func readRatchets(t *testing.T) map[string]map[string]int {
 // TestRatchets holds the program against numbers that may only fall.
 func TestRatchets(t *testing.T) {
 	allowed, s, text := readRatchets(t), program(t), ""
+	tree, err := Load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range ratchets() {
-		measured, allow := r.measure(s), allowed[r.name]
+		measured, allow := r.measure(s, tree), allowed[r.name]
 		delete(allowed, r.name)
 		if *raise {
 			allow = measured
@@ -128,13 +133,44 @@ func TestRatchetsCount(t *testing.T) {
 			{[]string{"package p", "package q\nimport _ \"noisegate.example/p\"", "package r\nimport _ \"noisegate.example/q\""}, "r", 2},
 		},
 	}
+	trees := map[string][]struct {
+		files map[string]string
+		of    string
+		want  int
+	}{
+		"untested": {
+			{map[string]string{"sqlrewrite/a.go": "package p\nfunc f() {}", "sqlrewrite/b.go": "package p\ntype t int"}, "sqlrewrite", 1},
+			{map[string]string{"sqlrewrite/a.go": "package p\nfunc f() {}", "sqlrewrite/x_test.go": "package p\nvar _ = f"}, "sqlrewrite", 0},
+			{map[string]string{"sqlrewrite/a.go": "package p\nfunc f() {}", "sqlrewrite/x_test.go": "package p // f"}, "sqlrewrite", 1},
+			{map[string]string{"sqlrewrite/a.go": "package p\nfunc f() {}", "sqlrewrite/a_test.go": "package p"}, "sqlrewrite", 0},
+			{map[string]string{"sqlrewrite/p/a.go": "package p\nfunc f() {}", "sqlrewrite/p/testdata/a/g.txt": ""}, "sqlrewrite/p", 0},
+			{map[string]string{"gateway/a.go": "package p\nfunc f() {}"}, "gateway", 0},
+		},
+		"words": {
+			{map[string]string{"docs/a.md": strings.Repeat("w ", 600), "README.md": strings.Repeat("w ", 401), "a.md": "w"}, "docs", 2},
+			{map[string]string{"docs/x/a.md": "w w"}, "docs/x", 1},
+		},
+	}
 	for _, r := range ratchets() {
-		if len(cases[r.name]) == 0 {
+		if len(cases[r.name])+len(trees[r.name]) == 0 {
 			t.Errorf("no case shows that %s is counted", r.name)
 		}
 		for _, c := range cases[r.name] {
-			if got := r.measure(planted(t, c.texts...))[c.of]; got != c.want {
+			if got := r.measure(planted(t, c.texts...), nil)[c.of]; got != c.want {
 				t.Errorf("%s: %q has %d, want %d", r.name, c.texts, got, c.want)
+			}
+		}
+		for _, c := range trees[r.name] {
+			root := fstest.MapFS{}
+			for name, text := range c.files {
+				root[name] = &fstest.MapFile{Data: []byte(text)}
+			}
+			tree, err := Load(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.measure(nil, tree)[c.of]; got != c.want {
+				t.Errorf("%s: %v has %d, want %d", r.name, c.files, got, c.want)
 			}
 		}
 	}

@@ -25,6 +25,8 @@ const Module = "noisegate.example"
 type Tree struct {
 	Files []*File           // every Go file, sorted by path
 	Texts map[string]string // every other text file that rules look at (go.mod, Makefile, *.md, *.sql, *.yml), by path
+	// Goldens are the names in the testdata of a package's directory, without what follows a point.
+	Goldens map[string][]string
 
 	fset *token.FileSet
 }
@@ -59,11 +61,21 @@ func (f Finding) String() string { return f.Where + ": " + f.What }
 
 // Load parses the repository at root. Hidden directories, testdata and what npm installed are left out.
 func Load(root fs.FS) (*Tree, error) {
-	t := &Tree{Texts: map[string]string{}, fset: token.NewFileSet()}
+	t := &Tree{Texts: map[string]string{}, Goldens: map[string][]string{}, fset: token.NewFileSet()}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
+		case entry.IsDir() && entry.Name() == "testdata":
+			goldens, err := fs.ReadDir(root, name)
+			for _, golden := range goldens {
+				of, _, _ := strings.Cut(golden.Name(), ".")
+				t.Goldens[path.Dir(name)] = append(t.Goldens[path.Dir(name)], of)
+			}
+			if err != nil {
+				return err
+			}
+			return fs.SkipDir
 		case entry.IsDir():
 			return skipDir(name, entry.Name())
 		case path.Ext(name) == ".go":
@@ -80,7 +92,7 @@ func Load(root fs.FS) (*Tree, error) {
 
 func skipDir(name, base string) error {
 	hidden := strings.HasPrefix(base, ".") && name != "." && base != ".ci"
-	if hidden || base == "testdata" || base == "bin" || base == "node_modules" {
+	if hidden || base == "bin" || base == "node_modules" {
 		return fs.SkipDir
 	}
 	return nil
