@@ -31,6 +31,8 @@ SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 # A test process has little alive: by itself the collector of garbage takes a sixth of its processor time (docs/testing.md). With other
 # flags, make test would not know the results of make check.
 WHOLE = GOGC=1600 $(TEST) $(SIDE) -timeout 40m
+# go test -short alone starts no PostgreSQL.
+SHORT = NOISEGATE_SERVERS=1 $(TEST) -short
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden trusted-base fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole ends histories types faults-brief peers reproducible installable static sbom
@@ -92,14 +94,14 @@ test: check ## everything that must hold before a change lands (starts its own P
 
 alone: ## the short tests, and those of pages and of the corpus, in a clone of the last commit with nothing beside it
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q --no-hardlinks . $$dir/alone/noisegate && cd $$dir/alone/noisegate && \
-	$(TEST) -short ./... && $(TEST) $(SIDE) -run 'TestCorpus$$|CommandsOf|TestIdleGateway|Journeys|Cookbook|Drafted' ./integration
+	$(SHORT) ./... && $(TEST) $(SIDE) -run 'TestCorpus$$|CommandsOf|TestIdleGateway|Journeys|Cookbook|Drafted' ./integration
 
 # Packages that start goroutines, but for those of the finished binary.
 STARTS = ^\s*go [a-zA-Z_.]+.*\(|\.Go\(
 RACED  = ./budget $(filter-out ./integration%,$(shell grep -rlE --include='*.go' '$(STARTS)' . | xargs -n1 dirname | sort -u))
 
 race: ## the short tests of packages that start goroutines, and the ledger's histories, under the race detector
-	$(TEST) -race -short -timeout 20m $(RACED)
+	$(SHORT) -race -timeout 20m $(RACED)
 	$(TEST) -race -timeout 20m -run 'LedgerIsLinearizable|TestPostgres/Ledger' ./budget/pgledger
 
 race-whole: ## all tests of packages that start goroutines, under the race detector

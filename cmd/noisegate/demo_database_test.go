@@ -62,16 +62,7 @@ func TestDemoDatabase(t *testing.T) {
 // A server of the user's is left as it was found; one that has Noisegate's roles already is not touched at all.
 func TestDemoBorrowsAServer(t *testing.T) {
 	ctx := t.Context()
-	programs, err := pgtest.Programs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := pgserver.Start(ctx, pgserver.Options{Programs: programs, Cached: true, Memory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Stop() })
-	superuser := server.DSN(pgserver.Superuser, "postgres")
+	superuser := pgtest.Server(t).DSN(pgserver.Superuser, "postgres")
 	d, _, err := borrowDemoDatabase(ctx, superuser)
 	if err != nil {
 		t.Fatal(err)

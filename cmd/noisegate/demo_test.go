@@ -57,6 +57,7 @@ func askedServer(t *testing.T) pgserver.Wanted {
 // runDemo runs a small demo to its end and gives exit code, standard output and standard error.
 func runDemo(t *testing.T, args ...string) (int, string, string) {
 	t.Helper()
+	pgtest.NeedServer(t)
 	var out, errs bytes.Buffer
 	code := Run(t.Context(), append([]string{"demo", "--rows=2000"}, args...), Streams{strings.NewReader(""), &out, &errs},
 		surroundings())
@@ -101,6 +102,7 @@ func TestDemoOnceRefused(t *testing.T) {
 // startDemo runs a demo in the background. The writer's first line, or all of it, can be read from the reader.
 func startDemo(t *testing.T, args ...string) (out io.Reader, stop func() (code int, errs string)) {
 	t.Helper()
+	pgtest.NeedServer(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	reader, writer := io.Pipe()
 	var errs bytes.Buffer

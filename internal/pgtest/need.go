@@ -7,6 +7,20 @@ import (
 	"testing"
 )
 
+// ServersEnv names the environment variable that has tests start PostgreSQL under -short too: make race and make alone set
+// it to 1.
+const ServersEnv = "NOISEGATE_SERVERS"
+
+// NeedServer skips a test under -short: PostgreSQL takes most of the time of all tests. What gives a database or a server
+// calls it; so does a test that asks for one in another goroutine, which cannot skip the test, or starts one without this
+// package.
+func NeedServer(t testing.TB) {
+	t.Helper()
+	if testing.Short() && os.Getenv(ServersEnv) != "1" { //nolint:forbidigo // as in Missing
+		t.Skip("-short: it starts PostgreSQL")
+	}
+}
+
 // Need ends a test that follows a page of the documentation with programs that the page's readers have, and tests
 // otherwise do without: psql, curl, Python. Where one is missing the test is skipped with the line that installs it; in
 // CI, which skips nothing, it fails.

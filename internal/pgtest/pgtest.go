@@ -1,7 +1,7 @@
 // Package pgtest gives each test a PostgreSQL database of its own.
 //
 // It knows how to find a server (or start a private one), and how Noisegate's roles and schema get into a database. It does
-// not know what the tests are about. A test that needs PostgreSQL fails without one; it is never skipped.
+// not know what the tests are about. A test that needs PostgreSQL fails without one; it is skipped under -short only.
 package pgtest
 
 import (
@@ -46,6 +46,7 @@ func New(t testing.TB) *Database {
 // shared creates a database of a stage on the server that tests share, and drops it when the test ends.
 func shared(t testing.TB, st stage) *Database {
 	t.Helper()
+	NeedServer(t)
 	s, err := sharedServer()
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +150,7 @@ func PoolOf(t testing.TB, dsn string) *pgxpool.Pool {
 // Major is the major version of the server that tests run on.
 func Major(t testing.TB) int {
 	t.Helper()
+	NeedServer(t)
 	s, err := sharedServer()
 	if err != nil {
 		t.Fatal(err)
@@ -268,6 +270,7 @@ func execDump(t testing.TB, conn *pgx.Conn, sql string) {
 // Server starts a private server, for tests that stop and kill it. It is stopped when the test ends.
 func Server(t testing.TB) *pgserver.Server {
 	t.Helper()
+	NeedServer(t)
 	finding, found := context.WithTimeout(t.Context(), fetchPatience)
 	defer found()
 	programs, err := Programs(finding)
