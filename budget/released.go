@@ -30,11 +30,15 @@ type Version struct {
 // MaxReleased is how long values may be that are stored.
 const MaxReleased = 4 << 20
 
-// Earlier asks for what was released before.
-type Earlier struct {
+// Lookup asks for what was released before of all that a question releases, by place.
+type Lookup struct {
 	Dataset, Analyst string
-	// Identities are those of the forms of one release that will do, the best first.
-	Identities [][32]byte
+	// Identities are, of each release, those of its forms that will do, the best first.
+	Identities [][][32]byte
+	// Series are, of each release, what its forms are known by in each version of the data. Until is the time of the rows that will do, at
+	// most; a zero time lets each version do.
+	Series [][][32]byte
+	Until  time.Time
 	// Shared lets what another analyst bought while releases were shared do as well. Whoever sets it has the policy's word for it.
 	Shared bool
 }
@@ -45,6 +49,12 @@ type Found struct {
 	At time.Time
 }
 
+// Earlier is what a [Lookup] finds, by place; nil where there is nothing.
+type Earlier struct {
+	Exact  []*Found // by identity
+	Latest []*Found // by series: the latest version
+}
+
 // ReleasedValues keeps what was released beside the ledger. Implementations are safe for concurrent use by several processes.
 //
 // What is charged and what a charge releases do not depend on them: values that are lost make the next question a charge, values that were
@@ -53,13 +63,10 @@ type ReleasedValues interface {
 	// KeepReleased takes what a charge that was reserved released, before the charge is settled, and stores it until the charge has ended.
 	// A charge may release several things, each once.
 	KeepReleased(context.Context, Released) error
-	// FindReleased gives what was released by a charge that is settled or expired, so that it counts as spent for good: of the analyst's
-	// own charges before those of others, of the first identity before the next, of the oldest charge. That of an open charge is not given,
-	// because it may still be voided. Nil: there is none.
-	FindReleased(context.Context, Earlier) (*Found, error)
-	// FindLatest is [ReleasedValues.FindReleased] among the versions of a release: the identities are series. Of what may be given it is the
-	// latest version, of until at most; a zero time lets each do. Its order between those of one version is that of FindReleased.
-	FindLatest(ctx context.Context, e Earlier, until time.Time) (*Found, error)
+	// Find gives what was released by charges that are settled or expired, so that they count as spent for good, in one exchange: of a
+	// series the latest version, then of the analyst's own charges before those of others, of the first name before the next, of the oldest
+	// charge. That of an open charge is not given, because it may still be voided.
+	Find(context.Context, Lookup) (*Earlier, error)
 }
 
 // Check refuses what is not complete, or too long.

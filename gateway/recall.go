@@ -25,6 +25,7 @@ import (
 type released struct {
 	forms      []sqlrewrite.Form
 	identities [][32]byte // by form
+	series     [][32]byte // by form: what it is known by in each version of a prepared copy; nil: by nothing
 }
 
 // releases finds out what a question releases, before the slots of a registered plan take the place of its price. What draws from a plan is
@@ -69,28 +70,19 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 			panic(p)
 		}
 	}()
-	found, values, err := s.find(ctx, q)
+	e, err := s.find(ctx, q)
 	if err != nil {
 		return Receipt{}, leave, err
 	}
-	asked := q.plan
-	whole, rest, err := together(asked, values)
-	var of *budget.Version
-	if err == nil && whole == nil {
-		if found != nil {
-			s.chargeRest(q, rest)
-		}
-		found, whole, err = s.findEarlier(ctx, q, asked)
-		if whole != nil {
-			of = found.Version
-		}
+	if e.rest != nil {
+		s.chargeRest(q, e.rest)
 	}
-	if err != nil || whole == nil {
-		return Receipt{}, leave, err
+	if e.whole == nil {
+		return Receipt{}, leave, nil
 	}
 	leave()
-	if paid, err = s.reshaped(ctx, q, tick, found, whole); paid.reshaped {
-		paid.of = of
+	if paid, err = s.reshaped(ctx, q, tick, e); paid.reshaped {
+		paid.of = e.of
 	}
 	return paid, leave, err
 }
@@ -122,15 +114,8 @@ func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	if s.values == nil || !own.plan.NeedsData() {
 		return false, nil
 	}
-	_, values, err := s.find(ctx, &own)
-	if err != nil {
-		return false, err
-	}
-	whole, _, err := together(own.plan, values)
-	if err == nil && whole == nil {
-		_, whole, err = s.findEarlier(ctx, &own, own.plan)
-	}
-	return whole != nil, err
+	e, err := s.find(ctx, &own)
+	return err == nil && e.whole != nil, err
 }
 
 // enterAll enters the flights of all that a question releases, in one certain order, so that no two questions wait for each other.
@@ -169,47 +154,75 @@ func flightsOf(q *prepared) []flight {
 	return names
 }
 
-// find looks up each release of a question, and gives what there is by release, with the youngest of what was found; nil where nothing was.
-func (s *Service) find(ctx context.Context, q *prepared) (youngest *budget.Found, values []*sqlrewrite.Released, err error) {
-	values = make([]*sqlrewrite.Released, len(q.released))
-	for i, r := range q.released {
-		if len(r.identities) == 0 {
-			continue
+// earlier is what was found of a question.
+type earlier struct {
+	whole    *sqlrewrite.Released // all that it releases; nil: not all was found
+	youngest *budget.Found        // of what whole is made of
+	of       *budget.Version      // of which version that is; nil where it is what the question asks for
+	rest     *sqlrewrite.Plan     // of a question of which a part was found, what is still to be released of what it asks for; nil for others
+}
+
+// find looks up all that a question releases: what it asks for, else the latest version that has all of it.
+func (s *Service) find(ctx context.Context, q *prepared) (e earlier, err error) {
+	l := budget.Lookup{Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: q.Charge.Shared}
+	for _, r := range q.released {
+		l.Identities = append(l.Identities, r.identities)
+		if !q.latest {
+			l.Series = append(l.Series, r.series)
 		}
-		found, err := s.lookUp(ctx, q, r.identities, s.values.FindReleased)
-		if err != nil {
-			return nil, nil, err
-		}
+	}
+	found, err := s.lookUp(ctx, l)
+	if err != nil {
+		return e, err
+	}
+	youngest, values := s.read(ctx, q, found.Exact)
+	whole, rest, err := together(q.plan, values)
+	if err != nil || whole != nil {
+		return earlier{whole: whole, youngest: youngest}, err
+	}
+	if youngest != nil {
+		e.rest = rest
+	}
+	l.Identities = nil
+	all, err := s.ofOneVersion(ctx, l, found.Latest)
+	if err != nil || all == nil {
+		return e, err
+	}
+	e.youngest, values = s.read(ctx, q, all)
+	if e.whole, _, err = together(q.plan, values); e.whole != nil {
+		e.of = e.youngest.Version
+	}
+	return e, err
+}
+
+// lookUp asks the store. Whose client is gone is told so where the question would be charged.
+func (s *Service) lookUp(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {
+	return within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Earlier, error) { return s.values.Find(ctx, l) })
+}
+
+// read gives what was found of the releases of a question, by place, and the youngest of it. What cannot be read is asked anew, at its
+// whole price.
+func (s *Service) read(ctx context.Context, q *prepared, all []*budget.Found) (youngest *budget.Found, values []*sqlrewrite.Released) {
+	values = make([]*sqlrewrite.Released, len(all))
+	for i, found := range all {
 		if found == nil {
 			continue
 		}
-		if values[i], err = q.recalled(i, slices.Index(r.identities, found.Identity), found); err != nil {
-			s.unreadable(ctx, found, err)
-			continue // it is asked anew, at its whole price
+		r := q.released[i]
+		form := slices.Index(r.identities, found.Identity)
+		if form < 0 {
+			form = slices.Index(r.series, found.Version.Series)
 		}
-		if youngest == nil || !found.At.Before(youngest.At) {
+		value, err := r.forms[form].Recall(found.Values)
+		if err != nil {
+			s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
+			continue
+		}
+		if values[i] = value; youngest == nil || !found.At.Before(youngest.At) {
 			youngest = found
 		}
 	}
-	return youngest, values, nil
-}
-
-// lookUp asks the store for what a question releases, by its names there. Whose client is gone is told so where the question would be
-// charged.
-func (s *Service) lookUp(ctx context.Context, q *prepared, names [][32]byte,
-	find func(context.Context, budget.Earlier) (*budget.Found, error)) (*budget.Found, error) {
-	return within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Found, error) {
-		return find(ctx, budget.Earlier{Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Identities: names, Shared: q.Charge.Shared})
-	})
-}
-
-// recalled reads what was found of a release, by its place and form.
-func (q *prepared) recalled(place, form int, found *budget.Found) (*sqlrewrite.Released, error) {
-	return q.released[place].forms[form].Recall(found.Values)
-}
-
-func (s *Service) unreadable(ctx context.Context, found *budget.Found, err error) {
-	s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
+	return youngest, values
 }
 
 // lossesOf are the losses of what a plan releases, one by one: of Laplace and Gaussian noise together the sum is neither's.
@@ -229,21 +242,20 @@ func (s *Service) chargeRest(q *prepared, rest *sqlrewrite.Plan) {
 
 // reshaped is the answer that a question was given before, or that of the release that is found. An answer that was lost with its gateway
 // after its values were kept is made of these.
-func (s *Service) reshaped(ctx context.Context, q *prepared, tick *Schedule, found *budget.Found,
-	values *sqlrewrite.Released) (Receipt, error) {
+func (s *Service) reshaped(ctx context.Context, q *prepared, tick *Schedule, e earlier) (Receipt, error) {
 	stored, err := s.Replay(ctx, q.Charge)
 	switch {
 	case fault.CodeOf(err) == fault.CodeBudgetLostAnswer:
 	case err != nil:
 		return Receipt{}, err
-	case stored != nil && (stored.Analyst == q.Charge.Analyst || stored.ID == found.Charge): // no other draw than the one that was found
+	case stored != nil && (stored.Analyst == q.Charge.Analyst || stored.ID == e.youngest.Charge): // no other draw than the one that was found
 		return replayOf(stored), nil
 	}
-	answer, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) { return s.finish(ctx, q, values) })
+	answer, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) { return s.finish(ctx, q, e.whole) })
 	if err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{ID: found.Charge, Answer: answer, Replayed: true, At: found.At, reshaped: true}, nil
+	return Receipt{ID: e.youngest.Charge, Answer: answer, Replayed: true, At: e.youngest.At, reshaped: true}, nil
 }
 
 // uncharged runs what reads nothing private. It leaves at a boundary as others do: it runs where they run, so that the time that it takes

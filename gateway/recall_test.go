@@ -247,15 +247,15 @@ func (b brokenValues) KeepReleased(ctx context.Context, v budget.Released) error
 	return b.ReleasedValues.KeepReleased(ctx, v)
 }
 
-func (b brokenValues) FindReleased(ctx context.Context, e budget.Earlier) (*budget.Found, error) {
-	v, err := b.ReleasedValues.FindReleased(ctx, e)
-	switch {
-	case b.find != nil:
+func (b brokenValues) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {
+	if b.find != nil {
 		return nil, b.find
-	case v != nil && b.values != "":
-		v.Values = []byte(b.values)
 	}
-	return v, err
+	e, err := b.ReleasedValues.Find(ctx, l)
+	if err == nil && e.Exact[0] != nil && b.values != "" {
+		e.Exact[0].Values = []byte(b.values)
+	}
+	return e, err
 }
 
 // Where the store is away nothing is charged; where a release cannot be kept its answer is given all the same, and where it cannot be read
@@ -325,7 +325,7 @@ func TestReleasesBoughtBeforeSharingStayTheirBuyers(t *testing.T) {
 
 type panics struct{ budget.ReleasedValues }
 
-func (panics) FindReleased(context.Context, budget.Earlier) (*budget.Found, error) { panic("once") }
+func (panics) Find(context.Context, budget.Lookup) (*budget.Earlier, error) { panic("once") }
 
 func TestPanicLeavesFlight(t *testing.T) {
 	r := newRig(t)

@@ -165,7 +165,7 @@ type rig struct {
 	data     *fakeData
 	policies *fakePolicies
 	question [32]byte // that was asked, where a test needs it
-	earlier  budget.Earlier
+	earlier  budget.Lookup
 	clock    *manualClock
 }
 

@@ -245,8 +245,8 @@ func TestObserversSeeBoundaries(t *testing.T) {
 			return v != nil, err
 		},
 		"released values": func(r *rig, ana auth.Principal) (any, error) {
-			v, err := r.ledger.FindReleased(context.Background(), r.earlier)
-			return v != nil, err
+			e, err := r.ledger.Find(context.Background(), r.earlier)
+			return e.Exact[0] != nil, err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestObserversSeeBoundaries(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.question = q.plan.BlockQuestion()
-			r.earlier = budget.Earlier{Dataset: "d", Analyst: "ana", Identities: q.released[0].identities}
+			r.earlier = budget.Lookup{Dataset: "d", Analyst: "ana", Identities: [][][32]byte{q.released[0].identities}}
 			r.works(20*time.Millisecond, nil)
 			seen := map[string]string{}
 			observe := func(when string) {

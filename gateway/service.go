@@ -296,7 +296,6 @@ type prepared struct {
 	latest      bool              // no answer of an earlier version will do
 	fresh       bool              // no earlier answer will do: its rows are read now
 	latestCosts fresh             // what such an answer costs
-	series      []released        // of the releases, what they are known by in whatever version; nil: by nothing
 }
 
 // asOf is the time of the prepared copy that a question reads; zero where it reads none.
@@ -343,6 +342,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	}
 	if s.values != nil && plan.NeedsData() {
 		q.released = releases(plan, r.Plan)
+		q.nameSeries()
 	}
 	// Answers that were bought before there was a floor, or while time was no part of the guarantee, are still given again.
 	switch {

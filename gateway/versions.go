@@ -8,7 +8,6 @@ import (
 	"noisegate.example/api"
 	"noisegate.example/budget"
 	"noisegate.example/gateway/internal/amounts"
-	"noisegate.example/sqlrewrite"
 )
 
 // A refresh of a prepared copy spends nothing: a question that was answered from an earlier version gets that answer again, until it asks
@@ -18,83 +17,46 @@ import (
 // there is none, each time anew.
 const versionLatest = "latest"
 
-// seriesOf are what the releases of a question over a prepared copy are known by in each of its versions, by place in
-// [sqlrewrite.Plan.Blocks]; nil where that is not known.
-func seriesOf(q *prepared, asked *sqlrewrite.Plan) []released {
+// nameSeries adds to the releases of a question over a prepared copy what they are known by in each of its versions, unless that is not
+// known of all.
+func (q *prepared) nameSeries() {
 	if q.every == nil {
-		return nil
+		return
 	}
-	plan, err := asked.On(q.every)
+	plan, err := q.plan.On(q.every)
 	if err != nil {
-		return nil
+		return
 	}
 	series := releases(plan, "")
-	if len(series) != len(q.released) {
-		return nil
+	if !slices.EqualFunc(series, q.released, func(a, b released) bool { return len(a.identities) == len(b.identities) }) {
+		return
 	}
 	for i, r := range series {
-		if len(r.identities) != len(q.released[i].identities) {
-			return nil
-		}
+		q.released[i].series = r.identities
 	}
-	return series
 }
 
 // versionOf says of which version a release of a question is, by its place; nil: of none.
 func (q *prepared) versionOf(place int) *budget.Version {
-	if q.series == nil || len(q.series[place].identities) == 0 {
+	if len(q.released[place].series) == 0 {
 		return nil
 	}
-	return &budget.Version{Series: q.series[place].identities[0], AsOf: q.version.AsOf, Name: q.dataVersion}
+	return &budget.Version{Series: q.released[place].series[0], AsOf: q.version.AsOf, Name: q.dataVersion}
 }
 
-// findEarlier looks up all that a question releases in the latest version of the prepared copy that has all of it, of those that were
-// released: asked is the question, of which a part may be released of the version that is there now. It gives the youngest of what was
-// found, and what is made of all; nil where there is no such version, or where no earlier one will do.
-func (s *Service) findEarlier(ctx context.Context, q *prepared, asked *sqlrewrite.Plan) (youngest *budget.Found,
-	whole *sqlrewrite.Released, err error) {
-	if q.series = seriesOf(q, asked); q.series == nil || q.latest {
-		return nil, nil, nil
-	}
-	all, err := s.ofOneVersion(ctx, q)
-	if err != nil || all == nil {
-		return nil, nil, err
-	}
-	values := make([]*sqlrewrite.Released, len(all))
-	for i, found := range all {
-		if found == nil {
-			continue
-		}
-		if values[i], err = q.recalled(i, slices.Index(q.series[i].identities, found.Version.Series), found); err != nil {
-			s.unreadable(ctx, found, err)
-			return nil, nil, nil // it is asked anew, at its whole price
-		}
-		if youngest == nil || !found.At.Before(youngest.At) {
-			youngest = found
-		}
-	}
-	whole, _, err = together(asked, values)
-	return youngest, whole, err
-}
-
-// ofOneVersion finds all releases of a question that are known by a series, by place, of the latest version that has all; nil: none has.
-func (s *Service) ofOneVersion(ctx context.Context, q *prepared) ([]*budget.Found, error) {
-	all := make([]*budget.Found, len(q.series))
-	for until := (time.Time{}); ; {
+// ofOneVersion goes on from the latest versions of what is known by series, by place, to the latest one that has all; nil: none has.
+func (s *Service) ofOneVersion(ctx context.Context, l budget.Lookup, latest []*budget.Found) ([]*budget.Found, error) {
+	for {
 		var oldest *budget.Version
 		same := true
-		for i, r := range q.series {
-			if len(r.identities) == 0 {
+		for i, names := range l.Series {
+			if len(names) == 0 {
 				continue
 			}
-			found, err := s.lookUp(ctx, q, r.identities, func(ctx context.Context, e budget.Earlier) (*budget.Found, error) {
-				return s.values.FindLatest(ctx, e, until)
-			})
-			if err != nil || found == nil {
-				return nil, err
+			if latest[i] == nil {
+				return nil, nil
 			}
-			all[i] = found
-			of := found.Version
+			of := latest[i].Version
 			same = same && (oldest == nil || of.AsOf.Equal(oldest.AsOf) && of.Name == oldest.Name)
 			if oldest == nil || of.AsOf.Before(oldest.AsOf) {
 				oldest = of
@@ -102,11 +64,16 @@ func (s *Service) ofOneVersion(ctx context.Context, q *prepared) ([]*budget.Foun
 		}
 		switch {
 		case same && oldest != nil:
-			return all, nil
-		case oldest == nil, !until.IsZero() && !oldest.AsOf.Before(until): // no older one is left to try
+			return latest, nil
+		case oldest == nil, !l.Until.IsZero() && !oldest.AsOf.Before(l.Until): // no older one is left to try
 			return nil, nil
 		}
-		until = oldest.AsOf
+		l.Until = oldest.AsOf
+		found, err := s.lookUp(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		latest = found.Latest
 	}
 }
 

@@ -476,30 +476,35 @@ func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
 	return keepOf(m, &m.values, v.Charge, valueKey{v.Charge, v.Identity}, v)
 }
 
-func (m *Memory) FindReleased(_ context.Context, e budget.Earlier) (*budget.Found, error) {
-	return m.findReleased(e, func(v budget.Released) (age string, identity [32]byte, ok bool) { return "", v.Identity, true })
-}
-
-func (m *Memory) FindLatest(_ context.Context, e budget.Earlier, until time.Time) (*budget.Found, error) {
-	return m.findReleased(e, func(v budget.Released) (age string, identity [32]byte, ok bool) {
-		if v.Version == nil || !until.IsZero() && v.Version.AsOf.After(until) {
-			return "", identity, false
-		}
-		return fmt.Sprintf("%20d", math.MaxInt64-v.Version.AsOf.UnixMicro()), v.Version.Series, true
-	})
-}
-
-// findReleased gives the preferred one of what was released for good, where by says of each what it is known by and how it is ranked first.
-func (m *Memory) findReleased(e budget.Earlier, by func(budget.Released) (rank string, identity [32]byte, ok bool)) (*budget.Found, error) {
+func (m *Memory) Find(_ context.Context, l budget.Lookup) (*budget.Earlier, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	found := &budget.Earlier{}
+	for _, names := range l.Identities {
+		found.Exact = append(found.Exact, m.found(l, names, func(v budget.Released) (age string, name [32]byte, ok bool) {
+			return "", v.Identity, true
+		}))
+	}
+	for _, names := range l.Series {
+		found.Latest = append(found.Latest, m.found(l, names, func(v budget.Released) (age string, name [32]byte, ok bool) {
+			if v.Version == nil || !l.Until.IsZero() && v.Version.AsOf.After(l.Until) {
+				return "", name, false
+			}
+			return fmt.Sprintf("%20d", math.MaxInt64-v.Version.AsOf.UnixMicro()), v.Version.Series, true
+		}))
+	}
+	return found, nil
+}
+
+// found gives the preferred one of what was released for good, where by says of each what it is known by and how it is ranked first.
+func (m *Memory) found(l budget.Lookup, names [][32]byte, by func(budget.Released) (rank string, name [32]byte, ok bool)) *budget.Found {
 	var found *budget.Found
-	best := "" // how old it is, whose, which identity, and of which charge, in the order of preference
+	best := "" // how old it is, whose, which name, and of which charge, in the order of preference
 	for key, v := range m.values {
-		first, identity, ok := by(v)
-		c, place := m.machine.Charges[key.charge], slices.Index(e.Identities, identity)
-		mine := c.Analyst == e.Analyst
-		if !ok || place < 0 || v.Dataset != e.Dataset || c.Dataset != e.Dataset || !mine && !(e.Shared && v.Shared) ||
+		first, name, ok := by(v)
+		c, place := m.machine.Charges[key.charge], slices.Index(names, name)
+		mine := c.Analyst == l.Analyst
+		if !ok || place < 0 || v.Dataset != l.Dataset || c.Dataset != l.Dataset || !mine && !(l.Shared && v.Shared) ||
 			c.State != machine.Settled && c.State != machine.Expired {
 			continue
 		}
@@ -508,7 +513,7 @@ func (m *Memory) findReleased(e budget.Earlier, by func(budget.Released) (rank s
 			found, best = &budget.Found{Released: v, At: c.Closed}, rank
 		}
 	}
-	return found, nil
+	return found
 }
 
 func (m *Memory) RecordImport(_ context.Context, by string, i budget.Import) error {

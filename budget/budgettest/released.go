@@ -32,25 +32,27 @@ func testReleasedValues(f *fixture) {
 		return id
 	}
 	kept := func(of budget.Account, identity [32]byte) budget.ReservationID { return keep(of, identity, true) }
-	find := func(e budget.Earlier, want budget.ReservationID) {
+	find := func(l budget.Lookup, want budget.ReservationID) {
 		f.Helper()
-		got, err := values.FindReleased(f.Context(), e)
-		switch {
-		case err != nil:
+		all, err := values.Find(f.Context(), l)
+		if err != nil {
 			f.Fatal(err)
+		}
+		got := all.Exact[0]
+		switch {
 		case want == "" && got != nil || want != "" && (got == nil || got.Charge != want):
-			f.Fatalf("%+v: found %+v, want that of %q", e, got, want)
+			f.Fatalf("%+v: found %+v, want that of %q", l, got, want)
 		case got != nil && (got.Dataset != dataset || string(got.Values) != `{"of":"`+string(want)+`"}` || got.At.IsZero()):
 			f.Fatalf("found %+v", got)
 		}
 	}
-	own := func(identities ...[32]byte) budget.Earlier {
-		return budget.Earlier{Dataset: dataset, Analyst: "ana", Identities: identities}
+	own := func(identities ...[32]byte) budget.Lookup {
+		return budget.Lookup{Dataset: dataset, Analyst: "ana", Identities: [][][32]byte{identities}}
 	}
-	shared := func(identities ...[32]byte) budget.Earlier {
-		e := own(identities...)
-		e.Shared = true
-		return e
+	shared := func(identities ...[32]byte) budget.Lookup {
+		l := own(identities...)
+		l.Shared = true
+		return l
 	}
 	find(own(first), "")
 	voided, expired := kept(ana, first), kept(ana, first)
@@ -87,7 +89,7 @@ func testReleasedValues(f *fixture) {
 	refusesValues(f, values, mine)
 }
 
-// keptOfSeveral: each thing that a charge releases is found by what it is.
+// keptOfSeveral: each thing that a charge releases is found by what it is, in its place.
 func keptOfSeveral(f *fixture, values budget.ReleasedValues, of budget.Account) {
 	f.Helper()
 	id := f.reserve(f.charge(pure(10), of))
@@ -98,10 +100,14 @@ func keptOfSeveral(f *fixture, values budget.ReleasedValues, of budget.Account) 
 		}
 	}
 	f.settle(id, pure(10))
-	for i := range byte(3) {
-		got, err := values.FindReleased(f.Context(), budget.Earlier{Dataset: dataset, Analyst: of.ID.Name, Identities: [][32]byte{{3, i}}})
-		if err != nil || got == nil || got.Charge != id || string(got.Values) != string('0'+rune(i)) {
-			f.Errorf("release %d: found %+v, %v", i, got, err)
+	all, err := values.Find(f.Context(), budget.Lookup{Dataset: dataset, Analyst: of.ID.Name,
+		Identities: [][][32]byte{{{3, 2}}, nil, {{3, 9}}, {{3, 0}}, {{3, 9}, {3, 1}}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, want := range []string{"2", "", "", "0", "1"} {
+		if got := all.Exact[i]; (got == nil) != (want == "") || got != nil && (got.Charge != id || string(got.Values) != want) {
+			f.Errorf("place %d: found %+v, want %q", i, got, want)
 		}
 	}
 }
@@ -129,10 +135,13 @@ func latestVersions(f *fixture, values budget.ReleasedValues, ana, bob budget.Ac
 	}
 	find := func(shared bool, until time.Time, want budget.ReservationID, n int, names ...[32]byte) {
 		f.Helper()
-		got, err := values.FindLatest(f.Context(), budget.Earlier{Dataset: dataset, Analyst: "ana", Identities: names, Shared: shared}, until)
-		switch {
-		case err != nil:
+		all, err := values.Find(f.Context(), budget.Lookup{Dataset: dataset, Analyst: "ana", Shared: shared, Until: until,
+			Series: [][][32]byte{nil, names}})
+		if err != nil {
 			f.Fatal(err)
+		}
+		got := all.Latest[1]
+		switch {
 		case want == "" && got != nil || want != "" && (got == nil || got.Charge != want):
 			f.Fatalf("until %s: found %+v, want that of %q", until, got, want)
 		case got != nil && (got.Version == nil || !got.Version.AsOf.Equal(day(n)) || got.Version.Name != "version "+strconv.Itoa(n) ||

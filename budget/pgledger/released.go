@@ -53,50 +53,52 @@ func releasedColumns(all []budget.Released) []any {
 	return []any{charges, datasets, analysts, shared, identities, values, series, asOf, names}
 }
 
-// FindReleased implements [budget.ReleasedValues].
-func (p *Ledger) FindReleased(ctx context.Context, e budget.Earlier) (*budget.Found, error) {
-	return p.findReleased(ctx, sqlFindReleased, nil, e)
-}
-
-// FindLatest implements [budget.ReleasedValues].
-func (p *Ledger) FindLatest(ctx context.Context, e budget.Earlier, until time.Time) (*budget.Found, error) {
-	var series []byte
-	of := &budget.Version{}
-	var limit *time.Time
-	if !until.IsZero() {
-		limit = &until
-	}
-	found, err := p.findReleased(ctx, sqlFindLatest, []any{&series, &of.AsOf, &of.Name}, e, limit)
-	if found != nil {
-		copy(of.Series[:], series)
-		found.Version = of
-	}
-	return found, err
-}
-
-// findReleased runs one of the queries for released values, whose further columns and parameters are the caller's.
-func (p *Ledger) findReleased(ctx context.Context, sql string, columns []any, e budget.Earlier, args ...any) (*budget.Found, error) {
-	if err := p.intact(e.Dataset); err != nil {
+// Find implements [budget.ReleasedValues].
+func (p *Ledger) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {
+	if err := p.intact(l.Dataset); err != nil {
 		return nil, err
 	}
-	v := &budget.Found{Released: budget.Released{Dataset: e.Dataset}}
-	var identity []byte
-	var text string
-	missing := false
+	var until *time.Time
+	if !l.Until.IsZero() {
+		until = &l.Until
+	}
+	found := &budget.Earlier{Exact: make([]*budget.Found, len(l.Identities)), Latest: make([]*budget.Found, len(l.Series))}
 	if err := p.lookUp(ctx, func(b *pgx.Batch) {
-		b.Queue(sql, append([]any{e.Dataset, hashes(e.Identities), e.Analyst, e.Shared}, args...)...).QueryRow(func(row pgx.Row) error {
-			err := row.Scan(append([]any{&v.Charge, &identity, &v.Analyst, &v.Shared, &text, &v.At}, columns...)...)
-			if missing = errors.Is(err, pgx.ErrNoRows); missing {
-				return nil
-			}
-			return err
-		})
-	}); err != nil || missing {
+		for i, names := range l.Identities {
+			queueFound(b, &found.Exact[i], names, sqlFindReleased, l.Dataset, hashes(names), l.Analyst, l.Shared)
+		}
+		for i, names := range l.Series {
+			queueFound(b, &found.Latest[i], names, sqlFindLatest, l.Dataset, hashes(names), l.Analyst, l.Shared, until)
+		}
+	}); err != nil {
 		return nil, err
 	}
-	copy(v.Identity[:], identity)
-	v.Values = []byte(text)
-	return v, nil
+	return found, nil
+}
+
+// queueFound runs one of the queries for released values, unless there are no names to look for.
+func queueFound(b *pgx.Batch, into **budget.Found, names [][32]byte, sql string, args ...any) {
+	if len(names) == 0 {
+		return
+	}
+	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
+		v, of := &budget.Found{}, &budget.Version{}
+		var identity, series []byte
+		var asOf *time.Time
+		var name *string
+		err := row.Scan(&v.Charge, &v.Dataset, &identity, &v.Analyst, &v.Shared, &v.Values, &v.At, &series, &asOf, &name)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		copy(v.Identity[:], identity)
+		if asOf != nil && name != nil {
+			of.AsOf, of.Name = *asOf, *name
+			copy(of.Series[:], series)
+			v.Version = of
+		}
+		*into = v
+		return err
+	})
 }
 
 // hashes are a parameter for an array of bytea.

@@ -9,7 +9,7 @@ WITH r AS MATERIALIZED (
 	UNION ALL
 	SELECT * FROM noisegate.released WHERE $4 AND series = ANY ($2::bytea[]) AND shared AND analyst <> $3
 )
-SELECT r.charge_id, r.identity, r.analyst, r.shared, r.vals, c.closed_at, r.series, r.as_of, r.data_version
+SELECT r.charge_id, r.dataset, r.identity, r.analyst, r.shared, r.vals, c.closed_at, r.series, r.as_of, r.data_version
 FROM r CROSS JOIN LATERAL (SELECT * FROM noisegate.charge c WHERE c.charge_id = r.charge_id OFFSET 0) c
 WHERE r.dataset = $1 AND c.dataset = $1 AND c.analyst = r.analyst AND c.state IN ('settled', 'expired')
 	AND ($5::timestamptz IS NULL OR r.as_of <= $5::timestamptz)
