@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 )
 
 // Released is what a charge released: groups and noisy values, from which other questions about the same release are answered without
@@ -18,6 +19,9 @@ type Released struct {
 	Identity [32]byte // of the release: of its block, its noise and the state of the data
 	Values   []byte   // JSON, at most MaxReleased bytes; the ledger does not look into it
 	Version  *Version // nil: it is of data that have no versions
+	// Rho is positive of a vector: what is known of a question, for those who ask it at another price. Its Identity is that of the question at
+	// any price, it has at most MaxShared bytes, and a charge has one. The more ρ all its parts have together, the more accurate it is.
+	Rho mechanisms.PicoRho
 }
 
 // Version says of which version of data that are refreshed a release is.
@@ -27,8 +31,11 @@ type Version struct {
 	Name   string    // the name for the state of the data
 }
 
-// MaxReleased is how long values may be that are stored.
-const MaxReleased = 4 << 20
+// How long values may be that are stored, and vectors.
+const (
+	MaxReleased = 4 << 20
+	MaxShared   = 1 << 20
+)
 
 // Lookup asks for what was released before of all that a question releases, by place.
 type Lookup struct {
@@ -41,6 +48,8 @@ type Lookup struct {
 	Until  time.Time
 	// Shared lets what another analyst bought while releases were shared do as well. Whoever sets it has the policy's word for it.
 	Shared bool
+	// Questions are names of one question at any price. Vectors are looked for where they may be of others.
+	Questions [][32]byte
 }
 
 // Found is an earlier release, and when its charge was settled, or expired.
@@ -53,26 +62,27 @@ type Found struct {
 type Earlier struct {
 	Exact  []*Found // by identity
 	Latest []*Found // by series: the latest version
+	Best   *Found   // the most accurate vector of the question
 }
 
 // ReleasedValues keeps what was released beside the ledger. Implementations are safe for concurrent use by several processes.
 //
-// What is charged and what a charge releases do not depend on them: values that are lost make the next question a charge, values that were
-// forged make its answer wrong; neither makes it less private.
+// The charge for a release names what is released, whatever was found: values that are lost make the next question a charge, or a dearer
+// one, values that were forged make its answer wrong; neither makes it less private.
 type ReleasedValues interface {
 	// KeepReleased takes what a charge that was reserved released, before the charge is settled, and stores it until the charge has ended.
-	// A charge may release several things, each once.
+	// A charge may release several things, each once. A vector is stored at once.
 	KeepReleased(context.Context, Released) error
 	// Find gives what was released by charges that are settled or expired, so that they count as spent for good, in one exchange: of a
 	// series the latest version, then of the analyst's own charges before those of others, of the first name before the next, of the oldest
-	// charge. That of an open charge is not given, because it may still be voided.
+	// charge; of vectors that with the most ρ, of the oldest charge. That of an open charge is not given, because it may still be voided.
 	Find(context.Context, Lookup) (*Earlier, error)
 }
 
 // Check refuses what is not complete, or too long.
 func (v Released) Check() error {
-	if v.Charge == "" || v.Dataset == "" || v.Analyst == "" || len(v.Values) == 0 || len(v.Values) > MaxReleased ||
-		v.Version != nil && (v.Version.AsOf.IsZero() || v.Version.Name == "") {
+	if v.Charge == "" || v.Dataset == "" || v.Analyst == "" || len(v.Values) == 0 || len(v.Values) > MaxReleased || v.Rho < 0 ||
+		v.Rho > 0 && len(v.Values) > MaxShared || v.Version != nil && (v.Version.AsOf.IsZero() || v.Version.Name == "") {
 		return fault.Internal(errors.New("budget: released values are not complete, or too long"))
 	}
 	return nil

@@ -74,7 +74,7 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 	if err != nil {
 		return Receipt{}, leave, err
 	}
-	if e.rest != nil {
+	if q.sharing = e.sharing; e.rest != nil {
 		s.chargeRest(q, e.rest)
 	}
 	if e.whole == nil {
@@ -160,11 +160,12 @@ type earlier struct {
 	youngest *budget.Found        // of what whole is made of
 	of       *budget.Version      // of which version that is; nil where it is what the question asks for
 	rest     *sqlrewrite.Plan     // of a question of which a part was found, what is still to be released of what it asks for; nil for others
+	sharing  sharing
 }
 
 // find looks up all that a question releases: what it asks for, else the latest version that has all of it.
 func (s *Service) find(ctx context.Context, q *prepared) (e earlier, err error) {
-	l := budget.Lookup{Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: q.Charge.Shared}
+	l := budget.Lookup{Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: q.Charge.Shared, Questions: q.atAnyPrice()}
 	for _, r := range q.released {
 		l.Identities = append(l.Identities, r.identities)
 		if !q.latest {
@@ -180,10 +181,10 @@ func (s *Service) find(ctx context.Context, q *prepared) (e earlier, err error) 
 	if err != nil || whole != nil {
 		return earlier{whole: whole, youngest: youngest}, err
 	}
-	if youngest != nil {
+	if e.sharing = (sharing{questions: l.Questions, best: found.Best}); youngest != nil {
 		e.rest = rest
 	}
-	l.Identities = nil
+	l.Identities, l.Questions = nil, nil
 	all, err := s.ofOneVersion(ctx, l, found.Latest)
 	if err != nil || all == nil {
 		return e, err
@@ -215,7 +216,7 @@ func (s *Service) read(ctx context.Context, q *prepared, all []*budget.Found) (y
 		}
 		value, err := r.forms[form].Recall(found.Values)
 		if err != nil {
-			s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
+			s.unreadable(ctx, found, err)
 			continue
 		}
 		if values[i] = value; youngest == nil || !found.At.Before(youngest.At) {
@@ -223,6 +224,10 @@ func (s *Service) read(ctx context.Context, q *prepared, all []*budget.Found) (y
 		}
 	}
 	return youngest, values
+}
+
+func (s *Service) unreadable(ctx context.Context, found *budget.Found, err error) {
+	s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
 }
 
 // lossesOf are the losses of what a plan releases, one by one: of Laplace and Gaussian noise together the sum is neither's.

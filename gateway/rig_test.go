@@ -164,8 +164,7 @@ type rig struct {
 	ledger   *budgettest.Memory
 	data     *fakeData
 	policies *fakePolicies
-	question [32]byte // that was asked, where a test needs it
-	earlier  budget.Lookup
+	earlier  budget.Lookup // of what was asked, where a test needs it
 	clock    *manualClock
 }
 
@@ -196,7 +195,7 @@ func newRig(t *testing.T, budgets ...catalog.Budget) *rig {
 	r := &rig{ledger: budgettest.NewMemory(clock.Now), data: &fakeData{}, policies: &fakePolicies{snapshot: testSnapshot(budgets...)},
 		clock: clock}
 	service, err := New(Config{
-		Ledger: r.ledger, Shares: r.ledger, Values: r.ledger, InForce: r.ledger,
+		Ledger: r.ledger, Values: r.ledger, InForce: r.ledger,
 		Policies: r.policies, Datasets: map[string]Dataset{"d": {Data: r.data}}, Calculator: noCalculator{},
 		Sampler: mechanisms.NewSampler, NewID: NewULID, Clock: clock, Abandoned: time.Minute,
 	})

@@ -241,8 +241,8 @@ func TestObserversSeeBoundaries(t *testing.T) {
 			return r.questions.free, nil
 		},
 		"shared releases": func(r *rig, ana auth.Principal) (any, error) {
-			v, err := r.ledger.Best(context.Background(), "d", r.question)
-			return v != nil, err
+			e, err := r.ledger.Find(context.Background(), r.earlier)
+			return e.Best != nil, err
 		},
 		"released values": func(r *rig, ana auth.Principal) (any, error) {
 			e, err := r.ledger.Find(context.Background(), r.earlier)
@@ -261,8 +261,8 @@ func TestObserversSeeBoundaries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.question = q.plan.BlockQuestion()
-			r.earlier = budget.Lookup{Dataset: "d", Analyst: "ana", Identities: [][][32]byte{q.released[0].identities}}
+			r.earlier = budget.Lookup{Dataset: "d", Analyst: "ana", Identities: [][][32]byte{q.released[0].identities},
+				Shared: q.Charge.Shared, Questions: q.atAnyPrice()}
 			r.works(20*time.Millisecond, nil)
 			seen := map[string]string{}
 			observe := func(when string) {

@@ -59,10 +59,9 @@ type Dataset struct {
 	Timeout time.Duration
 }
 
-// Config has the parts of a service. All fields but Shares, Values, Fairness, Answers, Log and Signer are needed.
+// Config has the parts of a service. All fields but Values, Fairness, Answers, Log and Signer are needed.
 type Config struct {
 	Ledger     budget.Ledger
-	Shares     budget.Shares         // nil: only answers to identical questions are shared
 	Values     budget.ReleasedValues // nil: only identical questions are answered again
 	InForce    budget.InForce        // the same ledger: of reads of public tables, and of policies
 	Policies   Policies
@@ -85,7 +84,6 @@ type Service struct {
 	catalogs   *gate // what is asked of catalog twins, which may read the ledger meanwhile
 	meter      meter
 	ledger     budget.Ledger
-	shares     budget.Shares
 	values     budget.ReleasedValues
 	flights    flights
 	chain      budget.InForce
@@ -138,7 +136,7 @@ func New(c Config) (*Service, error) {
 	s := &Service{
 		questions: newGate(fairness), lists: newGate(fairness.one()), catalogs: newGate(fairness.within(catalogWait)),
 		meter: meter{ledger: c.Ledger, log: c.Log}, ledger: c.Ledger,
-		shares: c.Shares, values: c.Values, chain: c.InForce, policies: c.Policies, datasets: c.Datasets,
+		values: c.Values, chain: c.InForce, policies: c.Policies, datasets: c.Datasets,
 		calculator: c.Calculator, sampler: c.Sampler, newID: c.NewID, clock: c.Clock, signer: c.Signer,
 		abandoned: c.Abandoned, log: c.Log,
 	}
@@ -405,9 +403,9 @@ func (s *Service) run(ctx context.Context, q *prepared) (Finish[*api.Result], er
 		return nil, err
 	}
 	kept, notes := s.toKeep(ctx, q, released)
+	kept = append(s.vectorToKeep(ctx, q, all), kept...)
 	result.Notes = q.Delay.Note(append(result.Notes, notes...))
 	return func(ctx context.Context) (*api.Result, Spending, error) {
-		s.keep(ctx, q, all)
 		s.keepReleased(ctx, q, kept)
 		return result, Spending{Own: q.Charge.Loss}, nil
 	}, nil

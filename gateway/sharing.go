@@ -6,16 +6,15 @@ import (
 
 	"noisegate.example/budget"
 	"noisegate.example/catalog"
-	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
 )
 
 // sharing is what a question has to do with the same question at other prices, where the policy shares releases.
 type sharing struct {
-	keeps    bool // what is released for it is kept for others
-	question [32]byte
-	reuse    *sqlrewrite.Reuse // nil: nothing that was released before helps
+	questions [][32]byte        // its names at any price; what is released for it is kept for others by the first. nil: it is not
+	best      *budget.Found     // what was released before; nil: nothing
+	reuse     *sqlrewrite.Reuse // nil: nothing that was released before helps
 }
 
 // GivenFree reports whether a caller is given, free, what others paid for: where the policy says so, and not when an
@@ -26,26 +25,27 @@ func GivenFree(snapshot *catalog.Snapshot, p Accounts) bool {
 	return snapshot.ShareReleases && !frozen && p.failed < p.failures
 }
 
-// reuse looks whether something that was released before helps to answer a question at another price, and makes the charge that of what is
-// still to be released: nothing, or the difference. What it finds was paid for by charges that cannot be taken back ([budget.Shares]).
+// atAnyPrice are names of the question at any price, where others' releases at other prices may help to answer it; nil: they do not.
+func (q *prepared) atAnyPrice() [][32]byte {
+	if !q.Charge.Shared || q.Charge.Draws != nil || !q.plan.Reusable() {
+		return nil
+	}
+	// The second is the name under which earlier versions of Noisegate kept it: it has the outer layers.
+	return [][32]byte{q.plan.BlockQuestion(), q.plan.Question()}
+}
+
+// reuse looks whether what was found of a question helps to answer it at another price, and makes the charge that of what is still to be
+// released: nothing, or the difference. What was found was paid for by charges that cannot be taken back ([budget.ReleasedValues]).
 //
 // The charge, of nothing too, goes through the ledger as every other: the answer is stored, and the question replayed. Two who ask at
 // once may find the same earlier release; then both pay the difference to it, for noise of their own.
 func (s *Service) reuse(ctx context.Context, q *prepared) error {
-	if s.shares == nil || q.Charge.Draws != nil || !q.plan.Reusable() {
+	if q.sharing.best == nil {
 		return nil
 	}
-	q.sharing = sharing{keeps: true, question: q.plan.BlockQuestion()}
-	best, err := within(ctx, func(ctx context.Context) (*budget.Shared, error) {
-		// The second is the name under which earlier versions of Noisegate kept it: it has the outer layers.
-		return s.shares.Best(ctx, q.Charge.Dataset, q.sharing.question, q.plan.Question())
-	})
-	if err != nil || best == nil {
-		return err
-	}
-	vector, err := sqlrewrite.ReadVector(best.Vector)
+	vector, err := sqlrewrite.ReadVector(q.sharing.best.Values)
 	if err != nil {
-		s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(best.Charge), "code", string(fault.CodeOf(err)))
+		s.unreadable(ctx, q.sharing.best, err)
 		return nil // it is asked anew, at the whole price
 	}
 	if q.sharing.reuse = q.plan.Reuse(vector); q.sharing.reuse == nil {
@@ -67,7 +67,7 @@ func (s *Service) releaseShared(ctx context.Context, q *prepared) (*sqlrewrite.R
 	switch {
 	case share.reuse == nil:
 		released, err := s.release(ctx, q.data, q.plan)
-		if err != nil || !share.keeps {
+		if err != nil || share.questions == nil {
 			return released, nil, err
 		}
 		return released, released.Vector(), nil
@@ -82,24 +82,18 @@ func (s *Service) releaseShared(ctx context.Context, q *prepared) (*sqlrewrite.R
 	return share.reuse.Stronger(s.sampler(), released)
 }
 
-// keep stores what was released for others, after the boundary at which it may be seen and before the charge is settled. If the gateway
-// dies in between, the charge expires and counts as spent, so that what it bought may be used. If it cannot be stored, the next one pays
-// more, and this answer is not lost for it.
-func (s *Service) keep(ctx context.Context, q *prepared, vector *sqlrewrite.Vector) {
+// vectorToKeep is what is known now of a question, for others, as it is stored; nothing where that is nothing new, or too long.
+func (s *Service) vectorToKeep(ctx context.Context, q *prepared, vector *sqlrewrite.Vector) []budget.Released {
 	if vector == nil {
-		return
+		return nil
 	}
 	text, rho, err := vector.Text()
-	if err == nil && len(text) > budget.MaxShared {
-		return
-	}
-	if err == nil {
-		_, err = within(ctx, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.shares.Keep(ctx, budget.Shared{Charge: q.Charge.ID, Dataset: q.Charge.Dataset, Question: q.sharing.question,
-				Rho: rho, Vector: text})
-		})
-	}
 	if err != nil {
-		s.log.ErrorContext(ctx, "keeping a release for others failed", "reservation", string(q.Charge.ID), "code", string(fault.CodeOf(err)))
+		s.notKept(ctx, q, err)
 	}
+	if err != nil || len(text) > budget.MaxShared {
+		return nil
+	}
+	return []budget.Released{{Charge: q.Charge.ID, Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: true,
+		Identity: q.sharing.questions[0], Values: text, Rho: rho}}
 }

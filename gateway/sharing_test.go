@@ -110,15 +110,17 @@ func TestSharedAtOtherPrices(t *testing.T) {
 	}
 }
 
-// earlierShares keep vectors as earlier versions did: under the identity of the question with its outer layers.
-type earlierShares struct {
-	budget.Shares
+// earlierVectors keep vectors as earlier versions did: under the identity of the question with its outer layers.
+type earlierVectors struct {
+	budget.ReleasedValues
 	question [32]byte
 }
 
-func (e earlierShares) Keep(ctx context.Context, v budget.Shared) error {
-	v.Question = e.question
-	return e.Shares.Keep(ctx, v)
+func (e earlierVectors) KeepReleased(ctx context.Context, v budget.Released) error {
+	if v.Rho > 0 {
+		v.Identity = e.question
+	}
+	return e.ReleasedValues.KeepReleased(ctx, v)
 }
 
 // What earlier versions kept of a question goes on to answer it at other prices.
@@ -129,9 +131,9 @@ func TestVectorsOfEarlierVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.shares = earlierShares{r.ledger, q.plan.Question()}
+	r.values = earlierVectors{r.ledger, q.plan.Question()}
 	r.ask(t, ana, gaussianCount("0.01"))
-	r.shares = r.ledger
+	r.values = r.ledger
 	if got := r.ask(t, ana, gaussianCount("0.004")); got.Spent.Rho != "0" || !strings.Contains(string(got.Result), "at least as accurate") {
 		t.Errorf("%+v %s", got, got.Result)
 	}
@@ -154,7 +156,7 @@ func TestNotSharedAtOtherPrices(t *testing.T) {
 		request func(string) Request
 	}{
 		"policy":   {func(r *rig) { r.policies.snapshot.ShareReleases = false }, gaussianCount},
-		"no store": {func(r *rig) { r.shares = nil }, gaussianCount},
+		"no store": {func(r *rig) { r.values = nil }, gaussianCount},
 		"laplace":  {func(*rig) {}, laplace},
 		"selected": {func(r *rig) { r.data.do = noRows }, selected},
 	} {
@@ -182,29 +184,29 @@ func closeTo(got, want string) bool {
 	return errG == nil && errW == nil && g <= w && g > w-w/1000
 }
 
-// brokenShares fail, or wait.
-type brokenShares struct {
-	budget.Shares
-	keep, best error
-	found      func()
+// brokenVectors fail, or cannot be read.
+type brokenVectors struct {
+	budget.ReleasedValues
+	keep, find error
+	unreadable bool
 }
 
-func (b brokenShares) Keep(ctx context.Context, v budget.Shared) error {
-	if b.keep != nil {
+func (b brokenVectors) KeepReleased(ctx context.Context, v budget.Released) error {
+	if b.keep != nil && v.Rho > 0 {
 		return b.keep
 	}
-	return b.Shares.Keep(ctx, v)
+	return b.ReleasedValues.KeepReleased(ctx, v)
 }
 
-func (b brokenShares) Best(ctx context.Context, dataset string, question ...[32]byte) (*budget.Shared, error) {
-	if b.best != nil {
-		return nil, b.best
+func (b brokenVectors) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {
+	if b.find != nil {
+		return nil, b.find
 	}
-	v, err := b.Shares.Best(ctx, dataset, question...)
-	if b.found != nil {
-		b.found()
+	e, err := b.ReleasedValues.Find(ctx, l)
+	if b.unreadable {
+		e.Best.Values = []byte("{")
 	}
-	return v, err
+	return e, err
 }
 
 // An answer that cannot be kept for others is given all the same; if what was kept cannot be looked up, nothing is charged; what cannot be
@@ -212,25 +214,23 @@ func (b brokenShares) Best(ctx context.Context, dataset string, question ...[32]
 func TestSharesFail(t *testing.T) {
 	r := sharingRig(t)
 	ana, down := principal(t, "ana", "analysts"), fault.DataUnavailable(errors.New("down"))
-	r.shares = brokenShares{Shares: r.ledger, keep: down}
+	r.values = brokenVectors{ReleasedValues: r.ledger, keep: down}
 	if got := r.ask(t, ana, gaussianCount("0.01")); got.Spent.Rho != "0.01" {
 		t.Errorf("%+v", got)
 	}
-	r.shares = brokenShares{Shares: r.ledger, best: down}
+	r.values = brokenVectors{ReleasedValues: r.ledger, find: down}
 	if _, err := r.Query(t.Context(), ana, gaussianCount("0.02")); fault.CodeOf(err) != fault.CodeDataUnavailable ||
 		r.spent(t, budget.DatasetScope, "") != "0.01" {
 		t.Errorf("%v", err)
 	}
-	r.shares = unreadable{r.ledger}
+	r.values = r.ledger
 	if got := r.ask(t, ana, gaussianCount("0.02")); got.Spent.Rho != "0.02" {
-		t.Errorf("%+v", got)
+		t.Errorf("what was not kept: %+v", got)
 	}
-}
-
-type unreadable struct{ budget.Shares }
-
-func (unreadable) Best(context.Context, string, ...[32]byte) (*budget.Shared, error) {
-	return &budget.Shared{Vector: []byte("{")}, nil
+	r.values = brokenVectors{ReleasedValues: r.ledger, unreadable: true}
+	if got := r.ask(t, ana, gaussianCount("0.03")); got.Spent.Rho != "0.03" {
+		t.Errorf("what cannot be read: %+v", got)
+	}
 }
 
 // F02: a gateway that dies after it stored what it released, before it settled: what is stored counts once the charge is expired, which is
@@ -241,6 +241,11 @@ func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	r := sharingRig(t)
 	ana, bob := principal(t, "ana", "analysts"), principal(t, "bob", "analysts")
 	q, err := r.prepare(t.Context(), ana, gaussianCount("0.01"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, leave, err := r.recall(t.Context(), q, r.Schedule("d"))
+	leave()
 	if err == nil {
 		err = r.reuse(t.Context(), q)
 	}
@@ -275,6 +280,17 @@ func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	}
 }
 
+// reservedTogether waits with what is reserved for others, which have all looked then.
+type reservedTogether struct {
+	budget.Ledger
+	wait func()
+}
+
+func (l reservedTogether) Reserve(ctx context.Context, c budget.Charge) (budget.Outcome, error) {
+	l.wait()
+	return l.Ledger.Reserve(ctx, c)
+}
+
 // A66: many who ask for more at once all found the old release: each pays the whole difference to it, for noise of their own, and the next
 // question builds on one of theirs.
 //
@@ -285,7 +301,7 @@ func TestSharedAtOtherPricesAtOnce(t *testing.T) {
 	r.ask(t, principal(t, "ana", "analysts"), gaussianCount("0.01"))
 	var looked, asked sync.WaitGroup
 	looked.Add(askers)
-	r.shares = brokenShares{Shares: r.ledger, found: func() { looked.Done(); looked.Wait() }}
+	r.meter.ledger = reservedTogether{r.ledger, func() { looked.Done(); looked.Wait() }}
 	ids := make([]string, askers)
 	for i := range askers {
 		asked.Go(func() {
@@ -298,7 +314,7 @@ func TestSharedAtOtherPricesAtOnce(t *testing.T) {
 		})
 	}
 	asked.Wait()
-	r.shares = r.ledger
+	r.meter.ledger = r.ledger
 	if got := r.spent(t, budget.DatasetScope, ""); got != "0.17" {
 		t.Errorf("spent %s", got)
 	}

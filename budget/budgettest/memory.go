@@ -28,14 +28,13 @@ type Memory struct {
 	opened  int64          // accounts
 	entries []budget.Entry // entries[i].Seq == i+1
 	heads   map[string]budget.Head
-	shared  map[budget.ReservationID]budget.Shared
 	values  map[valueKey]budget.Released
 	inForce map[string]machine.InForce
 }
 
 // NewMemory returns an empty ledger that takes the time from clock.
 func NewMemory(clock func() time.Time) *Memory {
-	return &Memory{clock: clock, machine: machine.New(), heads: map[string]budget.Head{},
+	return &Memory{clock: clock, machine: machine.New(), heads: map[string]budget.Head{}, values: map[valueKey]budget.Released{},
 		inForce: map[string]machine.InForce{}}
 }
 
@@ -427,53 +426,22 @@ type valueKey struct {
 	identity [32]byte
 }
 
-// keepOf keeps something of a charge, once by its key.
-func keepOf[K comparable, V any](m *Memory, all *map[K]V, charge budget.ReservationID, key K, v V) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.machine.Charges[charge] == nil {
-		return machine.UnknownCharge(charge)
-	}
-	if _, kept := (*all)[key]; kept {
-		return machine.UsedID(charge)
-	}
-	if *all == nil {
-		*all = map[K]V{}
-	}
-	(*all)[key] = v
-	return nil
-}
-
-func (m *Memory) Keep(_ context.Context, v budget.Shared) error {
-	if err := v.Check(); err != nil {
-		return err
-	}
-	v.Vector = slices.Clone(v.Vector)
-	return keepOf(m, &m.shared, v.Charge, v.Charge, v)
-}
-
-func (m *Memory) Best(_ context.Context, dataset string, question ...[32]byte) (*budget.Shared, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var best *budget.Shared
-	for id, v := range m.shared {
-		c := m.machine.Charges[id]
-		if v.Dataset == dataset && slices.Contains(question, v.Question) && c.Dataset == dataset &&
-			(c.State == machine.Settled || c.State == machine.Expired) &&
-			(best == nil || v.Rho > best.Rho || v.Rho == best.Rho && v.Charge < best.Charge) {
-			v.Vector = slices.Clone(v.Vector)
-			best = &v
-		}
-	}
-	return best, nil
-}
-
 func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
 	if err := v.Check(); err != nil {
 		return err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := valueKey{v.Charge, v.Identity}
+	if m.machine.Charges[v.Charge] == nil {
+		return machine.UnknownCharge(v.Charge)
+	}
+	if _, kept := m.values[key]; kept {
+		return machine.UsedID(v.Charge)
+	}
 	v.Values = slices.Clone(v.Values)
-	return keepOf(m, &m.values, v.Charge, valueKey{v.Charge, v.Identity}, v)
+	m.values[key] = v
+	return nil
 }
 
 func (m *Memory) Find(_ context.Context, l budget.Lookup) (*budget.Earlier, error) {
@@ -482,7 +450,7 @@ func (m *Memory) Find(_ context.Context, l budget.Lookup) (*budget.Earlier, erro
 	found := &budget.Earlier{}
 	for _, names := range l.Identities {
 		found.Exact = append(found.Exact, m.found(l, names, func(v budget.Released) (age string, name [32]byte, ok bool) {
-			return "", v.Identity, true
+			return "", v.Identity, v.Rho == 0
 		}))
 	}
 	for _, names := range l.Series {
@@ -492,6 +460,11 @@ func (m *Memory) Find(_ context.Context, l budget.Lookup) (*budget.Earlier, erro
 			}
 			return fmt.Sprintf("%20d", math.MaxInt64-v.Version.AsOf.UnixMicro()), v.Version.Series, true
 		}))
+	}
+	if l.Shared {
+		found.Best = m.found(l, l.Questions, func(v budget.Released) (rho string, name [32]byte, ok bool) {
+			return fmt.Sprintf("%20d %s", math.MaxInt64-v.Rho, v.Charge), v.Identity, v.Rho > 0
+		})
 	}
 	return found, nil
 }

@@ -189,7 +189,11 @@ func refusesValues(f *fixture, values budget.ReleasedValues, first budget.Reserv
 			Version: &budget.Version{Name: "x"}},
 		"of no name": {Charge: first, Dataset: dataset, Analyst: "ana", Values: []byte("{}"), Identity: [32]byte{7},
 			Version: &budget.Version{AsOf: time.Unix(1, 0)}},
-		"too long": {Charge: first, Dataset: dataset, Analyst: "ana", Values: make([]byte, budget.MaxReleased+1)},
+		"too long":      {Charge: first, Dataset: dataset, Analyst: "ana", Values: make([]byte, budget.MaxReleased+1)},
+		"of negative ρ": {Charge: first, Dataset: dataset, Analyst: "ana", Values: []byte("{}"), Rho: -1},
+		"too long for a vector": {Charge: first, Dataset: dataset, Analyst: "ana", Values: make([]byte, budget.MaxShared+1), Rho: 1,
+			Identity: [32]byte{8}},
+		"as a vector of unknown charge": {Charge: "nobody", Dataset: dataset, Analyst: "ana", Values: []byte("{}"), Rho: 1},
 	} {
 		if err := values.KeepReleased(f.Context(), v); err == nil {
 			f.Errorf("values %s are kept", name)

@@ -1,28 +1,29 @@
 package budgettest
 
-import (
-	"bytes"
-
-	"noisegate.example/budget"
-)
+import "noisegate.example/budget"
 
 // A vector is given to others once its charge counts for good: settled, or expired as that of a gateway that died after it had stored
 // the vector. The one with the most ρ is the best.
 func testShares(f *fixture) {
-	shares, ok := f.ledger.(budget.Shares)
-	if !ok {
-		f.Fatal("the ledger keeps no vectors")
+	values, question := f.ledger.(budget.ReleasedValues), [32]byte{1}
+	find := func(l budget.Lookup) *budget.Found {
+		f.Helper()
+		l.Analyst = "bob"
+		all, err := values.Find(f.Context(), l)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return all.Best
 	}
-	question := [32]byte{1}
+	asked := budget.Lookup{Dataset: dataset, Shared: true, Questions: [][32]byte{{3}, question}}
 	best := func(want budget.ReservationID) {
 		f.Helper()
-		got, err := shares.Best(f.Context(), dataset, question)
+		got := find(asked)
 		switch {
-		case err != nil:
-			f.Fatal(err)
 		case want == "" && got != nil || want != "" && (got == nil || got.Charge != want):
 			f.Fatalf("the best is %+v, want that of %q", got, want)
-		case got != nil && (got.Dataset != dataset || got.Question != question || !bytes.Equal(got.Vector, []byte(`{"of":"`+string(want)+`"}`))):
+		case got != nil && (got.Dataset != dataset || got.Identity != question || got.Analyst != "ana" || got.At.IsZero() ||
+			string(got.Values) != `{"of":"`+string(want)+`"}`):
 			f.Fatalf("got %+v", got)
 		}
 	}
@@ -30,12 +31,12 @@ func testShares(f *fixture) {
 	kept := func(rho int64) budget.ReservationID {
 		f.Helper()
 		id := f.reserve(f.charge(pure(10), own))
-		vector := budget.Shared{Charge: id, Dataset: dataset, Question: question, Rho: gaussian(rho).Rho,
-			Vector: []byte(`{"of":"` + string(id) + `"}`)}
-		if err := shares.Keep(f.Context(), vector); err != nil {
+		vector := budget.Released{Charge: id, Dataset: dataset, Analyst: "ana", Shared: true, Identity: question, Rho: gaussian(rho).Rho,
+			Values: []byte(`{"of":"` + string(id) + `"}`)}
+		if err := values.KeepReleased(f.Context(), vector); err != nil {
 			f.Fatal(err)
 		}
-		if err := shares.Keep(f.Context(), vector); err == nil {
+		if err := values.KeepReleased(f.Context(), vector); err == nil {
 			f.Fatal("a charge has two vectors")
 		}
 		return id
@@ -67,30 +68,17 @@ func testShares(f *fixture) {
 	f.settle(again, pure(10))
 	best(min(running, again))
 
-	for _, other := range []struct {
-		dataset  string
-		question [32]byte
-	}{{"other", question}, {dataset, [32]byte{2}}} {
-		if got, err := shares.Best(f.Context(), other.dataset, other.question); err != nil || got != nil {
-			f.Fatalf("%+v: %+v, %v", other, got, err)
+	for _, other := range []budget.Lookup{
+		{Dataset: "other", Shared: true, Questions: [][32]byte{question}},
+		{Dataset: dataset, Shared: true, Questions: [][32]byte{{2}}},
+		{Dataset: dataset, Questions: [][32]byte{question}},
+	} {
+		if got := find(other); got != nil {
+			f.Fatalf("%+v: %+v", other, got)
 		}
 	}
-	refusesVectors(f, shares, first)
-}
-
-// refusesVectors: what is not complete, too long, or of no charge is not kept.
-func refusesVectors(f *fixture, shares budget.Shares, first budget.ReservationID) {
-	f.Helper()
-	for name, v := range map[string]budget.Shared{
-		"of no charge":      {Dataset: dataset, Rho: 1, Vector: []byte("{}")},
-		"of unknown charge": {Charge: "nobody", Dataset: dataset, Rho: 1, Vector: []byte("{}")},
-		"of no dataset":     {Charge: first, Rho: 1, Vector: []byte("{}")},
-		"without accuracy":  {Charge: first, Dataset: dataset, Vector: []byte("{}")},
-		"empty":             {Charge: first, Dataset: dataset, Rho: 1},
-		"too long":          {Charge: first, Dataset: dataset, Rho: 1, Vector: make([]byte, budget.MaxShared+1)},
-	} {
-		if err := shares.Keep(f.Context(), v); err == nil {
-			f.Errorf("a vector %s is kept", name)
-		}
+	one, err := values.Find(f.Context(), budget.Lookup{Dataset: dataset, Analyst: "ana", Shared: true, Identities: [][][32]byte{{question}}})
+	if err != nil || one.Exact[0] != nil {
+		f.Fatalf("a vector is no release at its price: %+v, %v", one, err)
 	}
 }

@@ -19,19 +19,26 @@ var (
 	sqlFindReleased string
 	//go:embed sql/find_latest.sql
 	sqlFindLatest string
+	//go:embed sql/keep.sql
+	sqlKeep string
+	//go:embed sql/best.sql
+	sqlBest string
 )
 
-// KeepReleased implements [budget.ReleasedValues]. The values of a charge that this process reserved are written by the transaction that
-// ends the charge, without another round trip: if the process dies first, they are lost. Where they cannot be written, the charge ends
-// without them.
+// KeepReleased implements [budget.ReleasedValues]. The values of a charge that this process reserved, but for vectors, are written by the
+// transaction that ends the charge, without another round trip: if the process dies first, they are lost. Where they cannot be written,
+// the charge ends without them.
 func (p *Ledger) KeepReleased(ctx context.Context, v budget.Released) error {
 	if err := v.Check(); err != nil {
 		return err
 	}
-	if known, ok := p.open.Load(v.Charge); ok {
+	sql, args := sqlKeepReleased, releasedColumns([]budget.Released{v})
+	if v.Rho > 0 { // at once: if the answer is lost, its buyer has it again from this
+		sql, args = sqlKeep, []any{v.Charge, v.Dataset, v.Identity[:], v.Rho, string(v.Values)}
+	} else if known, ok := p.open.Load(v.Charge); ok {
 		return known.(*openCharge).keep(v)
 	}
-	if _, err := p.pool.Exec(ctx, sqlKeepReleased, releasedColumns([]budget.Released{v})...); err != nil {
+	if _, err := p.pool.Exec(ctx, sql, args...); err != nil {
 		return fault.DataUnavailable(err)
 	}
 	return nil
@@ -69,6 +76,9 @@ func (p *Ledger) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, er
 		}
 		for i, names := range l.Series {
 			queueFound(b, &found.Latest[i], names, sqlFindLatest, l.Dataset, hashes(names), l.Analyst, l.Shared, until)
+		}
+		if l.Shared {
+			queueFound(b, &found.Best, l.Questions, sqlBest, l.Dataset, hashes(l.Questions))
 		}
 	}); err != nil {
 		return nil, err

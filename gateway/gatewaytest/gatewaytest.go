@@ -191,7 +191,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	g.Policies = gateway.NewLivePolicies(store, map[string]gateway.Schemas{Dataset: data}, o.Log)
 	_ = g.Policies.Refresh(ctx) // what cannot be read is logged, and questions about it are refused
 	parts := gateway.Config{
-		Ledger: g.Ledger, Shares: g.Ledger, Values: g.Ledger, InForce: g.Ledger,
+		Ledger: g.Ledger, Values: g.Ledger, InForce: g.Ledger,
 		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Copies: data,
 			Stewards: o.Stewards, Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},

@@ -88,7 +88,7 @@ func (s *site) turn(t *testing.T, after time.Duration, gateways ...*steppingCloc
 
 // ownClock gives a gateway's ledger a clock that can be turned.
 func ownClock(clock *steppingClock) func(*gateway.Config) {
-	return func(c *gateway.Config) { c.Shares.(*pgledger.Ledger).SetClock(clock.Now) }
+	return func(c *gateway.Config) { c.Values.(*pgledger.Ledger).SetClock(clock.Now) }
 }
 
 // releaseHourly lets an account spend so many questions in each hour, and so many in all.

@@ -260,7 +260,7 @@ func TestFailover(t *testing.T) {
 	var urls []string
 	for i := range 2 {
 		urls = append(urls, s.inProcess(t, never(), func(c *gateway.Config) {
-			l := c.Shares.(*pgledger.Ledger)
+			l := c.Values.(*pgledger.Ledger)
 			c.Signer = signer
 			if err := l.VerifyAll(t.Context()); err != nil {
 				t.Fatal(err, errors.Unwrap(err))

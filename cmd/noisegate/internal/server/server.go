@@ -325,7 +325,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 	}
 	g.log.InfoContext(ctx, "requests that cost work share places", "places", fairness.Places, "per_analyst", fairness.PerAnalyst)
 	g.service, err = gateway.New(gateway.Config{
-		Ledger: g.ledger, Shares: g.ledger, Values: g.ledger, InForce: g.ledger,
+		Ledger: g.ledger, Values: g.ledger, InForce: g.ledger,
 		Policies: g.policies, Datasets: datasets, Calculator: calculator, Sampler: mechanisms.NewSampler,
 		NewID: gateway.NewULID, Clock: gateway.SystemClock{}, Signer: g.signer, Abandoned: g.config.Abandoned(), Fairness: fairness, Log: g.log,
 		Answers: g.config.Memory.Answers,
