@@ -423,3 +423,41 @@ func TestTooLongToBeKept(t *testing.T) {
 		}
 	}
 }
+
+// lookUps counts the look-ups of released values.
+type lookUps struct {
+	budget.ReleasedValues
+	made int
+}
+
+func (l *lookUps) Find(ctx context.Context, of budget.Lookup) (*budget.Earlier, error) {
+	l.made++
+	return l.ReleasedValues.Find(ctx, of)
+}
+
+// A question asks the store once, however many releases it has, whoever may have bought them, and of whatever version they are.
+func TestEachQuestionLooksUpOnce(t *testing.T) {
+	plain, sharing, analyst := newRig(t), sharingRig(t), principal(t, "ana", "analysts")
+	prepared, copies := preparedRig(t)
+	for _, c := range []struct {
+		name string
+		*rig
+		Request
+		free bool
+	}{
+		{"two releases", plain, bothCounts("a.n, b.n AS other", "1"), false},
+		{"a view of two releases", plain, bothCounts("a.n + b.n AS total", "1"), true},
+		{"one of others'", sharing, gaussianCount("0.01"), false},
+		{"one at another price", sharing, gaussianCount("0.03"), false},
+		{"one of a copy", prepared, askVisits(), false},
+		{"one of an earlier version", prepared, askVisits(), true},
+	} {
+		counted := &lookUps{ReleasedValues: c.ledger}
+		if c.values = counted; c.name == "one of an earlier version" {
+			copies.refreshed(t, prepared, 2)
+		}
+		if got := c.ask(t, analyst, c.Request); got.Replayed != c.free || counted.made != 1 {
+			t.Errorf("%s: free %t, with %d look-ups", c.name, got.Replayed, counted.made)
+		}
+	}
+}
