@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
+	"noisegate.example/gateway/released"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
@@ -19,39 +19,6 @@ import (
 
 // What a question releases is known by less than its text: its outer layers are computed from released values, and so is its answer where
 // another question has released them before. docs/decisions/0032 says why, and what is kept.
-
-// released is one release of a question, as the store of released values knows it. It has no forms where it needs no data: it is then a
-// function of the policy.
-type released struct {
-	forms      []sqlrewrite.Form
-	identities [][32]byte // by form
-	series     [][32]byte // by form: what it is known by in each version of a prepared copy; nil: by nothing
-}
-
-// releases finds out what a question releases, before the slots of a registered plan take the place of its price. What draws from a plan is
-// known by that plan.
-func releases(plan *sqlrewrite.Plan, draws string) []released {
-	var all []released
-	for _, block := range plan.Blocks() {
-		all = append(all, releaseOf(block, draws))
-	}
-	return all
-}
-
-func releaseOf(block *sqlrewrite.Plan, draws string) (r released) {
-	if !block.NeedsData() {
-		return r
-	}
-	r.forms = block.Forms()
-	for _, form := range r.forms {
-		identity := form.Identity()
-		if draws != "" {
-			identity = sha256.Sum256(append([]byte("drawing from "+draws+" "), identity[:]...))
-		}
-		r.identities = append(r.identities, identity)
-	}
-	return r
-}
 
 // recall answers a question from what was released before, and charges nothing: a replay, or no receipt where that is not all that it
 // releases. Then it pays for the rest alone, and the question is the one of its analyst's that releases this until leave is called, and
@@ -70,34 +37,22 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 			panic(p)
 		}
 	}()
-	e, err := s.find(ctx, q)
+	q.sharing.questions = q.atAnyPrice()
+	found, err := s.find(ctx, q)
 	if err != nil {
 		return Receipt{}, leave, err
 	}
-	if q.sharing = e.sharing; e.rest != nil {
-		s.chargeRest(q, e.rest)
+	if q.sharing.best = found.Best; found.Rest != nil {
+		s.chargeRest(q, found.Rest)
 	}
-	if e.whole == nil {
+	if found.Whole == nil {
 		return Receipt{}, leave, nil
 	}
 	leave()
-	if paid, err = s.reshaped(ctx, q, tick, e); paid.reshaped {
-		paid.of = e.of
+	if paid, err = s.reshaped(ctx, q, tick, found); paid.reshaped {
+		paid.of = found.Version
 	}
 	return paid, leave, err
-}
-
-// together is what a question releases, made of its releases by place in [sqlrewrite.Plan.Blocks]; nil, and the plan of the others, where
-// not all of them are given.
-func together(plan *sqlrewrite.Plan, values []*sqlrewrite.Released) (whole *sqlrewrite.Released, rest *sqlrewrite.Plan, err error) {
-	if !plan.Several() {
-		return values[0], plan, nil
-	}
-	if rest = plan.Given(values); rest.NeedsData() {
-		return nil, rest, nil
-	}
-	whole, err = rest.Whole()
-	return whole, rest, err
 }
 
 // bought reports whether all that a question releases was paid for by its analyst, so that it is answered free. What others bought is not
@@ -114,8 +69,8 @@ func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	if s.values == nil || !own.plan.NeedsData() {
 		return false, nil
 	}
-	e, err := s.find(ctx, &own)
-	return err == nil && e.whole != nil, err
+	found, err := s.find(ctx, &own)
+	return err == nil && found.Whole != nil, err
 }
 
 // enterAll enters the flights of all that a question releases, in one certain order, so that no two questions wait for each other.
@@ -146,88 +101,22 @@ func (s *Service) enterAll(ctx context.Context, q *prepared, tick *Schedule) (le
 func flightsOf(q *prepared) []flight {
 	var names []flight
 	for _, r := range q.released {
-		if len(r.identities) > 0 {
-			names = append(names, flight{q.Charge.Dataset, q.Charge.Analyst, r.identities[0]})
+		if len(r.Names) > 0 {
+			names = append(names, flight{q.Charge.Dataset, q.Charge.Analyst, r.Names[0]})
 		}
 	}
 	slices.SortFunc(names, func(a, b flight) int { return bytes.Compare(a.release[:], b.release[:]) })
 	return names
 }
 
-// earlier is what was found of a question.
-type earlier struct {
-	whole    *sqlrewrite.Released // all that it releases; nil: not all was found
-	youngest *budget.Found        // of what whole is made of
-	of       *budget.Version      // of which version that is; nil where it is what the question asks for
-	rest     *sqlrewrite.Plan     // of a question of which a part was found, what is still to be released of what it asks for; nil for others
-	sharing  sharing
-}
-
-// find looks up all that a question releases: what it asks for, else the latest version that has all of it.
-func (s *Service) find(ctx context.Context, q *prepared) (e earlier, err error) {
-	l := budget.Lookup{Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: q.Charge.Shared, Questions: q.atAnyPrice()}
-	for _, r := range q.released {
-		l.Identities = append(l.Identities, r.identities)
-		if !q.latest {
-			l.Series = append(l.Series, r.series)
-		}
+// find looks up all that a question releases. Whose client is gone is told so where the question would be charged.
+func (s *Service) find(ctx context.Context, q *prepared) (released.Found, error) {
+	ctx = context.WithoutCancel(ctx)
+	look := func(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {
+		return within(ctx, func(ctx context.Context) (*budget.Earlier, error) { return s.values.Find(ctx, l) })
 	}
-	found, err := s.lookUp(ctx, l)
-	if err != nil {
-		return e, err
-	}
-	youngest, values := s.read(ctx, q, found.Exact)
-	whole, rest, err := together(q.plan, values)
-	if err != nil || whole != nil {
-		return earlier{whole: whole, youngest: youngest}, err
-	}
-	if e.sharing = (sharing{questions: l.Questions, best: found.Best}); youngest != nil {
-		e.rest = rest
-	}
-	l.Identities, l.Questions = nil, nil
-	all, err := s.ofOneVersion(ctx, l, found.Latest)
-	if err != nil || all == nil {
-		return e, err
-	}
-	e.youngest, values = s.read(ctx, q, all)
-	if e.whole, _, err = together(q.plan, values); e.whole != nil {
-		e.of = e.youngest.Version
-	}
-	return e, err
-}
-
-// lookUp asks the store. Whose client is gone is told so where the question would be charged.
-func (s *Service) lookUp(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {
-	return within(context.WithoutCancel(ctx), func(ctx context.Context) (*budget.Earlier, error) { return s.values.Find(ctx, l) })
-}
-
-// read gives what was found of the releases of a question, by place, and the youngest of it. What cannot be read is asked anew, at its
-// whole price.
-func (s *Service) read(ctx context.Context, q *prepared, all []*budget.Found) (youngest *budget.Found, values []*sqlrewrite.Released) {
-	values = make([]*sqlrewrite.Released, len(all))
-	for i, found := range all {
-		if found == nil {
-			continue
-		}
-		r := q.released[i]
-		form := slices.Index(r.identities, found.Identity)
-		if form < 0 {
-			form = slices.Index(r.series, found.Version.Series)
-		}
-		value, err := r.forms[form].Recall(found.Values)
-		if err != nil {
-			s.unreadable(ctx, found, err)
-			continue
-		}
-		if values[i] = value; youngest == nil || !found.At.Before(youngest.At) {
-			youngest = found
-		}
-	}
-	return youngest, values
-}
-
-func (s *Service) unreadable(ctx context.Context, found *budget.Found, err error) {
-	s.log.ErrorContext(ctx, "an earlier release cannot be read", "reservation", string(found.Charge), "code", string(fault.CodeOf(err)))
+	return released.Finder{Look: look, Log: s.log}.Find(ctx, released.Lookup{Plan: q.plan, Releases: q.released, Latest: q.latest,
+		Lookup: budget.Lookup{Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: q.Charge.Shared, Questions: q.atAnyPrice()}})
 }
 
 // lossesOf are the losses of what a plan releases, one by one: of Laplace and Gaussian noise together the sum is neither's.
@@ -247,20 +136,20 @@ func (s *Service) chargeRest(q *prepared, rest *sqlrewrite.Plan) {
 
 // reshaped is the answer that a question was given before, or that of the release that is found. An answer that was lost with its gateway
 // after its values were kept is made of these.
-func (s *Service) reshaped(ctx context.Context, q *prepared, tick *Schedule, e earlier) (Receipt, error) {
+func (s *Service) reshaped(ctx context.Context, q *prepared, tick *Schedule, found released.Found) (Receipt, error) {
 	stored, err := s.Replay(ctx, q.Charge)
 	switch {
 	case fault.CodeOf(err) == fault.CodeBudgetLostAnswer:
 	case err != nil:
 		return Receipt{}, err
-	case stored != nil && (stored.Analyst == q.Charge.Analyst || stored.ID == e.youngest.Charge): // no other draw than the one that was found
+	case stored != nil && (stored.Analyst == q.Charge.Analyst || stored.ID == found.Youngest.Charge): // no other draw than the found one
 		return replayOf(stored), nil
 	}
-	answer, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) { return s.finish(ctx, q, e.whole) })
+	answer, err := s.uncharged(ctx, tick, func(ctx context.Context) (*api.Result, error) { return s.finish(ctx, q, found.Whole) })
 	if err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{ID: e.youngest.Charge, Answer: answer, Replayed: true, At: e.youngest.At, reshaped: true}, nil
+	return Receipt{ID: found.Youngest.Charge, Answer: answer, Replayed: true, At: found.Youngest.At, reshaped: true}, nil
 }
 
 // uncharged runs what reads nothing private. It leaves at a boundary as others do: it runs where they run, so that the time that it takes
@@ -292,7 +181,7 @@ func (s *Service) toKeep(ctx context.Context, q *prepared, values *sqlrewrite.Re
 		return nil, nil
 	}
 	for i, fresh := range values.Fresh() {
-		if fresh == nil || len(q.released[i].identities) == 0 {
+		if fresh == nil || len(q.released[i].Names) == 0 {
 			continue
 		}
 		text, err := fresh.Kept()
@@ -303,7 +192,7 @@ func (s *Service) toKeep(ctx context.Context, q *prepared, values *sqlrewrite.Re
 			notes = []api.Note{tooLong}
 		default:
 			kept = append(kept, budget.Released{Charge: q.Charge.ID, Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: q.shares,
-				Identity: q.released[i].identities[0], Values: text, Version: q.versionOf(i)})
+				Identity: q.released[i].Names[0], Values: text, Version: q.versionOf(i)})
 		}
 	}
 	return kept, notes

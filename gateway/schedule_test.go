@@ -261,7 +261,7 @@ func TestObserversSeeBoundaries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.earlier = budget.Lookup{Dataset: "d", Analyst: "ana", Identities: [][][32]byte{q.released[0].identities},
+			r.earlier = budget.Lookup{Dataset: "d", Analyst: "ana", Identities: [][][32]byte{q.released[0].Names},
 				Shared: q.Charge.Shared, Questions: q.atAnyPrice()}
 			r.works(20*time.Millisecond, nil)
 			seen := map[string]string{}

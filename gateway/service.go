@@ -22,6 +22,7 @@ import (
 	"noisegate.example/gateway/internal/amounts"
 	"noisegate.example/gateway/internal/each"
 	"noisegate.example/gateway/internal/held"
+	"noisegate.example/gateway/released"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
@@ -262,7 +263,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 // tries completes a question before its charge: with releases that others bought, where these help, and for distributed tables.
 func (s *Service) tries(ctx context.Context, q *prepared) ([]sqlrewrite.DryRun, error) {
 	if q.Charge.Shared {
-		if err := s.reuse(ctx, q); err != nil {
+		if err := q.reuse(); err != nil {
 			return nil, err
 		}
 	}
@@ -285,8 +286,8 @@ type prepared struct {
 	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
 	public   *sqlrewrite.PublicPlan // nil for one that has a price
 	sharing  sharing
-	released []released // by place in [sqlrewrite.Plan.Blocks]
-	shares   bool       // the policy gives what is released to others
+	released []released.Release // by place in [sqlrewrite.Plan.Blocks]
+	shares   bool               // the policy gives what is released to others
 	// dataVersion is the steward's name for the state of the data.
 	dataVersion string
 	version     *catalog.Version  // of the prepared copy that it reads; nil: it reads the tables
@@ -339,7 +340,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		q.Delay, q.Untimed = nil, nil
 	}
 	if s.values != nil && plan.NeedsData() {
-		q.released = releases(plan, r.Plan)
+		q.released = released.Of(plan, r.Plan)
 		q.nameSeries()
 	}
 	// Answers that were bought before there was a floor, or while time was no part of the guarantee, are still given again.

@@ -12,9 +12,9 @@ import (
 
 // sharing is what a question has to do with the same question at other prices, where the policy shares releases.
 type sharing struct {
-	questions [][32]byte        // its names at any price; what is released for it is kept for others by the first. nil: it is not
-	best      *budget.Found     // what was released before; nil: nothing
-	reuse     *sqlrewrite.Reuse // nil: nothing that was released before helps
+	questions [][32]byte         // its names at any price; what is released for it is kept for others by the first. nil: it is not
+	best      *sqlrewrite.Vector // what was released before; nil: nothing
+	reuse     *sqlrewrite.Reuse  // nil: nothing that was released before helps
 }
 
 // GivenFree reports whether a caller is given, free, what others paid for: where the policy says so, and not when an
@@ -39,16 +39,11 @@ func (q *prepared) atAnyPrice() [][32]byte {
 //
 // The charge, of nothing too, goes through the ledger as every other: the answer is stored, and the question replayed. Two who ask at
 // once may find the same earlier release; then both pay the difference to it, for noise of their own.
-func (s *Service) reuse(ctx context.Context, q *prepared) error {
+func (q *prepared) reuse() error {
 	if q.sharing.best == nil {
 		return nil
 	}
-	vector, err := sqlrewrite.ReadVector(q.sharing.best.Values)
-	if err != nil {
-		s.unreadable(ctx, q.sharing.best, err)
-		return nil // it is asked anew, at the whole price
-	}
-	if q.sharing.reuse = q.plan.Reuse(vector); q.sharing.reuse == nil {
+	if q.sharing.reuse = q.plan.Reuse(q.sharing.best); q.sharing.reuse == nil {
 		return nil
 	}
 	fresh := q.sharing.reuse.Fresh()

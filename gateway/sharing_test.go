@@ -247,7 +247,7 @@ func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	_, leave, err := r.recall(t.Context(), q, r.Schedule("d"))
 	leave()
 	if err == nil {
-		err = r.reuse(t.Context(), q)
+		err = q.reuse()
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,13 +1,12 @@
 package gateway
 
 import (
-	"context"
-	"slices"
 	"time"
 
 	"noisegate.example/api"
 	"noisegate.example/budget"
 	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/gateway/released"
 )
 
 // A refresh of a prepared copy spends nothing: a question that was answered from an earlier version gets that answer again, until it asks
@@ -17,64 +16,22 @@ import (
 // there is none, each time anew.
 const versionLatest = "latest"
 
-// nameSeries adds to the releases of a question over a prepared copy what they are known by in each of its versions, unless that is not
-// known of all.
+// nameSeries adds to the releases of a question over a prepared copy what they are known by in each of its versions.
 func (q *prepared) nameSeries() {
 	if q.every == nil {
 		return
 	}
-	plan, err := q.plan.On(q.every)
-	if err != nil {
-		return
-	}
-	series := releases(plan, "")
-	if !slices.EqualFunc(series, q.released, func(a, b released) bool { return len(a.identities) == len(b.identities) }) {
-		return
-	}
-	for i, r := range series {
-		q.released[i].series = r.identities
+	if every, err := q.plan.On(q.every); err == nil {
+		released.NameSeries(q.released, every)
 	}
 }
 
 // versionOf says of which version a release of a question is, by its place; nil: of none.
 func (q *prepared) versionOf(place int) *budget.Version {
-	if len(q.released[place].series) == 0 {
+	if len(q.released[place].Series) == 0 {
 		return nil
 	}
-	return &budget.Version{Series: q.released[place].series[0], AsOf: q.version.AsOf, Name: q.dataVersion}
-}
-
-// ofOneVersion goes on from the latest versions of what is known by series, by place, to the latest one that has all; nil: none has.
-func (s *Service) ofOneVersion(ctx context.Context, l budget.Lookup, latest []*budget.Found) ([]*budget.Found, error) {
-	for {
-		var oldest *budget.Version
-		same := true
-		for i, names := range l.Series {
-			if len(names) == 0 {
-				continue
-			}
-			if latest[i] == nil {
-				return nil, nil
-			}
-			of := latest[i].Version
-			same = same && (oldest == nil || of.AsOf.Equal(oldest.AsOf) && of.Name == oldest.Name)
-			if oldest == nil || of.AsOf.Before(oldest.AsOf) {
-				oldest = of
-			}
-		}
-		switch {
-		case same && oldest != nil:
-			return latest, nil
-		case oldest == nil, !l.Until.IsZero() && !oldest.AsOf.Before(l.Until): // no older one is left to try
-			return nil, nil
-		}
-		l.Until = oldest.AsOf
-		found, err := s.lookUp(ctx, l)
-		if err != nil {
-			return nil, err
-		}
-		latest = found.Latest
-	}
+	return &budget.Version{Series: q.released[place].Series[0], AsOf: q.version.AsOf, Name: q.dataVersion}
 }
 
 // newer describes the version of a prepared copy that is there now, to whoever is answered from an earlier one: with what it costs to ask

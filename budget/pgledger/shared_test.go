@@ -14,7 +14,8 @@ func testSharedIsKept(t *testing.T, d *pgtest.ControlDatabase) {
 	for _, id := range []string{"paid", "plain"} {
 		reserve(t, l, charge(id, mechanisms.Loss{Epsilon: 1}, account(budget.AnalystScope, "ana", 100)))
 	}
-	if err := l.KeepReleased(t.Context(), budget.Released{Charge: "paid", Dataset: "d", Analyst: "ana", Rho: 7, Values: []byte("{}")}); err != nil {
+	vector := budget.Released{Charge: "paid", Dataset: "d", Analyst: "ana", Rho: 7, Values: []byte("{}")}
+	if err := l.KeepReleased(t.Context(), vector); err != nil {
 		t.Fatal(err)
 	}
 	refusesAll(t, d, map[string]states{
