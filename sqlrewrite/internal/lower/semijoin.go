@@ -28,26 +28,32 @@ import (
 
 // SemiJoins says which EXISTS and IN of one query become joins. A query that is printed twice has its own each time.
 type SemiJoins struct {
-	made     *int // in the whole statement, so that each has another name
-	planning *steps.Count
-	asJoins  map[algebra.FromItem]*lifted
-	spells   map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
-	stays    map[algebra.FromItem]bool         // EXISTS and IN that become none
-	lifts    []*lifted                         // those that FROM is to join yet
-	fixed    int                               // inside of so many queries with nothing that could join them
+	made    *int // in the whole statement, so that each has another name
+	Steps   *steps.Count
+	asJoins map[algebra.FromItem]*lifted
+	spells  map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
+	stays   map[algebra.FromItem]bool         // EXISTS and IN that become none
+	lifts   []*lifted                         // those that FROM is to join yet
+	fixed   int                               // inside of so many queries with nothing that could join them
+	off     []string                          // the rules that are not applied
 	// every: FROM has joins of which both sides are read, which a condition beside them must not undo. So small public tables are joined too.
 	every bool
 }
 
-// NewSemiJoins are those of a statement.
-func NewSemiJoins(n *steps.Count) *SemiJoins { return &SemiJoins{made: new(int), planning: n} }
+// The rules of this package, in their order.
+const (
+	LiftSemiJoin  = "LiftSemiJoin"
+	ReadBothSides = "ReadBothSides"
+)
 
-// NoSemiJoins leave all EXISTS and IN as they are.
-func NoSemiJoins() *SemiJoins { return &SemiJoins{made: new(int), fixed: 1} }
+// NewSemiJoins are those of a statement, to which some rules are not applied.
+func NewSemiJoins(n *steps.Count, off ...string) *SemiJoins {
+	return &SemiJoins{made: new(int), Steps: n, off: off}
+}
 
 // OfQuery are those of a query in FROM.
 func (s *SemiJoins) OfQuery() *SemiJoins {
-	return &SemiJoins{made: s.made, planning: s.planning, fixed: s.fixed}
+	return &SemiJoins{made: s.made, Steps: s.Steps, off: s.off, fixed: s.fixed}
 }
 
 // Stay leaves EXISTS and IN as they are until its result is called.
@@ -95,14 +101,15 @@ func (l *lifted) tie(inner algebra.Expr, like catalog.Column, unit bool, outer a
 	l.on = append(l.on, algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: outer, T: catalog.Bool})
 }
 
-// Join makes joins of EXISTS and IN in FROM and WHERE; every says that small public tables are joined, too.
-func (s *SemiJoins) Join(n algebra.FromItem, where algebra.Expr, every bool) (algebra.FromItem, algebra.Expr) {
-	s.every = every || s.Wait()
+// Join makes joins of EXISTS and IN in FROM and WHERE; reads says that [SemiJoins.ReadBothSides] is to follow.
+func (s *SemiJoins) Join(from algebra.FromItem, where algebra.Expr) (n algebra.FromItem, rest algebra.Expr, reads bool) {
+	on := func(j *algebra.Joined) bool { return QueriesMany(j.On) }
+	s.every = s.Wait() || joinsPeople(from) || QueriesMany(where) || anyJoin(from, on) || people(from) != nil && looksUp(where)
 	defer func() { s.every = false }() // of conditions only: outputs are printed before FROM, and after it
-	var rest []algebra.Expr
+	var kept []algebra.Expr
 	var inner []*lifted
 	conditions := algebra.BoundConjuncts(where)
-	n = s.liftOn(n, &conditions)
+	n = s.liftOn(from, &conditions)
 	for _, c := range conditions {
 		switch l := s.asJoin(c); {
 		case l != nil && l.within(n) && !l.alone():
@@ -111,14 +118,17 @@ func (s *SemiJoins) Join(n algebra.FromItem, where algebra.Expr, every bool) (al
 		case !stability.IsJoin(c), isNegated(c), l != nil && l.alone():
 			s.liftAll(c, n)
 		}
-		rest = append(rest, c)
+		kept = append(kept, c)
 	}
 	bare := n // the values of rows around are those of rows that no such join has left out
 	for _, l := range inner {
 		l.reads(bare)
 		n = &algebra.Joined{Kind: syntax.InnerJoin, Left: n, Right: l.values, On: algebra.All(l.on), Semi: true, Public: l.public}
 	}
-	return s.found(n, bare), algebra.All(rest)
+	if n = s.found(n, bare); !joinsPeople(n) {
+		return from, where, false
+	}
+	return n, algebra.All(kept), !slices.Contains(s.off, ReadBothSides)
 }
 
 // found joins an item with the values that wait for it; bare is the item without other such joins.
@@ -144,7 +154,7 @@ func (s *SemiJoins) found(n, bare algebra.FromItem) algebra.FromItem {
 // outer join is around. Those that read one side of an outer join are found beside that side; those that read both are tested ahead
 // (ahead).
 func (s *SemiJoins) liftOn(n algebra.FromItem, where *[]algebra.Expr) algebra.FromItem {
-	defer steps.Visit(s.planning).Leave()
+	defer steps.Visit(s.Steps).Leave()
 	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
 		return s.liftOn(c.Of, where)
 	}
@@ -199,7 +209,7 @@ func (s *SemiJoins) liftBeside(n *algebra.FromItem, bare algebra.FromItem, e alg
 
 // readsBoth reports whether EXISTS or IN that could be a join reads rows of both sides of a join.
 func (s *SemiJoins) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool {
-	defer steps.Visit(s.planning).Leave()
+	defer steps.Visit(s.Steps).Leave()
 	if in, ok := c.(algebra.InRows); ok && !in.NeverNull() {
 		if spelled := s.Spelled(in); spelled != nil {
 			return s.readsBoth(spelled, left, right)
@@ -259,16 +269,13 @@ func hasQuery(e algebra.Expr) bool { return algebra.Has(e, stability.IsQuery) }
 
 // settle says that what has not become a join in an expression does not.
 func (s *SemiJoins) settle(e algebra.Expr) {
-	defer steps.Visit(s.planning).Leave()
+	defer steps.Visit(s.Steps).Leave()
 	if s.stays == nil {
 		s.stays = map[algebra.FromItem]bool{}
 	}
-	switch e := e.(type) {
-	case algebra.Exists:
-		s.stays[e.From] = true
-	case algebra.InRows:
-		s.stays[e.From] = true
-		if spelled := s.spells[e.From]; spelled != nil {
+	if x, ok := asExists(e); ok {
+		s.stays[x.From] = true
+		if spelled := s.spells[x.From]; spelled != nil {
 			s.settle(spelled)
 		}
 	}
@@ -284,18 +291,13 @@ func isNegated(e algebra.Expr) bool {
 
 // Lift makes a join of EXISTS or IN that stands for a value; nil where it cannot. It is TRUE where the join found a row.
 func (s *SemiJoins) Lift(e algebra.Expr) *algebra.Field {
-	if s.fixed > 0 {
+	in, isIn := e.(algebra.InRows)
+	if s.fixed > 0 || isIn && !in.NeverNull() {
 		return nil
 	}
-	var at algebra.FromItem
-	switch e := e.(type) {
-	case algebra.Exists:
-		at = e.From
-	case algebra.InRows:
-		if !e.NeverNull() {
-			return nil
-		}
-		at = e.From
+	at := in.From
+	if x, ok := e.(algebra.Exists); ok {
+		at = x.From
 	}
 	l := s.asJoins[at]
 	if l == nil {
@@ -316,20 +318,14 @@ func (s *SemiJoins) Lift(e algebra.Expr) *algebra.Field {
 
 // liftAll lifts what stands in an expression over an item.
 func (s *SemiJoins) liftAll(e algebra.Expr, n algebra.FromItem) {
-	defer steps.Visit(s.planning).Leave()
-	switch e := e.(type) {
-	case nil:
+	defer steps.Visit(s.Steps).Leave()
+	if e == nil {
 		return
-	case algebra.Exists:
-		if l := s.asJoin(e); l != nil && l.within(n) {
-			s.Lift(e)
-		}
-	case algebra.InRows:
-		if !e.NeverNull() {
-			s.liftAll(s.Spelled(e), n)
-		} else if l := s.asJoin(e); l != nil && l.within(n) {
-			s.Lift(e)
-		}
+	}
+	if in, ok := e.(algebra.InRows); ok && !in.NeverNull() {
+		s.liftAll(s.Spelled(in), n)
+	} else if l := s.asJoin(e); l != nil && l.within(n) {
+		s.Lift(e)
 	}
 	for _, c := range algebra.Children(e) {
 		s.liftAll(c, n)
@@ -338,7 +334,7 @@ func (s *SemiJoins) liftAll(e algebra.Expr, n algebra.FromItem) {
 
 // HasLifted reports whether an expression tests what a join found.
 func (s *SemiJoins) HasLifted(e algebra.Expr) bool {
-	defer steps.Visit(s.planning).Leave()
+	defer steps.Visit(s.Steps).Leave()
 	switch e := e.(type) {
 	case algebra.Exists:
 		return s.asJoins[e.From] != nil
@@ -352,16 +348,8 @@ func (s *SemiJoins) HasLifted(e algebra.Expr) bool {
 
 // asJoin is EXISTS or IN over rows of people, or of large public tables, as a join; nil for all else.
 func (s *SemiJoins) asJoin(c algebra.Expr) *lifted {
-	var e algebra.Exists
-	switch c := c.(type) {
-	case algebra.Exists:
-		e = c
-	case algebra.InRows:
-		e = c.AsExists()
-	default:
-		return nil
-	}
-	if !ReadsMany(e) && !(s.every && Linked(e)) || algebra.ReadsAround(e.From) {
+	e, ok := asExists(c)
+	if !ok || slices.Contains(s.off, LiftSemiJoin) || !ReadsMany(e) && !(s.every && Linked(e)) || algebra.ReadsAround(e.From) {
 		return nil
 	}
 	l := s.tied(e)
@@ -387,17 +375,21 @@ func ReadsMany(e algebra.Exists) bool {
 
 // QueriesMany reports whether EXISTS or IN in an expression does.
 func QueriesMany(x algebra.Expr) bool {
+	return algebra.Has(x, func(x algebra.Expr) bool {
+		e, ok := asExists(x)
+		return ok && ReadsMany(e)
+	})
+}
+
+// asExists is EXISTS, or IN as EXISTS.
+func asExists(x algebra.Expr) (e algebra.Exists, ok bool) {
 	switch x := x.(type) {
-	case nil:
-		return false
 	case algebra.Exists:
-		return ReadsMany(x)
+		return x, true
 	case algebra.InRows:
-		if ReadsMany(x.AsExists()) {
-			return true
-		}
+		return x.AsExists(), true
 	}
-	return slices.ContainsFunc(algebra.Children(x), QueriesMany)
+	return e, false
 }
 
 // mostSpelled is at how many places IN may compare what may be NULL to be said by EXISTS: there are up to 3 of these for each.

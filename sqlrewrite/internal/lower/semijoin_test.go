@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
@@ -20,21 +21,16 @@ func TestStatementsWithoutSemiJoinsAreRefused(t *testing.T) {
 		if p.Query == nil || p.Bounding.Kind == "" {
 			return
 		}
-		printed := func(part sqlprint.PlanPart, joins *lower.SemiJoins) (s sqlprint.Statement, rowByRow bool) {
-			claim, on := part.Statement.Claim, part.Statement.On
-			printer := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &part)
-			printer.SemiJoins = joins
-			printer.Print()
-			part.Statement.Claim, part.Statement.On = claim, on
-			return part.Statement.WithSeed(0), part.RowByRow
-		}
+		many, read := false, sqlprint.NewPreconditionWalk() // EXISTS and IN over small public tables are joined beside other joins only
+		read.Visit = func(e algebra.Expr) { many = many || lower.QueriesMany(e) }
+		read.Query(p.Query)
 		before := sqlprint.RelationLines(p.Query.Source)
 		for _, part := range p.Parts {
-			as, _ := printed(part, lower.NewSemiJoins(nil))
+			as, _ := rewritetest.Printed(p, part)
 			if as.SQL != part.Statement.SQL {
 				t.Errorf("%s: printed again, it is\n%s\nafter\n%s", d.Input, as.SQL, part.Statement.SQL)
 			}
-			off, rowByRow := printed(part, lower.NoSemiJoins())
+			off, rowByRow := rewritetest.Printed(p, part, lower.LiftSemiJoin)
 			if off.SQL == as.SQL {
 				continue
 			}
@@ -42,7 +38,7 @@ func TestStatementsWithoutSemiJoinsAreRefused(t *testing.T) {
 			switch err := off.Prove(new(sqlprint.Proofs)); {
 			case err != nil:
 				unproven++
-			case !rowByRow:
+			case many && !rowByRow:
 				t.Errorf("%s: proven without joins:\n%s", d.Input, off.SQL)
 			}
 		}
@@ -52,5 +48,35 @@ func TestStatementsWithoutSemiJoinsAreRefused(t *testing.T) {
 	})
 	if unproven == 0 {
 		t.Errorf("%d statements have such joins, and all are proven without", made)
+	}
+}
+
+// A golden question names the rules that its statements need: without one of these a statement is another, without the others it is not.
+func TestGoldenQuestionsNameTheirRules(t *testing.T) {
+	named := map[string]int{}
+	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+		at := slices.IndexFunc(d.CmdArgs, func(arg datadriven.CmdArg) bool { return arg.Key == "expect" })
+		if at < 0 {
+			return
+		}
+		var fired []string
+		for _, rule := range []string{lower.LiftSemiJoin, lower.ReadBothSides} {
+			if slices.ContainsFunc(p.Parts, func(part sqlprint.PlanPart) bool {
+				off, _ := rewritetest.Printed(p, part, rule)
+				return off.SQL != part.Statement.SQL
+			}) {
+				fired = append(fired, rule)
+				named[rule]++
+			}
+		}
+		if fired == nil {
+			fired = []string{"none"}
+		}
+		if want := d.CmdArgs[at].Vals; !slices.Equal(fired, want) {
+			t.Errorf("%s: %v, want %v", d.Input, fired, want)
+		}
+	})
+	if len(named) < 2 {
+		t.Errorf("golden questions name %v", named)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"noisegate.example/sqlrewrite/internal/explain"
+	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/parsetest"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
@@ -23,6 +24,17 @@ func StatementsOf(p *plan.Plan) (all []sqlprint.Statement) {
 		}
 	}
 	return all
+}
+
+// Printed is the statement of a part, printed without some rules of package lower, and whether PostgreSQL would evaluate EXISTS or IN over
+// many rows for each row.
+func Printed(p *plan.Plan, part sqlprint.PlanPart, off ...string) (s sqlprint.Statement, rowByRow bool) {
+	claim, on := part.Statement.Claim, part.Statement.On
+	printer := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &part)
+	printer.SemiJoins = lower.NewSemiJoins(nil, off...)
+	printer.Print()
+	part.Statement.Claim, part.Statement.On = claim, on
+	return part.Statement.WithSeed(0), part.RowByRow
 }
 
 // CheckArgs fails where an argument is not used: PostgreSQL refuses a statement with a parameter that is nowhere used.

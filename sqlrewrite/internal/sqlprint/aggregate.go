@@ -143,7 +143,7 @@ func AddsFloats(e algebra.Aggregate) bool {
 // clampedNumeric prints a float within its bounds, as a numeric.
 func (p *Printer) clampedNumeric(e algebra.Expr) {
 	w, x := algebra.BoundsOf(e), p.Text(e)
-	bound := func(v *big.Rat) string { return p.sub(func() { p.arg(scalar.DecimalText(v), "double precision") }) }
+	bound := func(v *big.Rat) string { return p.arg(scalar.DecimalText(v), "double precision") }
 	p.write(fmt.Sprintf("(CASE WHEN %[1]s < %[2]s THEN %[2]s WHEN %[1]s > %[3]s THEN %[3]s ELSE %[1]s END)::numeric",
 		x, bound(w.Lo), bound(w.Hi)))
 }

@@ -10,7 +10,6 @@
 //	print.go           expressions
 //	print_from.go      relations
 //	leaf.go            what a statement reads of a table: columns whose equal values are identical
-//	steady.go          joins of which both sides are read
 //	repeat.go          columns of queries in FROM, which are computed once
 //	prepared.go        what makes prepared copies of tables
 //	build.go           its proof and its digest

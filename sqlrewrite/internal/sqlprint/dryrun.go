@@ -40,15 +40,9 @@ func mayFail(q *algebra.BoundQuery, part *PlanPart) bool {
 	computes := false
 	w := NewPreconditionWalk()
 	w.Visit = func(e algebra.Expr) { computes = computes || !plainly(e) }
-	w.item(q.Source.Node)
-	w.Exprs(q.Where)
-	for _, k := range q.Cells() {
-		w.Exprs(k.X)
-	}
-	for _, i := range part.Releases {
-		m := q.Statistics[i]
-		w.Exprs(m.Filter, m.X, m.Y)
-	}
+	asked := *q
+	asked.Statistics = part.statistics(q)
+	w.Query(&asked)
 	return computes
 }
 

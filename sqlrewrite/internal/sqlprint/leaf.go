@@ -2,6 +2,7 @@ package sqlprint
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -21,13 +22,11 @@ const markLeaf = "\x00"
 
 // mark stands for a scan until the statement is complete.
 func (p *Printer) mark(s *algebra.Scan) string {
-	for i, known := range p.scans {
-		if known == s {
-			return fmt.Sprint(markLeaf, i, markLeaf)
-		}
+	at := slices.Index(p.scans, s)
+	if at < 0 {
+		at, p.scans = len(p.scans), append(p.scans, s)
 	}
-	p.scans = append(p.scans, s)
-	return fmt.Sprint(markLeaf, len(p.scans)-1, markLeaf)
+	return fmt.Sprint(markLeaf, at, markLeaf)
 }
 
 // field names a field in a statement, as it is called where the printer is: a cap around its relation calls it by another name. Every name
@@ -56,8 +55,9 @@ type template struct {
 	unfenced    bool
 }
 
-func (p *Printer) template() template {
-	return template{text: p.B.String(), scans: p.scans, named: p.named, repeatables: p.repeatables, spare: p.spare, fans: p.fans}
+func (p *StatementPrinter) template() template {
+	return template{text: p.B.String(), scans: p.scans, named: p.named, repeatables: p.repeatables, spare: spareOf(p.Q),
+		fans: p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0}
 }
 
 // with puts leaves and fences into the places of the marks.

@@ -17,6 +17,14 @@ type PlanPart struct {
 	RowByRow  bool     // PostgreSQL would evaluate EXISTS or IN over many rows for each row that conditions leave
 }
 
+// statistics are those that the part releases.
+func (p *PlanPart) statistics(q *algebra.BoundQuery) (all []algebra.Statistic) {
+	for _, i := range p.Releases {
+		all = append(all, q.Statistics[i])
+	}
+	return all
+}
+
 // PartsOf divides the releases over statements: everything that adds up in one scan, another for each expression whose different values
 // are counted, and one for each histogram.
 func PartsOf(q *algebra.BoundQuery) []PlanPart {

@@ -11,7 +11,7 @@ const (
 	// planHashed has a row of one side of a join looked up among those of the other: a nested loop goes along all of them for each row,
 	// however few of them it may meet, where PostgreSQL expects that there are few.
 	planHashed = "SET LOCAL enable_nestloop = off"
-	// planInOrder joins in the order of the text, which says what is read whatever a condition leaves (steady.go).
+	// planInOrder joins in the order of the text, which says what is read whatever a condition leaves (lower/readboth.go).
 	planInOrder = "SET LOCAL join_collapse_limit = 1"
 	// planUnmerged joins no sorted rows: a merge reads one side no further than the other one's largest value, and nothing for values that are
 	// NULL.

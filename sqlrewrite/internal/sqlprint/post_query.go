@@ -52,15 +52,6 @@ func (p *postPrinter) postLeaf(e algebra.Expr) {
 	}
 }
 
-// raw prints a column as it is, so that an enum keeps the order of its labels.
-func (p *postPrinter) raw(e algebra.Expr) {
-	if f := algebra.PlainField(e); f != nil {
-		p.write(p.field(f))
-		return
-	}
-	p.expr(e)
-}
-
 // queryInside prints a query inside an expression.
 func (p *postPrinter) queryInside(e algebra.Subquery) {
 	inner := p.sub(func() { p.Query(e.Query, false) })
@@ -83,7 +74,7 @@ func (p *postPrinter) queryInside(e algebra.Subquery) {
 
 // Query prints a query. A top one gives its outputs as answers hold them, and the released row's number last; one inside names its outputs.
 func (p *postPrinter) Query(l *algebra.Query, top bool) {
-	defer steps.Visit(p.planning).Leave()
+	defer steps.Visit(p.SemiJoins.Steps).Leave()
 	switch {
 	case l.Block:
 		q := p.q
@@ -180,7 +171,7 @@ func (p *postPrinter) selectList(l *algebra.Query, top bool) {
 		if top {
 			p.expr(out.Expr)
 		} else {
-			p.raw(out.Expr)
+			p.write(p.asIs(out.Expr))
 		}
 		p.write(" AS ", algebra.OutputColumn(i))
 	}
@@ -246,7 +237,7 @@ func (p *postPrinter) body(l *algebra.Query) {
 			p.write("(")
 			for j, key := range set {
 				p.separator(j)
-				p.raw(l.Keys[key])
+				p.write(p.asIs(l.Keys[key]))
 			}
 			p.write(")")
 		}
@@ -254,7 +245,7 @@ func (p *postPrinter) body(l *algebra.Query) {
 	} else {
 		for i, k := range l.Keys {
 			p.write([]string{"\nGROUP BY ", ", "}[min(i, 1)])
-			p.raw(k)
+			p.write(p.asIs(k))
 		}
 	}
 	if l.Having != nil {
@@ -264,7 +255,7 @@ func (p *postPrinter) body(l *algebra.Query) {
 }
 
 func (p *postPrinter) item(i algebra.FromItem) {
-	defer steps.Visit(p.planning).Leave()
+	defer steps.Visit(p.SemiJoins.Steps).Leave()
 	switch i := i.(type) {
 	case *algebra.Scan:
 		if p.adds() {
@@ -279,7 +270,7 @@ func (p *postPrinter) item(i algebra.FromItem) {
 	case *algebra.Joined:
 		p.write("(")
 		p.item(i.Left)
-		p.write(joinWord(i))
+		p.write(joinWord(i.Kind, i.On == nil))
 		p.item(i.Right)
 		if i.On != nil {
 			p.write(" ON ")
@@ -302,12 +293,10 @@ func (p *postPrinter) tail(l *algebra.Query, tie func(int)) {
 
 func (p *Printer) cut(limit *int64, offset int64) {
 	if limit != nil {
-		p.write("\nLIMIT ")
-		p.arg(strconv.FormatInt(*limit, 10), "bigint")
+		p.write("\nLIMIT ", p.arg(strconv.FormatInt(*limit, 10), "bigint"))
 	}
 	if offset > 0 {
-		p.write("\nOFFSET ")
-		p.arg(strconv.FormatInt(offset, 10), "bigint")
+		p.write("\nOFFSET ", p.arg(strconv.FormatInt(offset, 10), "bigint"))
 	}
 }
 

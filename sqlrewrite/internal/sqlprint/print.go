@@ -31,8 +31,7 @@ type Printer struct {
 	leaf  func(*Printer, algebra.Expr)
 	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
 	collation string
-	inline    bool // for people: constants in place, no casts
-	planning  *steps.Count
+	inline    bool       // for people: constants in place, no casts
 	structure *structure // not nil: to tell expressions apart, inline
 	// Identity prints what identifies a question, which is hashed and never run: the text of before there were forms that change no value of a
 	// right computation, so that stored answers are found again. Whatever prints such a form asks [Printer.adds].
@@ -44,11 +43,11 @@ type Printer struct {
 	rowByRow    bool              // EXISTS or IN over rows of people, or a large public table, is none of the joins
 	SemiJoins   *lower.SemiJoins  // of the query that is being printed
 	repeatables []repeatable      // those that have marks in the text
-	spare       int64             // what they may cost more, in ns a row
-	fans        bool              // one row of a unit may meet several
 	joins       bool              // there are joins of people's rows, printed so that both sides are read
-	hides       bool              // their equalities hide from PostgreSQL which columns they compare
-	hiding      bool              // such a join is being printed
+	// Distributed: tables may lie on several servers, which join rows that lie there by what they see to be equal; see
+	// [sqlrewrite.Plan.Distribute].
+	Distributed bool
+	hiding      bool // a join that reads both sides is being printed, whose equalities hide from PostgreSQL which columns they compare
 }
 
 // adds reports whether to print a form that a question's identity does not have.
@@ -67,7 +66,7 @@ const (
 )
 
 // Within makes printing a part of what planning takes.
-func (p *Printer) Within(n *steps.Count) { p.planning, p.SemiJoins = n, lower.NewSemiJoins(n) }
+func (p *Printer) Within(n *steps.Count) { p.SemiJoins = lower.NewSemiJoins(n) }
 
 // NewRowPrinter prints statements for the protected database.
 func NewRowPrinter() *Printer {
@@ -83,7 +82,7 @@ func NewRowPrinter() *Printer {
 
 // newInline prints constants in place, and EXISTS and IN as they were written.
 func newInline(leaf func(*Printer, algebra.Expr)) *Printer {
-	return &Printer{inline: true, SemiJoins: lower.NoSemiJoins(), leaf: leaf}
+	return &Printer{inline: true, SemiJoins: lower.NewSemiJoins(nil, lower.LiftSemiJoin), leaf: leaf}
 }
 
 func (p *Printer) write(parts ...string) {
@@ -92,15 +91,15 @@ func (p *Printer) write(parts ...string) {
 	}
 }
 
-// arg writes a parameter with its cast; equal constants share one.
-func (p *Printer) arg(text, sqlType string) {
+// arg is a parameter with its cast; equal constants share one.
+func (p *Printer) arg(text, sqlType string) string {
 	id := sqlType + "\x00" + text
 	n, ok := p.known[id]
 	if !ok {
 		n = p.rawArg(text)
 		p.known[id] = n
 	}
-	p.write("$", strconv.Itoa(n), "::", sqlType)
+	return "$" + strconv.Itoa(n) + "::" + sqlType
 }
 
 // rawArg adds an argument and gives its number.
@@ -148,7 +147,7 @@ func plainType(t catalog.Type) string {
 
 // expr prints an expression. Every operator has its own parentheses, so that precedence never matters.
 func (p *Printer) expr(e algebra.Expr) {
-	defer steps.Visit(p.planning).Leave()
+	defer steps.Visit(p.SemiJoins.Steps).Leave()
 	switch e := e.(type) {
 	case algebra.Column, algebra.KeyRef, algebra.EstimatorRef, algebra.Subquery, algebra.Either:
 		p.leaf(p, e)
@@ -194,6 +193,10 @@ func (p *Printer) expr(e algebra.Expr) {
 		p.inRows(e)
 	case algebra.Aggregate:
 		p.aggregate(e)
+	case lower.Nulls:
+		p.nulls(e)
+	case lower.Written:
+		p.write(string(e))
 	default:
 		panic(fmt.Sprintf("sqlrewrite: no way to print %T", e))
 	}
@@ -257,7 +260,7 @@ func (p *Printer) constant(c algebra.Constant) {
 	case p.inline:
 		p.write(scalar.QuoteText(c.Text))
 	default:
-		p.arg(c.Text, sqlType(c.T))
+		p.write(p.arg(c.Text, sqlType(c.T)))
 	}
 }
 
@@ -279,7 +282,7 @@ func (p *Printer) binary(e algebra.Binary) {
 		}
 		p.collated(e.L)
 	} else if e.Op == syntax.And || e.Op == syntax.Or {
-		p.planning.Chained(func() { p.expr(e.L) })
+		p.SemiJoins.Steps.Chained(func() { p.expr(e.L) })
 	} else {
 		p.expr(e.L)
 	}
@@ -316,11 +319,27 @@ func isZero(e algebra.Expr) bool {
 	return ok && number && v.Sign() == 0
 }
 
+// hidden is a column that is compared with an expression of rows, so written that PostgreSQL knows no statistics of it. By these, how
+// often the most frequent value occurs, it chooses the side of a join that is hashed: one unit with many rows would choose it.
+func hidden(e, with algebra.Expr) algebra.Expr {
+	if algebra.PlainField(e) == nil || algebra.IsConstant(with) {
+		return e
+	}
+	return algebra.Call{Name: "coalesce", Args: []algebra.Expr{e, e}, T: e.Typ()}
+}
+
+func (p *Printer) nulls(e lower.Nulls) {
+	p.write("(pg_catalog.num_nulls(")
+	for i, f := range e.Of {
+		p.separator(i)
+		p.write(p.field(f))
+	}
+	p.write(") ", string(e.Op), " ", strconv.Itoa(e.Than), ")")
+}
+
 func (p *Printer) list(all []algebra.Expr) {
 	for i, e := range all {
-		if i > 0 {
-			p.write(", ")
-		}
+		p.separator(i)
 		p.expr(e)
 	}
 }
@@ -362,9 +381,7 @@ func (p *Printer) call(e algebra.Call) {
 	case f != nil && f.Grammar:
 		p.write(e.Name, "(")
 		for i, arg := range e.Args {
-			if i > 0 {
-				p.write(", ")
-			}
+			p.separator(i)
 			p.collated(arg)
 		}
 	default:

@@ -11,37 +11,88 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// from prints the relations of the block.
-func (p *StatementPrinter) from() string { return p.fromItem(p.Q.Source.Node) }
-
-// fromWhere prints FROM and WHERE of the block: rows of units, and of groups that may be shown, which keys tell. late says that WHERE is
-// printed before FROM, for the numbers of arguments that identify a question. joins reports whether there are joins that read both
-// sides in any case.
-func (p *StatementPrinter) fromWhere(keys []string, late bool) (joins bool) {
-	domain := func() string {
+// fromWhere prints FROM and WHERE of the block: rows of units, and of groups that may be shown, which keys tell. It is [Printer.fromWhere],
+// but for what begins the lines.
+func (p *StatementPrinter) fromWhere(indent string, keys []string, late bool) (joins bool) {
+	groups := func() string {
 		if keys == nil {
 			return ""
 		}
 		return p.domainFilter(keys)
 	}
-	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (owned, groups string) { return p.owned(), domain() })
-	if !ok && !late {
-		from = p.from()
+	from, where, joins := p.Printer.fromWhere(p.Q.Source.Node, p.Q.Where, p.owned, groups, late)
+	p.clause(indent+"FROM ", from)
+	p.clause(indent+"WHERE ", where)
+	return joins
+}
+
+// nothing is a condition that is not there.
+func nothing() string { return "" }
+
+// fromWhere prints FROM and WHERE of a query. Further conditions say that rows are somebody's, and which groups count; "" where nothing
+// does. late says that WHERE is printed before FROM, for the numbers of arguments that identify a question. joins reports whether there are
+// joins that read both sides in any case.
+func (p *Printer) fromWhere(n algebra.FromItem, where algebra.Expr, owned, groups func() string, late bool) (from, all string, joins bool) {
+	if n != nil && !p.inline && !p.Identity && p.structure == nil {
+		var reads bool
+		if n, where, reads = p.SemiJoins.Join(n, where); reads && p.adds() {
+			first, then := lower.Written(owned()), lower.Written(groups())
+			from, all = p.reading(p.SemiJoins.ReadBothSides(n, where, first, then))
+			return from, all, true
+		}
 	}
-	if !ok {
-		where = joinConditions([]string{p.owned(), p.RowFilter(), domain()})
+	if n != nil && !late {
+		from = p.fromItem(n)
 	}
-	if !ok && late {
-		from = p.from()
+	conditions := []string{owned()}
+	if where != nil {
+		conditions = append(conditions, p.Text(where))
 	}
-	p.clause("\n      FROM ", from)
-	p.clause("\n      WHERE ", where)
-	return ok
+	conditions = append(conditions, groups())
+	if n != nil && late {
+		from = p.fromItem(n)
+	}
+	return from, joinConditions(conditions), false
+}
+
+// reading prints FROM and WHERE with joins that read both sides.
+func (p *Printer) reading(r lower.Reading) (from, where string) {
+	around := p.hiding
+	p.hiding = !p.Distributed && !r.Small // PostgreSQL hashes the small side, or both are small
+	defer func() { p.hiding = around }()
+	p.joins, p.pairs = true, p.pairs || r.Pairs
+	from = p.fromItem(r.From)
+	var late, early []string
+	for _, c := range r.Where {
+		if text := p.Text(c.Expr); c.Late {
+			late = append(late, text)
+		} else {
+			early = append(early, text)
+		}
+	}
+	if r.Fence != nil {
+		late = []string{"CASE WHEN " + p.Text(r.Fence) + " THEN (" + strings.Join(late, " AND ") + ") END"}
+	}
+	return from, joinConditions(append(late, early...))
+}
+
+// read prints a join that reads both sides, its arguments in the order of the query.
+func (p *Printer) read(j *lower.Read) string {
+	sides, texts := [2]algebra.FromItem{j.Left, j.Right}, [2]string{}
+	for i := range sides {
+		i ^= algebra.BoolIndex(j.Swapped)
+		texts[i] = p.fromItem(sides[i])
+	}
+	text := texts[0] + joinWord(j.Kind, len(j.On) == 0) + bracketed(j.Right, texts[1])
+	for i, c := range j.On {
+		text += []string{" ON ", " AND "}[min(i, 1)] + p.Text(c)
+	}
+	return text
 }
 
 // fromItem prints a relation.
 func (p *Printer) fromItem(n algebra.FromItem) string {
-	defer steps.Visit(p.planning).Leave()
+	defer steps.Visit(p.SemiJoins.Steps).Leave()
 	switch n := n.(type) {
 	case *algebra.Scan:
 		if p.structure != nil {
@@ -63,28 +114,31 @@ func (p *Printer) fromItem(n algebra.FromItem) string {
 	case *algebra.RowCap:
 		return p.rowCap(n)
 	case *algebra.Joined:
-		right := p.fromItem(n.Right)
-		if nestedJoin(n.Right) {
-			right = "(" + right + ")"
-		}
-		p.pairs = p.pairs || n.Meets == nil && n.On != nil || n.Meets != nil && len(n.Meets.Pairs) > 0
-		text := p.fromItem(n.Left) + joinWord(n) + right
+		right := bracketed(n.Right, p.fromItem(n.Right))
+		p.pairs = p.pairs || lower.Pairs(n)
+		text := p.fromItem(n.Left) + joinWord(n.Kind, n.On == nil) + right
 		if n.On != nil {
 			text += " ON " + p.Text(n.On)
 		}
 		return text
+	case *lower.Read:
+		return p.read(n)
 	default:
 		panic("sqlrewrite: relation without a printed form")
 	}
 }
 
-// nestedJoin reports whether an item prints as a join.
-func nestedJoin(n algebra.FromItem) bool {
-	if c, ok := n.(*algebra.RowCap); ok && !c.Active() {
-		return nestedJoin(c.Of)
+// bracketed is an item on the right side of a join.
+func bracketed(n algebra.FromItem, text string) string {
+	switch n := n.(type) {
+	case *algebra.RowCap:
+		if !n.Active() {
+			return bracketed(n.Of, text)
+		}
+	case *algebra.Joined, *lower.Read:
+		return "(" + text + ")"
 	}
-	_, nested := n.(*algebra.Joined)
-	return nested
+	return text
 }
 
 // as is the relation's name in the statement.
@@ -104,15 +158,15 @@ func called(l *algebra.Leaf) string {
 }
 
 // joinWord is the keyword of a join; an inner one without a condition is a cross join.
-func joinWord(j *algebra.Joined) string {
+func joinWord(kind syntax.JoinKind, cross bool) string {
 	switch {
-	case j.Kind == syntax.LeftJoin:
+	case kind == syntax.LeftJoin:
 		return " LEFT JOIN "
-	case j.Kind == syntax.RightJoin:
+	case kind == syntax.RightJoin:
 		return " RIGHT JOIN "
-	case j.Kind == syntax.FullJoin:
+	case kind == syntax.FullJoin:
 		return " FULL JOIN "
-	case j.On == nil:
+	case cross:
 		return " CROSS JOIN "
 	default:
 		return " JOIN "
@@ -167,27 +221,23 @@ func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 		text += "DISTINCT "
 	}
 	text += strings.Join(outputs, ", ")
-	end := ""
-	if from, where, ok := p.steady(q.From, q.Where, func() (owned, groups string) { return "", "" }); ok {
-		if text += " FROM " + from; where != "" {
-			text += " WHERE " + where
-		}
-		end = fence
-	} else {
-		if q.From != nil {
-			text += " FROM " + p.fromItem(q.From)
-		}
-		if q.Where != nil {
-			text += " WHERE " + p.Text(q.Where)
-		}
+	from, where, joins := p.fromWhere(q.From, q.Where, nothing, nothing, false)
+	if from != "" {
+		text += " FROM " + from
+	}
+	if where != "" {
+		text += " WHERE " + where
 	}
 	if len(keys) > 0 {
 		text += " GROUP BY " + strings.Join(keys, ", ")
 	}
-	return text + end
+	if joins {
+		text += fence
+	}
+	return text
 }
 
-// asIs prints an expression without the cast that comparisons of enums need.
+// asIs is an expression without the cast that comparisons of enums need: an enum keeps the order of its labels.
 func (p *Printer) asIs(e algebra.Expr) string {
 	if f := algebra.PlainField(e); f != nil && !p.inline {
 		return p.field(f)
@@ -195,21 +245,25 @@ func (p *Printer) asIs(e algebra.Expr) string {
 	return p.Text(e)
 }
 
-// joined are the joins that EXISTS and IN become; what identifies a question has none.
-func (p *Printer) joined() *lower.SemiJoins {
-	if p.Identity {
-		return lower.NoSemiJoins()
-	}
-	return p.SemiJoins
-}
-
-// asJoin prints EXISTS or IN that has become a join; false if it has not.
+// asJoin prints EXISTS or IN that has become a join, or is said by some that have; false if it has not. What identifies a question has
+// none.
 func (p *Printer) asJoin(e algebra.Expr) bool {
-	f := p.joined().Lift(e)
-	if f != nil && p.adds() {
-		p.write("(", p.field(f), " IS NOT NULL)")
+	if p.Identity {
+		return false
 	}
-	return f != nil
+	if f := p.SemiJoins.Lift(e); f != nil && p.adds() {
+		p.write("(", p.field(f), " IS NOT NULL)")
+		return true
+	}
+	in, _ := e.(algebra.InRows)
+	if in.From == nil {
+		return false
+	}
+	spelled := p.SemiJoins.Spelled(in)
+	if spelled != nil {
+		p.expr(spelled)
+	}
+	return spelled != nil
 }
 
 // exists prints EXISTS.
@@ -233,10 +287,6 @@ func (p *Printer) inRows(e algebra.InRows) {
 	if p.asJoin(e) {
 		return
 	}
-	if spelled := p.joined().Spelled(e); spelled != nil {
-		p.expr(spelled)
-		return
-	}
 	p.rowByRow = p.rowByRow || lower.ReadsMany(e.AsExists())
 	defer p.SemiJoins.Stay()()
 	p.structure.enter(e.From)
@@ -245,9 +295,7 @@ func (p *Printer) inRows(e algebra.InRows) {
 		p.write("ROW(")
 	}
 	for i, x := range e.X {
-		if i > 0 {
-			p.write(", ")
-		}
+		p.separator(i)
 		p.collated(x)
 	}
 	if len(e.X) > 1 {
@@ -255,9 +303,7 @@ func (p *Printer) inRows(e algebra.InRows) {
 	}
 	p.write(" IN (SELECT ")
 	for i, f := range e.Outputs {
-		if i > 0 {
-			p.write(", ")
-		}
+		p.separator(i)
 		p.expr(algebra.Column{Of: f})
 	}
 	p.write(" FROM ", p.fromItem(e.From))
@@ -277,7 +323,7 @@ func itemLines(n algebra.FromItem, q *algebra.BoundQuery) []string {
 	case *algebra.Scan:
 		return []string{[]string{"scan ", "public "}[algebra.BoolIndex(q != nil)] + n.Table.Schema + "." + n.Table.Name}
 	case *algebra.Joined:
-		line := strings.ToLower(strings.TrimSpace(joinWord(n)))
+		line := strings.ToLower(strings.TrimSpace(joinWord(n.Kind, n.On == nil)))
 		if n.On != nil {
 			line += " on " + DescribeWith(n.On, q)
 		}

@@ -55,22 +55,13 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 		hash = "pg_catalog.hashtextextended(COALESCE(" + asTextSQL(p.field(f)) + ", ''), " + hash + ")"
 		ties = append(ties, p.identical(f))
 	}
-	there := "(" + p.field(c.By) + " IS NOT NULL)"
-	from, conditions, ok := p.steady(c.Of, c.Where, func() (owned, groups string) { return there, "" })
-	if !ok {
-		conditions = there
-		if c.Where != nil {
-			conditions += " AND " + p.Text(c.Where)
-		}
-	}
+	there := func() string { return "(" + p.field(c.By) + " IS NOT NULL)" }
+	from, conditions, _ := p.fromWhere(c.Of, c.Where, there, nothing, true)
 	ties = append([]string{hash}[algebra.BoolIndex(public):], ties...)
 	place := "pg_catalog.row_number() OVER (PARTITION BY " + p.field(c.By) + " ORDER BY " + strings.Join(ties, ", ") + ") AS place"
-	if !ok {
-		from = p.fromItem(c.Of)
-	}
 	source := "SELECT " + strings.Join(append(list, place), ", ") + " FROM " + from + " WHERE " + conditions
 	p.inside = p.inside[:len(p.inside)-1]
-	limit := p.sub(func() { p.arg(fmt.Sprint(c.Rows), "bigint") })
+	limit := p.arg(fmt.Sprint(c.Rows), "bigint")
 	return "(SELECT " + strings.Join(outer, ", ") + " FROM (" + source + ") AS v WHERE v.place <= " + limit + ")" + as(&c.Leaf)
 }
 

@@ -127,7 +127,7 @@ func (p *StatementPrinter) innerRows(groupBy, list []string) string {
 	}
 	return p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ", "))
-		joins := p.fromWhere(keys, false)
+		joins := p.fromWhere(inner, keys, false)
 		p.clause("\n      GROUP BY ", strings.Join(groupBy, ", "))
 		if joins { // the query around has conditions on what it groups by
 			p.write(fence)

@@ -23,8 +23,6 @@ type StatementPrinter struct {
 	inner    []string // per-unit aggregates; u.a0, u.a1, ... above
 	counts   []string // counts of rows in one group that max_rows_total bounds together; u.d0, u.d1, ... above
 	ranges   *Ranges
-	// distributed: tables may lie on several servers; see [sqlrewrite.Plan.Distribute].
-	Distributed bool
 }
 
 // NewStatementPrinter begins the statement of a part.
@@ -38,8 +36,6 @@ func NewStatementPrinter(q *algebra.BoundQuery, s stability.Bounding, part *Plan
 // keys are selected by it; of a histogram the place of a candidate, from 0, and its rows.
 func (p *StatementPrinter) Print() {
 	q, s, part := p.Q, p.bounding, p.part
-	p.hides = !p.Distributed // a server joins rows that lie there by what it sees to be equal
-	p.spare, p.fans = spareOf(q), q.Pairs == nil || q.Pairs.Cmp(big.NewInt(1)) > 0
 	values := len(part.Releases)
 	switch {
 	case part.Histogram(q):
@@ -57,33 +53,23 @@ func (p *StatementPrinter) Print() {
 	if part.Units {
 		values++
 	}
-	if p.SemiJoins.Wait() {
-		panic("sqlrewrite: rows that nothing joins")
-	}
-	part.Template = p.template()
-	part.Statement = Statement{SQL: part.Template.sql(), Args: p.Args, Keys: len(q.Keys), Values: values,
-		Preconditions: preconditions(q), Sorts: s.Kind != stability.Flat, Partitioned: s.Partitioning != stability.Unpartitioned,
-		Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
+	p.finish(values)
+	part.Statement.Partitioned = s.Partitioning != stability.Unpartitioned
 	if s.Partitioning == stability.ByRange {
 		part.Statement.Ranges = p.ranges
 		part.Statement.Sorts = len(q.Keys) == 0 // rows come in the order of people; the few groups above them are better hashed
 	}
-	p.settle()
 }
 
-// settle tells the part what else its statement is.
-func (p *StatementPrinter) settle() {
-	p.part.SeedArg, p.part.Added, p.part.RowByRow = p.seedArg, p.added, p.rowByRow
-	p.part.Statement.Unseeded = p.seedArg
-}
-
-// statistics are those of the part.
-func (p *StatementPrinter) statistics() []algebra.Statistic {
-	var all []algebra.Statistic
-	for _, i := range p.part.Releases {
-		all = append(all, p.Q.Statistics[i])
+// finish makes the part's statement of the text.
+func (p *StatementPrinter) finish(values int) {
+	if p.SemiJoins.Wait() {
+		panic("sqlrewrite: rows that nothing joins")
 	}
-	return all
+	t := p.template()
+	*p.part = PlanPart{Releases: p.part.Releases, Units: p.part.Units, Template: t, SeedArg: p.seedArg, Added: p.added, RowByRow: p.rowByRow,
+		Statement: Statement{SQL: t.sql(), Args: p.Args, Keys: len(p.Q.Keys), Values: values, Preconditions: preconditions(p.Q),
+			Sorts: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && !p.Distributed, Unseeded: p.seedArg}}
 }
 
 // flat is bounding (a): each row is a unit, so nothing but the values' bounds needs enforcing.
@@ -93,26 +79,18 @@ func (p *StatementPrinter) flat() {
 		keys = append(keys, p.Key(k.X))
 		outputs = append(outputs, asTextSQL(p.Key(k.X)))
 	}
-	for _, m := range p.statistics() {
+	for _, m := range p.part.statistics(p.Q) {
 		outputs = append(outputs, asTextSQL(p.total(m)))
 	}
 	if p.part.Units {
 		outputs = append(outputs, asTextSQL(p.count(algebra.Statistic{Kind: algebra.CountUnits})))
 	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
-	domain := func() string {
-		if p.Distributed {
-			return p.domainFilter(keys)
-		}
-		return ""
+	var shown []string
+	if p.Distributed {
+		shown = keys
 	}
-	from, where, ok := p.steady(p.Q.Source.Node, p.Q.Where, func() (string, string) { return p.owned(), domain() })
-	if !ok {
-		from = p.from()
-		where = joinConditions([]string{p.owned(), p.RowFilter(), domain()})
-	}
-	p.clause("\nFROM ", from)
-	p.clause("\nWHERE ", where)
+	p.fromWhere("\n", shown, false)
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
 	if !p.Distributed {
 		p.groupFilter(keys)
@@ -126,6 +104,9 @@ func (p *StatementPrinter) groupFilter(keys []string) {
 		p.clause("\nHAVING ", "CASE WHEN pg_catalog.count(*) > 0 THEN "+domain+" END")
 	}
 }
+
+// inner begins the clauses of the rows of units.
+const inner = "\n      "
 
 // nested are boundings (b), (c) and (d): what each unit has in each group, bounded, then added up.
 func (p *StatementPrinter) nested() {
@@ -235,7 +216,7 @@ func (p *StatementPrinter) units() string {
 	}
 	source := p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ", "))
-		p.fromWhere(domain, true)
+		p.fromWhere(inner, domain, true)
 		p.clause("\n      GROUP BY ", strings.Join(keys, ", "))
 	})
 	if p.bounding.Kind == stability.KeptKeys {
@@ -316,27 +297,14 @@ func (p *StatementPrinter) notNullUnit() string {
 	return "(" + p.field(unit) + " IS NOT NULL)"
 }
 
-func (p *StatementPrinter) RowFilter() string {
-	if p.Q.Where == nil {
-		return ""
-	}
-	return p.Text(p.Q.Where)
-}
-
 func joinConditions(all []string) string {
-	var some []string
-	for _, c := range all {
-		if c != "" {
-			some = append(some, c)
-		}
-	}
-	return strings.Join(some, " AND ")
+	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), " AND ")
 }
 
 // Key is the expression that groups by a column. Two rows are in one group iff their texts are equal byte by byte: otherwise the
 // text that a group shows would be that of one of its rows.
 func (p *StatementPrinter) Key(e algebra.Expr) string {
-	name := p.operand(e)
+	name := p.asIs(e)
 	if c, ok := e.(algebra.Computed); ok {
 		// PostgreSQL drops a collation under a collation where it casts the key to text, and would not see that the same key is grouped by.
 		if inner, ok := c.ErrorFree.(algebra.Collate); ok {
@@ -348,7 +316,7 @@ func (p *StatementPrinter) Key(e algebra.Expr) string {
 		}
 		switch {
 		case scalar.IsFloat(algebra.CarrierOf(e)):
-			name = "(" + name + " + " + p.sub(func() { p.arg("0", "double precision") }) + ")" // 0 for -0
+			name = "(" + name + " + " + p.arg("0", "double precision") + ")" // 0 for -0
 		case algebra.CarrierOf(e) == catalog.Numeric:
 			name = "pg_catalog.trim_scale(" + name + ")"
 		}
@@ -364,14 +332,6 @@ func (p *StatementPrinter) Key(e algebra.Expr) string {
 	default:
 		return name
 	}
-}
-
-// operand prints an expression as it is, without the cast that comparisons of enums need.
-func (p *StatementPrinter) operand(e algebra.Expr) string {
-	if f := algebra.PlainField(e); f != nil {
-		return p.field(f)
-	}
-	return p.Text(e)
 }
 
 func asTextSQL(e string) string { return e + "::" + textType }
@@ -426,7 +386,7 @@ func (p *StatementPrinter) count(m algebra.Statistic) string {
 	case m.Kind == algebra.CountRows, m.Kind == algebra.CountUnits:
 		return "pg_catalog.count(*)" + p.filterClause(m)
 	default:
-		return "pg_catalog.count(" + p.operand(m.X) + ")" + p.filterClause(m)
+		return "pg_catalog.count(" + p.asIs(m.X) + ")" + p.filterClause(m)
 	}
 }
 
@@ -541,23 +501,21 @@ func (p *StatementPrinter) clampedSum(m algebra.Statistic) string {
 
 // perUnit adds an aggregate to the inner level, once, and gives its name above.
 func (p *StatementPrinter) perUnit(aggregate string) string {
-	for i, known := range p.inner {
-		if known == aggregate {
-			return fmt.Sprintf("u.a%d", i)
-		}
+	at := slices.Index(p.inner, aggregate)
+	if at < 0 {
+		at, p.inner = len(p.inner), append(p.inner, aggregate)
 	}
-	p.inner = append(p.inner, aggregate)
-	return fmt.Sprintf("u.a%d", len(p.inner)-1)
+	return fmt.Sprintf("u.a%d", at)
 }
 
 func (p *StatementPrinter) number(v *big.Int, sqlType string) string {
-	return p.sub(func() { p.arg(v.String(), sqlType) })
+	return p.arg(v.String(), sqlType)
 }
 
 // steps is the value of a column in steps of its grid. CASE clamps: it keeps NULL, sends NaN, which sorts above every
 // number, to the upper bound, and does not evaluate the arithmetic of a branch that it does not take.
 func (p *StatementPrinter) steps(g *algebra.Grid) string {
-	x := p.operand(g.X)
+	x := p.asIs(g.X)
 	result := "bigint"
 	if g.Small() {
 		result = "integer"
@@ -611,12 +569,12 @@ func (p *StatementPrinter) clamp(g *algebra.Grid, compare, result, body string) 
 	if g.Clamped {
 		return body
 	}
-	x := p.operand(g.X)
+	x := p.asIs(g.X)
 	bound := func(k *big.Int) string {
 		if compare == "double precision" {
-			return p.sub(func() { p.arg(scalar.FormatFloat(g.Float(k), 64), compare) })
+			return p.arg(scalar.FormatFloat(g.Float(k), 64), compare)
 		}
-		return p.sub(func() { p.arg(scalar.DecimalText(g.Value(k)), compare) })
+		return p.arg(scalar.DecimalText(g.Value(k)), compare)
 	}
 	inSteps := func(k *big.Int) string { return p.number(k, result) }
 	lowest, highest := scalar.IntegerRange(g.X.Typ())
@@ -637,7 +595,7 @@ func (p *StatementPrinter) clamp(g *algebra.Grid, compare, result, body string) 
 // than CASE, about a tenth of a whole scan.
 func (p *StatementPrinter) clampWhole(g *algebra.Grid) string {
 	name := map[catalog.Type]string{catalog.Int2: "int2", catalog.Int4: "int4", catalog.Int8: "int8"}[g.X.Typ()]
-	clamped := p.operand(g.X)
+	clamped := p.asIs(g.X)
 	if g.Clamped {
 		return clamped
 	}
@@ -654,26 +612,24 @@ func (p *StatementPrinter) clampWhole(g *algebra.Grid) string {
 // clampDecimal is clampWhole for numerics: they are compared digit by digit, and once a side is a sixth of a whole sum cheaper than
 // CASE. NaN, which sorts above every number, becomes the upper bound.
 func (p *StatementPrinter) clampDecimal(g *algebra.Grid) string {
-	x := p.operand(g.X)
+	x := p.asIs(g.X)
 	if g.Clamped {
 		return x
 	}
-	bound := func(k *big.Int) string { return p.sub(func() { p.arg(scalar.DecimalText(g.Value(k)), "numeric") }) }
+	bound := func(k *big.Int) string { return p.arg(scalar.DecimalText(g.Value(k)), "numeric") }
 	return "pg_catalog.numeric_larger(pg_catalog.numeric_smaller(" + x + ", " + bound(g.Hi) + "), " + bound(g.Lo) + ")"
 }
 
 // clampFloat is clampWhole for floats: NaN becomes the upper bound.
 func (p *StatementPrinter) clampFloat(g *algebra.Grid) string {
-	x := p.operand(g.X)
+	x := p.asIs(g.X)
 	if g.Clamped {
 		return x
 	}
 	if algebra.CarrierOf(g.X) == catalog.Float4 {
 		x += "::double precision"
 	}
-	bound := func(k *big.Int) string {
-		return p.sub(func() { p.arg(scalar.FormatFloat(g.Float(k), 64), "double precision") })
-	}
+	bound := func(k *big.Int) string { return p.arg(scalar.FormatFloat(g.Float(k), 64), "double precision") }
 	return "pg_catalog.float8larger(pg_catalog.float8smaller(" + x + ", " + bound(g.Hi) + "), " + bound(g.Lo) + ")"
 }
 

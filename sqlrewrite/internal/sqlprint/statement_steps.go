@@ -53,8 +53,8 @@ func decimalDigits(g *algebra.Grid) (int, bool) {
 // timeSteps is the place of a time among the points of its grid. As for numbers, CASE keeps NULL and lets only times within the bounds
 // reach the subtraction, which infinite ones would fail.
 func (p *StatementPrinter) timeSteps(g *algebra.Grid) string {
-	x, t := p.operand(g.X), g.X.Typ()
-	bound := func(k *big.Int) string { return p.sub(func() { p.arg(algebra.ClockText(g.Value(k), t), sqlType(t)) }) }
+	x, t := p.asIs(g.X), g.X.Typ()
+	bound := func(k *big.Int) string { return p.arg(algebra.ClockText(g.Value(k), t), sqlType(t)) }
 	last := new(big.Int).Sub(g.Hi, g.Lo)
 	since := "(" + x + " - " + bound(g.Lo) + ")"
 	if t != catalog.Date {

@@ -99,15 +99,13 @@ func fenced(rows, name string) string {
 
 // factorRows prints a query for the factors of each row, and its unit.
 func (p *StatementPrinter) factorRows(factors []Factor) string {
-	p.hides = true
-	p.spare, p.fans = spareOf(p.Q), p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0
 	list := []string{p.unitKey() + " AS unit"}
 	for i, f := range factors {
 		list = append(list, fmt.Sprintf("%s AS k%d", p.factor(f), i))
 	}
 	return p.sub(func() {
 		p.clause("SELECT ", strings.Join(list, ",\n       "))
-		p.fromWhere(nil, true)
+		p.fromWhere(inner, nil, true)
 	})
 }
 
@@ -134,13 +132,7 @@ func (p *StatementPrinter) printSums(rows string, products []string) {
 		from = "(SELECT pg_catalog.count(*) AS n, " + strings.Join(inner, ", ") + "\n      FROM " + from + "\n      GROUP BY r.unit) AS u"
 	}
 	p.clause("\nFROM ", from)
-	if p.SemiJoins.Wait() {
-		panic("sqlrewrite: rows that nothing joins")
-	}
-	p.part.Template = p.template()
-	p.part.Statement = Statement{SQL: p.part.Template.sql(), Args: p.Args, Values: len(products), Preconditions: preconditions(p.Q),
-		Sorts: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && p.hides}
-	p.settle()
+	p.finish(len(products))
 }
 
 // factorName is a factor by its place.

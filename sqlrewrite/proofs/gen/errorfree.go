@@ -156,7 +156,7 @@ func CheckDomain(t *testing.T, conn *pgx.Conn, text string, bound *algebra.Bound
 	p := &sqlprint.StatementPrinter{Printer: sqlprint.NewRowPrinter(), Q: bound}
 	query := "SELECT DISTINCT " + p.Key(key.X) + "::text FROM public.t"
 	if bound.Where != nil {
-		query += " WHERE " + p.RowFilter()
+		query += " WHERE " + p.Text(bound.Where)
 	}
 	rows, err := conn.Query(t.Context(), query, p.Args...)
 	if err != nil {
