@@ -1,6 +1,7 @@
 package lower_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -78,5 +79,38 @@ func TestGoldenQuestionsNameTheirRules(t *testing.T) {
 	})
 	if len(named) < 2 {
 		t.Errorf("golden questions name %v", named)
+	}
+}
+
+// The rules leave what they were given as it was, give the same each time, and do nothing where they were applied.
+func TestRulesAreAppliedOnce(t *testing.T) {
+	applied := 0
+	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+		if p.Query == nil {
+			return
+		}
+		read := func() (lower.Reading, bool) {
+			s := lower.NewSemiJoins(nil)
+			n, where, reads := s.Join(p.Query.Source.Node, p.Query.Where)
+			if !reads {
+				return lower.Reading{}, false
+			}
+			return s.ReadBothSides(n, where, "owned", "groups"), true
+		}
+		once, reads := read()
+		twice, _ := read()
+		if !reflect.DeepEqual(once, twice) {
+			t.Errorf("%s: %v, then %v", d.Input, once, twice)
+		}
+		if !reads {
+			return
+		}
+		applied++
+		if n, _, again := lower.NewSemiJoins(nil).Join(once.From, nil); again || n != once.From {
+			t.Errorf("%s: applied again, %v becomes %v", d.Input, once.From, n)
+		}
+	})
+	if applied < 50 {
+		t.Errorf("the rules are applied to %d golden questions", applied)
 	}
 }
