@@ -25,7 +25,7 @@ func (c *serveCommand) run(ctx context.Context, a *app) error {
 	hangup := make(chan os.Signal, 1) // from now on: SIGHUP while it starts is no reason to end
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	if err := server.LeaveRoom(loaded); err != nil {
+	if err := server.LeaveRoom(ctx, loaded); err != nil {
 		return err
 	}
 	g, err := server.Start(ctx, loaded, nil, log)

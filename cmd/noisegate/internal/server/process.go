@@ -1,9 +1,12 @@
 package server
 
 import (
+	"context"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"syscall"
+	"time"
 
 	"noisegate.example/cmd/noisegate/internal/config"
 )
@@ -19,12 +22,20 @@ func clientDescriptors() int {
 	return int(min(limit.Cur/2, unlimited))
 }
 
-// LeaveRoom lets more goroutines run at a time than there are processors: as many more as there are places. Requests
-// compute for seconds (a plan of 100 lines, a bound on the error), and where they hold every one of the scheduler's
-// processors, it looks every 10 ms whether an answer came from a database, of which an answer needs about a dozen. With
-// room left, the operating system shares the time out, and wakes who waits for a database at once. An operator's own
-// GOMAXPROCS stays.
-func LeaveRoom(c *config.Config) error {
+// How often it is looked whether the processors are too few, after how many looks at which they were there is room, and for how many looks
+// it is kept after that.
+const (
+	roomLook  = 25 * time.Millisecond
+	roomAfter = 8
+	roomKept  = 120
+)
+
+// LeaveRoom lets more goroutines run at a time than there are processors, as many more as there are places, while at least as many as
+// there are processors want to run all the time, until the context ends. Requests compute for seconds (a plan of 100 lines, a bound on the
+// error), and where they hold every one of the scheduler's processors, it looks every 10 ms whether an answer came from a database, of which
+// an answer needs about a dozen. With room left, the operating system shares the time out, and wakes who waits for a database at once. Where
+// nobody computes for long, a scheduler with room wakes threads that find nothing to do. An operator's own GOMAXPROCS stays.
+func LeaveRoom(ctx context.Context, c *config.Config) error {
 	if os.Getenv("GOMAXPROCS") != "" { //nolint:forbidigo // a variable of the Go runtime, not of Noisegate
 		return nil
 	}
@@ -32,6 +43,50 @@ func LeaveRoom(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + fairness.Places)
+	r := room{processors: runtime.GOMAXPROCS(0), places: fairness.Places, set: func(n int) { runtime.GOMAXPROCS(n) }}
+	go func() {
+		looks := time.NewTicker(roomLook)
+		defer looks.Stop()
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-looks.C:
+				r.look(wanting())
+			}
+		}
+	}()
 	return nil
+}
+
+// room says how many goroutines run at a time.
+type room struct {
+	processors, places int
+	set                func(int) // stops the world for a moment
+	few                int       // for how many looks the processors were too few, without a break
+	left               int       // for how many looks there is room yet
+}
+
+// look takes how many goroutines want to run.
+func (r *room) look(wanting int) {
+	if r.few++; wanting < r.processors {
+		r.few = 0
+	}
+	switch {
+	case r.few >= roomAfter:
+		if r.left == 0 {
+			r.set(r.processors + r.places)
+		}
+		r.left = roomKept
+	case r.left > 0:
+		if r.left--; r.left == 0 {
+			r.set(r.processors)
+		}
+	}
+}
+
+// wanting is how many goroutines run or could run, but for the one that asks.
+func wanting() int {
+	states := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
+	metrics.Read(states)
+	return int(states[0].Value.Uint64()+states[1].Value.Uint64()) - 1
 }
