@@ -372,7 +372,8 @@ const (
 // warm prepares the fixed texts that questions send, so that a connection's first question takes no longer than others, and asks for the
 // memory of its sorts.
 func warm(ctx context.Context, conn *pgx.Conn) error {
-	for _, sql := range []string{beginText, pinText, pinnedKeysText, pinnedChecksText, planCustom, commitText} {
+	texts := []string{beginText, pinText(false, false, false), pinText(false, false, true), pinnedChecksText, planCustom, commitText}
+	for _, sql := range texts {
 		if _, err := conn.Prepare(ctx, sql, sql); err != nil {
 			return err
 		}
@@ -462,9 +463,10 @@ func lockText(pins []sqlrewrite.Precondition) string {
 	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
-// pinText, pinnedKeysText and pinnedChecksText hold where everything still is as it was pinned: relations and columns; these and keys;
-// checks. A server prepares all of a text to run it, also the parts that have nothing to look at, so that keys and checks are looked at
-// only where there are any. Keys are in one text with columns: most questions have both, and each text costs a server as much again.
+// pinText and pinnedChecksText hold where everything still is as it was pinned: relations, columns and keys; checks. A server prepares all
+// of a text to run it, also the parts that have nothing to look at, so that these are left out: of foreign keys where no table is to be
+// apart, of casts where no column has a type of the database's own, of keys and checks where there are none. Keys are in one text with
+// columns: most questions have both, and each text costs a server as much again.
 //
 // A relation is the same under the same name; a view is another relation kind, which policies never pin. All that shows
 // in it are its own rows: nothing inherits from it, because of such rows nobody was asked whose they are, and its keys
@@ -481,29 +483,36 @@ func lockText(pins []sqlrewrite.Precondition) string {
 // A check ($3: as PostgreSQL writes it) is a constraint of one column alone that all rows were looked at for, and that is enforced.
 //
 // OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
-const pinText = pinnedColumns + `)::int`
-
-const pinnedColumns = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
+func pinText(apart, ownTypes, keyed bool) string {
+	relation, column, key := ownRows, storedColumn, ""
+	if apart {
+		relation += notApart
+	}
+	if ownTypes {
+		column += plainCasts
+	}
+	if keyed {
+		key = `
+AND coalesce(cardinality($13::oid[]), 0) = (SELECT count(*)
+	FROM unnest($13::oid[], $14::text[]) AS pin(relation, columns)
+	WHERE ` + pinnedKey + `)`
+	}
+	return `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
 	FROM unnest($1::oid[], $2::text[], $3::text[], $4::bool[], $5::text[]) AS pin(relation, schema, name, secured, apart)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_class c
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.oid = pin.relation AND c.relname = pin.name AND n.nspname = pin.schema
-			AND (c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
-				OR c.relkind = 'p' AND NOT ` + foreignPart + `)
-			AND (pin.secured OR NOT c.relrowsecurity)
-			AND (pin.apart = '{}' OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
-				WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.confrelid = ANY (pin.apart::oid[]))) OFFSET 0))
+		WHERE c.oid = pin.relation AND c.relname = pin.name AND c.relnamespace = pg_catalog.to_regnamespace(pin.schema)::oid
+			AND ` + relation + ` OFFSET 0))
 AND coalesce(cardinality($6::oid[]), 0) = (SELECT count(*)
 	FROM unnest($6::oid[], $7::text[], $8::int2[], $9::oid[], $10::int4[], $11::bool[], $12::oid[])
 		AS pin(relation, attribute, number, type, modifier, required, collation_)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_attribute a
 		WHERE a.attrelid = pin.relation AND a.attnum = pin.number AND a.attname = pin.attribute AND a.atttypid = pin.type
-			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + solidColumn + ` OFFSET 0))`
+			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + column + ` OFFSET 0))` +
+		key + `)::int`
+}
 
-const pinnedKeysText = pinnedColumns + `
-AND coalesce(cardinality($13::oid[]), 0) = (SELECT count(*)
-	FROM unnest($13::oid[], $14::text[]) AS pin(relation, columns)
-	WHERE ` + pinnedKey + `))::int`
+// firstOwnType is PostgreSQL's FirstNormalObjectId: its built-in types have lower OIDs.
+const firstOwnType = 16384
 
 const pinnedChecksText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
 	FROM unnest($1::oid[], $2::text[], $3::text[]) AS pin(relation, attribute, definition)
@@ -511,15 +520,23 @@ const pinnedChecksText = `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SEL
 
 // The parts of [pinText] that say what a column, a key and a check of a table or of a shard are.
 const (
-	solidColumn = `NOT a.attisdropped AND a.attgenerated <> 'v'
+	ownRows = `(c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
+				OR c.relkind = 'p' AND NOT ` + foreignPart + `)
+			AND (pin.secured OR NOT c.relrowsecurity)`
+	notApart = `
+			AND (pin.apart = '{}' OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+				WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.confrelid = ANY (pin.apart::oid[])))`
+	storedColumn = `NOT a.attisdropped AND a.attgenerated <> 'v'
 			AND (NOT pin.required OR a.attnotnull AND (pg_catalog.current_setting('server_version_num')::int < 180000
 				OR NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
 					WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND a.attnum = ANY (k.conkey) AND NOT k.convalidated)))
 			AND (a.attcollation = 0
-				OR EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND l.collisdeterministic))
+				OR EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND l.collisdeterministic))`
+	plainCasts = `
 			AND (a.atttypid < 16384 OR NOT EXISTS (SELECT FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type t ON t.oid = k.castsource AND t.typtype = 'e'
 				WHERE k.castsource = a.atttypid))`
-	pinnedKey = `EXISTS (SELECT FROM pg_catalog.pg_index i
+	solidColumn = storedColumn + plainCasts
+	pinnedKey   = `EXISTS (SELECT FROM pg_catalog.pg_index i
 		WHERE i.indrelid = pin.relation AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
 			AND i.indnkeyatts = jsonb_array_length(pin.columns::jsonb)
 			AND pin.columns::jsonb = (SELECT jsonb_agg(a.attname ORDER BY a.attname) FROM pg_catalog.pg_attribute a
@@ -534,7 +551,7 @@ const (
 // pinned is a list of pins as columns, one entry for each pinned relation, column and key.
 type pinned struct {
 	relations       []uint32
-	schemas, tables []string
+	schemas, tables []string // schemas as SQL writes them
 	secured         []bool
 	apart           []string // arrays of OIDs as text
 
@@ -558,7 +575,7 @@ func flatten(pins []sqlrewrite.Precondition) pinned {
 	var p pinned
 	for _, pin := range pins {
 		p.relations = append(p.relations, pin.OID)
-		p.schemas = append(p.schemas, pin.Schema)
+		p.schemas = append(p.schemas, pgx.Identifier{pin.Schema}.Sanitize())
 		p.tables = append(p.tables, pin.Table)
 		p.secured = append(p.secured, pin.RowSecurity)
 		apart := make([]string, len(pin.Apart))
@@ -603,12 +620,14 @@ type heldText struct {
 
 // held are the texts that hold where all of the pins do.
 func (p pinned) held() []heldText {
-	sql, args := pinText, []any{p.relations, p.schemas, p.tables, p.secured, p.apart,
+	apart := slices.ContainsFunc(p.apart, func(tables string) bool { return tables != "{}" })
+	ownTypes := slices.ContainsFunc(p.types, func(oid uint32) bool { return oid >= firstOwnType })
+	args := []any{p.relations, p.schemas, p.tables, p.secured, p.apart,
 		p.of, p.columns, p.numbers, p.types, p.modifiers, p.required, p.collations}
 	if len(p.keyed) > 0 {
-		sql, args = pinnedKeysText, append(args, p.keyed, p.keys)
+		args = append(args, p.keyed, p.keys)
 	}
-	all := []heldText{{sql, args}}
+	all := []heldText{{pinText(apart, ownTypes, len(p.keyed) > 0), args}}
 	if len(p.checked) > 0 {
 		all = append(all, heldText{pinnedChecksText, []any{p.checked, p.ranged, p.checks}})
 	}
