@@ -75,8 +75,8 @@ func (p *Ledger) queueBalances(b *pgx.Batch, batch []*repeat, found map[budget.A
 			}
 		}
 	}
-	b.Queue(sqlBalances, datasets, scopes, names).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, scanBalance)
+	b.Queue(sqlBalances, datasets, scopes, names, nil, nil).Query(func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, balanceAnd(nil))
 		for i := range all {
 			found[all[i].ID] = &all[i]
 		}

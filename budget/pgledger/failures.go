@@ -29,14 +29,12 @@ func (p *Ledger) Failures(ctx context.Context, dataset, analyst string, within t
 		return 0, err
 	}
 	failed := new(bool)
-	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueFailed(b, dataset, analyst, failed) }); err != nil || !*failed {
+	if err := p.lookUp(ctx, func(b *pgx.Batch) {
+		b.Queue(sqlFailed, dataset, analyst).QueryRow(func(row pgx.Row) error { return row.Scan(failed) })
+	}); err != nil || !*failed {
 		return 0, err
 	}
 	return p.countFailures(ctx, dataset, analyst, within)
-}
-
-func queueFailed(b *pgx.Batch, dataset, analyst string, into *bool) {
-	b.Queue(sqlFailed, dataset, analyst).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
 
 // countFailures is [Ledger.Failures] for an analyst some of whose charges failed at some time.

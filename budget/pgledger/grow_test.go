@@ -21,7 +21,7 @@ func arguments() map[string]string {
 	return map[string]string{
 		"advance":   "'d', 7, sha256('h'), clock_timestamp(), 6, sha256('g'), clock_timestamp(), 4, 1, true",
 		"again":     "ARRAY['" + id + "']",
-		"balances":  "ARRAY['d'], ARRAY['analyst'], ARRAY['ana1']",
+		"balances":  "ARRAY['d'], ARRAY['analyst'], ARRAY['ana1'], 'd', 'ana1'",
 		"best":      "'d', ARRAY[" + identity + "]",
 		"bind":      "ARRAY['ana1'], ARRAY['new'], ARRAY[sha256('x')], ARRAY['" + id + "']",
 		"committed": "20, sha256('20')",

@@ -407,7 +407,7 @@ type staleCharge struct {
 // Balances implements [budget.Ledger].
 func (p *Ledger) Balances(ctx context.Context, ids []budget.AccountID) (found []budget.Balance, err error) {
 	into := new([]budget.Balance)
-	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueAccounts(b, ids, into) }); err != nil {
+	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueAccounts(b, ids, nil, nil, into, new(bool)) }); err != nil {
 		return nil, err
 	}
 	return *into, nil
@@ -420,10 +420,7 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 		return nil, 0, err
 	}
 	balances, failed := new([]budget.Balance), new(bool)
-	if err := p.lookUp(ctx, func(b *pgx.Batch) {
-		queueAccounts(b, ids, balances)
-		queueFailed(b, dataset, analyst, failed)
-	}); err != nil {
+	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueAccounts(b, ids, &dataset, &analyst, balances, failed) }); err != nil {
 		return nil, 0, err
 	}
 	if !*failed {
@@ -433,13 +430,15 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	return *balances, count, err
 }
 
-func queueAccounts(b *pgx.Batch, ids []budget.AccountID, into *[]budget.Balance) {
+// queueAccounts looks accounts up, and whether a charge of an analyst ever failed; nil: that is not asked. Where none of the accounts is
+// there, nothing was charged yet.
+func queueAccounts(b *pgx.Batch, ids []budget.AccountID, dataset, analyst *string, into *[]budget.Balance, failed *bool) {
 	datasets, scopes, names := make([]string, len(ids)), make([]string, len(ids)), make([]string, len(ids))
 	for i, id := range ids {
 		datasets[i], scopes[i], names[i] = id.Dataset, string(id.Scope), id.Name
 	}
-	b.Queue(sqlBalances, datasets, scopes, names).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, scanBalance)
+	b.Queue(sqlBalances, datasets, scopes, names, dataset, analyst).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, balanceAnd(failed))
 		return err
 	})
 }
@@ -449,15 +448,20 @@ func (p *Ledger) DatasetBalances(ctx context.Context, dataset string) ([]budget.
 	return collect(ctx, p.pool, scanBalance, sqlDatasetBalances, dataset)
 }
 
-func scanBalance(row pgx.CollectableRow) (b budget.Balance, err error) {
-	l, spent, reserved := &b.Limit, &b.Spent, &b.Reserved
-	var every, per int64
-	err = row.Scan(&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &b.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta, &l.TotalDelta,
-		&l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho, &per, &l.Rate.Epsilon, &l.Rate.Rho,
-		&b.Frozen, &b.Opened, &b.Busy, &b.Refills, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
-		&spent.Tail, &reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta, &reserved.Tail)
-	l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
-	return b, err
+func scanBalance(row pgx.CollectableRow) (budget.Balance, error) { return balanceAnd()(row) }
+
+// balanceAnd scans a balance, and further columns after it.
+func balanceAnd(columns ...any) pgx.RowToFunc[budget.Balance] {
+	return func(row pgx.CollectableRow) (b budget.Balance, err error) {
+		l, spent, reserved := &b.Limit, &b.Spent, &b.Reserved
+		var every, per int64
+		err = row.Scan(append([]any{&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &b.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta,
+			&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho, &per, &l.Rate.Epsilon, &l.Rate.Rho,
+			&b.Frozen, &b.Opened, &b.Busy, &b.Refills, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
+			&spent.Tail, &reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta, &reserved.Tail}, columns...)...)
+		l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
+		return b, err
+	}
 }
 
 // SetLimit implements [budget.Ledger].
