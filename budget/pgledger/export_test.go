@@ -40,7 +40,7 @@ func OnTheWay() map[string]string {
 	return map[string]string{
 		"advance": sqlAdvance, "again": sqlAgain, "balances": sqlBalances, "best": sqlBest, "bind": sqlBind,
 		"committed": sqlCommitted, "earlier": sqlEarlier, "end": sqlEnd, "failed": sqlFailed, "failures": sqlFailures,
-		"find_latest": sqlFindLatest, "find_released": sqlFindReleased, "in_force": sqlInForce, "keep": sqlKeep,
+		"find_latest": sqlFindLatest, "find_own": sqlFindOwn, "find_released": sqlFindReleased, "in_force": sqlInForce, "keep": sqlKeep,
 		"keep_released": sqlKeepReleased, "load_accounts": sqlLoadAccounts, "load_charges": sqlLoadCharges,
 		"load_keys": sqlLoadKeys, "load_plans": sqlLoadPlans, "load_questions": sqlLoadQuestions, "lock": sqlLock, "move": sqlMove,
 		"numbers": sqlNumbers, "open": sqlOpen, "settlement": sqlSettlement, "write": sqlWrite,

@@ -31,7 +31,8 @@ func arguments() map[string]string {
 		"failed":        "'d', 'ana1'",
 		"failures":      "'d', 'ana1', '1 day'",
 		"find_latest":   "'d', ARRAY[" + series + "], 'ana1', true, NULL",
-		"find_released": "'d', ARRAY[" + identity + "], 'ana1', true",
+		"find_released": "'d', ARRAY[" + identity + "], 'ana1'",
+		"find_own":      "'d', ARRAY[" + identity + "], 'ana1'",
 		"in_force":      "'d'",
 		"keep":          "'open', 'd', sha256('new'), 1, '[]'",
 		"keep_released": "ARRAY['open'], ARRAY['d'], ARRAY['ana1'], ARRAY[true], ARRAY[sha256('new')], ARRAY['{}'], " +

@@ -456,8 +456,8 @@ func balanceAnd(columns ...any) pgx.RowToFunc[budget.Balance] {
 		l, spent, reserved := &b.Limit, &b.Spent, &b.Reserved
 		var every, per int64
 		err = row.Scan(append([]any{&b.ID.Dataset, &b.ID.Scope, &b.ID.Name, &b.Origin, &b.Version, &l.Form, &l.Epsilon, &l.Rho, &l.Delta,
-			&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho, &per, &l.Rate.Epsilon, &l.Rate.Rho,
-			&b.Frozen, &b.Opened, &b.Busy, &b.Refills, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
+			&l.TotalDelta, &l.PerQuery, &l.PerQueryRho, &l.ReplayOnly, &every, &l.Tranche.Epsilon, &l.Tranche.Rho, &per, &l.Rate.Epsilon,
+			&l.Rate.Rho, &b.Frozen, &b.Opened, &b.Busy, &b.Refills, &spent.Epsilon, &spent.Unbounded, &spent.Rho, &spent.Delta,
 			&spent.Tail, &reserved.Epsilon, &reserved.Unbounded, &reserved.Rho, &reserved.Delta, &reserved.Tail}, columns...)...)
 		l.Tranche.Every, l.Rate.Per = microseconds(every), microseconds(per)
 		return b, err

@@ -17,6 +17,8 @@ var (
 	sqlKeepReleased string
 	//go:embed sql/find_released.sql
 	sqlFindReleased string
+	//go:embed sql/find_own.sql
+	sqlFindOwn string
 	//go:embed sql/find_latest.sql
 	sqlFindLatest string
 	//go:embed sql/keep.sql
@@ -69,10 +71,14 @@ func (p *Ledger) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, er
 	if !l.Until.IsZero() {
 		until = &l.Until
 	}
+	exact := sqlFindOwn
+	if l.Shared {
+		exact = sqlFindReleased
+	}
 	found := &budget.Earlier{Exact: make([]*budget.Found, len(l.Identities)), Latest: make([]*budget.Found, len(l.Series))}
 	if err := p.lookUp(ctx, func(b *pgx.Batch) {
 		for i, names := range l.Identities {
-			queueFound(b, &found.Exact[i], names, sqlFindReleased, l.Dataset, hashes(names), l.Analyst, l.Shared)
+			queueFound(b, &found.Exact[i], names, exact, l.Dataset, hashes(names), l.Analyst)
 		}
 		for i, names := range l.Series {
 			queueFound(b, &found.Latest[i], names, sqlFindLatest, l.Dataset, hashes(names), l.Analyst, l.Shared, until)

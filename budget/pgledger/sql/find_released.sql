@@ -1,11 +1,11 @@
--- What was released by a charge that cannot be taken back any more: the analyst's own first, then the preferred, then the oldest. Rows of
--- others are not looked at unless they will do. MATERIALIZED and OFFSET 0 make all of it look-ups, whatever statistics say.
+-- What was released by a charge that cannot be taken back any more, where what another analyst bought while it was shared will do: the
+-- analyst's own first, then the preferred, then the oldest. MATERIALIZED and OFFSET 0 make all of it look-ups, whatever statistics say.
 --
--- $1 dataset  $2 identities, the preferred first  $3 analyst  $4 whether what another analyst bought while it was shared will do
+-- $1 dataset  $2 identities, the preferred first  $3 analyst
 WITH r AS MATERIALIZED (
 	SELECT * FROM noisegate.released WHERE identity = ANY ($2::bytea[]) AND analyst = $3
 	UNION ALL
-	SELECT * FROM noisegate.released WHERE $4 AND identity = ANY ($2::bytea[]) AND shared AND analyst <> $3
+	SELECT * FROM noisegate.released WHERE identity = ANY ($2::bytea[]) AND shared AND analyst <> $3
 )
 SELECT r.charge_id, r.dataset, r.identity, r.analyst, r.shared, r.vals, c.closed_at, r.series, r.as_of, r.data_version
 FROM r CROSS JOIN LATERAL (SELECT * FROM noisegate.charge c WHERE c.charge_id = r.charge_id OFFSET 0) c
