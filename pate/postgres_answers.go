@@ -45,29 +45,27 @@ type Asked struct {
 // Buyer is who asks for labels, and has those again, free, that they paid for.
 type Buyer string
 
-// Find looks queries up by their names. There is one question for each query, or one for all. It reads no votes, and fails with
-// pate/unknown-query. Its time is linear in the number of keys or of stored rows, whatever PostgreSQL knows about either.
-func (s *Store) Find(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question) ([]Asked, error) {
-	return s.find(ctx, v, keys, func(list []Asked) error {
-		if err := s.outcomes(ctx, v, list, questions); err != nil {
-			return err
-		}
-		return s.owned(ctx, v, buyer, list, questions)
-	})
-}
-
-func (s *Store) find(ctx context.Context, v *Version, keys []string, look func([]Asked) error) ([]Asked, error) {
+// Owned looks queries up by their names, and marks what the buyer paid for. It reads nothing of what others bought, so that its time tells
+// nothing of it. There is one question for each query, or one for all. It reads no votes, and fails with pate/unknown-query. Its time is
+// linear in the number of keys or of stored rows, whatever PostgreSQL knows about either.
+func (s *Store) Owned(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question) ([]Asked, error) {
 	if i := slices.IndexFunc(keys, func(key string) bool { return !validKey(key) }); i >= 0 {
 		return nil, fault.PateUnknownQuery(keys[i]) // PostgreSQL has no texts with a zero byte
 	}
 	list, err := s.places(ctx, v, keys)
 	if err == nil {
-		err = look(list)
+		err = s.owned(ctx, v, buyer, list, questions)
 	}
+	return list, fault.Untouched(plain(err))
+}
+
+// Find is [Store.Owned] with the outcomes of what the buyer paid for, and of what others did if these are wanted too.
+func (s *Store) Find(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question, others bool) ([]Asked, error) {
+	list, err := s.Owned(ctx, v, buyer, keys, questions)
 	if err != nil {
-		return nil, fault.Untouched(plain(err))
+		return nil, err
 	}
-	return list, nil
+	return list, fault.Untouched(plain(s.outcomes(ctx, v, list, questions, others)))
 }
 
 // places finds each key's place among the version's queries.
@@ -99,9 +97,19 @@ type released struct {
 	query    int32
 }
 
-// outcomes adds to each asked query what was released of it.
-func (s *Store) outcomes(ctx context.Context, v *Version, list []Asked, questions []Question) error {
-	rows, err := s.pool.Query(ctx, sqlOutcomes, v.ID, queriesOf(list), bytesOf(questions))
+// outcomes adds to each asked query what was released of it, or only to those that the buyer paid for.
+func (s *Store) outcomes(ctx context.Context, v *Version, list []Asked, questions []Question, others bool) error {
+	queries := []int32{} // NULL is no empty list
+	var about []Question
+	for i, asked := range list {
+		if asked.Owned || others {
+			queries, about = append(queries, asked.Query), append(about, questionAt(questions, i))
+		}
+	}
+	if len(questions) == 1 {
+		about = questions
+	}
+	rows, err := s.pool.Query(ctx, sqlOutcomes, v.ID, queries, bytesOf(about))
 	if err != nil {
 		return err
 	}
@@ -146,34 +154,6 @@ func (s *Store) owned(ctx context.Context, v *Version, buyer Buyer, list []Asked
 		list[i].Owned = bought[released{questionAt(questions, i), list[i].Query}]
 	}
 	return err
-}
-
-// FindOwn is [Store.Find] of what the buyer paid for alone: of what others did it reads nothing, so that its time tells
-// nothing of that either.
-func (s *Store) FindOwn(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question) ([]Asked, error) {
-	return s.find(ctx, v, keys, func(list []Asked) error {
-		if err := s.owned(ctx, v, buyer, list, questions); err != nil {
-			return err
-		}
-		var own []Asked
-		var about []Question
-		var places []int
-		for i, asked := range list {
-			if asked.Owned {
-				own, about, places = append(own, asked), append(about, questionAt(questions, i)), append(places, i)
-			}
-		}
-		if len(questions) == 1 {
-			about = questions
-		}
-		if err := s.outcomes(ctx, v, own, about); err != nil {
-			return err
-		}
-		for i, asked := range own {
-			list[places[i]] = asked
-		}
-		return nil
-	})
 }
 
 // collectReleased reads rows of a question and a place.
@@ -365,24 +345,6 @@ func (s *Store) Tally(ctx context.Context, v *Version, buyer *Buyer) (map[Status
 	var n int64
 	_, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error { tally[status] = n; return nil })
 	return tally, plain(err)
-}
-
-// Paid is for how many queries, by their names, a buyer has paid that a question was answered. It reads nothing of what
-// others bought, so that its time tells nothing of it. Its errors are those of [Store.Find].
-func (s *Store) Paid(ctx context.Context, v *Version, buyer Buyer, keys []string, question Question) (int64, error) {
-	if i := slices.IndexFunc(keys, func(key string) bool { return !validKey(key) }); i >= 0 {
-		return 0, fault.PateUnknownQuery(keys[i])
-	}
-	list, err := s.places(ctx, v, keys)
-	if err != nil {
-		return 0, fault.Untouched(plain(err))
-	}
-	rows, err := s.pool.Query(ctx, sqlPurchases, v.ID, queriesOf(list), bytesOf([]Question{question}), buyer)
-	if err != nil {
-		return 0, fault.Untouched(plain(err))
-	}
-	bought, err := collectReleased(rows)
-	return int64(len(bought)), fault.Untouched(plain(err))
 }
 
 // Released are the places of the queries that were released in answer to a question, and what became of each.

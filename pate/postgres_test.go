@@ -77,11 +77,11 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	q := Question{1}
-	asked, err := s.Find(t.Context(), v, "mel", []string{"c", "a"}, []Question{q})
+	asked, err := s.Find(t.Context(), v, "mel", []string{"c", "a"}, []Question{q}, true)
 	if err != nil || len(asked) != 2 || asked[0].Query != 2 || asked[1].Query != 0 || asked[0].Outcome != nil {
 		t.Fatalf("%+v, %v", asked, err)
 	}
-	if _, err := s.Find(t.Context(), v, "mel", []string{"a", "d"}, []Question{q}); fault.CodeOf(err) != fault.CodePateUnknownQuery ||
+	if _, err := s.Find(t.Context(), v, "mel", []string{"a", "d"}, []Question{q}, true); fault.CodeOf(err) != fault.CodePateUnknownQuery ||
 		!fault.IsUntouched(err) {
 		t.Errorf("%v", err)
 	}
@@ -106,7 +106,7 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 		t.Fatal(sold, err, errors.Unwrap(err))
 	}
 	// Another draw of c comes too late, and what is stored is max's as well; b is new.
-	if asked, err := s.FindOwn(t.Context(), v, "max", []string{"a", "b", "c"}, []Question{q}); err != nil || asked[0].Outcome != nil ||
+	if asked, err := s.Find(t.Context(), v, "max", []string{"a", "b", "c"}, []Question{q}, false); err != nil || asked[0].Outcome != nil ||
 		asked[2].Outcome != nil {
 		t.Errorf("%+v, %v", asked, err)
 	}
@@ -119,18 +119,18 @@ func TestStoreKeepsVotesAndAnswers(t *testing.T) {
 		[]Outcome{{Status: Answered}}); err != nil || again[0].Fresh || again[0].New {
 		t.Error(again, err)
 	}
-	if asked, err := s.FindOwn(t.Context(), v, "max", []string{"c", "a", "b"}, []Question{{1}, {1}, {1}}); err != nil ||
+	if asked, err := s.Find(t.Context(), v, "max", []string{"c", "a", "b"}, []Question{{1}, {1}, {1}}, false); err != nil ||
 		!reflect.DeepEqual(*asked[0].Outcome, outcomes[0]) ||
 		!asked[0].Owned || asked[1].Outcome != nil || asked[1].Owned || asked[2].Outcome.Status != Reinforced {
 		t.Errorf("%+v, %v", asked, err)
 	}
-	asked, err = s.Find(t.Context(), v, "mel", []string{"a", "b", "c"}, []Question{q})
+	asked, err = s.Find(t.Context(), v, "mel", []string{"a", "b", "c"}, []Question{q}, true)
 	if err != nil || asked[0].Outcome.Status != Rejected || asked[0].Outcome.Label != NoLabel || asked[1].Outcome.Status != Reinforced ||
 		asked[2].Outcome.Label != 1 || fmt.Sprint(asked[2].Outcome.Histogram) != "[-4 1099511627776]" {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	// Questions by query: only b has an answer under its question.
-	asked, err = s.Find(t.Context(), v, "mel", []string{"a", "b", "c"}, []Question{{2}, {1}, {3}})
+	asked, err = s.Find(t.Context(), v, "mel", []string{"a", "b", "c"}, []Question{{2}, {1}, {3}}, true)
 	if err != nil || asked[0].Outcome != nil || asked[1].Outcome == nil || asked[2].Outcome != nil {
 		t.Errorf("%+v, %v", asked, err)
 	}

@@ -242,11 +242,7 @@ func (b *batch) student(i int) pate.Student {
 }
 
 func (s *Service) find(ctx context.Context, b *batch) (err error) {
-	look := s.ensembles.FindOwn
-	if b.shares {
-		look = s.ensembles.Find
-	}
-	b.asked, err = look(ctx, b.version, b.buyer, b.keys, b.questions)
+	b.asked, err = s.ensembles.Find(ctx, b.version, b.buyer, b.keys, b.questions, b.shares)
 	return err
 }
 

@@ -121,17 +121,17 @@ func (s *Service) countQueries(ctx context.Context, version *pate.Version, mode 
 	if err != nil {
 		return 0, 0, err
 	}
-	keys := once(r.Queries)
-	if !shares {
-		replayed, err = s.ensembles.Paid(ctx, version, buyer, keys, question)
-		return int64(len(keys)), replayed, err
+	keys, about, asked := once(r.Queries), []pate.Question{question}, []pate.Asked(nil)
+	if shares {
+		asked, err = s.ensembles.Find(ctx, version, buyer, keys, about, true)
+	} else {
+		asked, err = s.ensembles.Owned(ctx, version, buyer, keys, about)
 	}
-	asked, err := s.ensembles.Find(ctx, version, buyer, keys, []pate.Question{question})
 	if err != nil {
 		return 0, 0, err
 	}
 	for _, a := range asked {
-		if a.Outcome != nil {
+		if a.Owned || a.Outcome != nil {
 			replayed++
 		}
 	}
