@@ -31,6 +31,7 @@ func ratchets() []ratchet {
 		{"exported", "exported names in a package", 80, byTypes(exported)},
 		{"imports", "packages of the module that a package imports, directly or not", 25, byTypes(importClosure)},
 		{"untested", "files of a room without a test or a golden there", 0, func(_ *sources, t *Tree) map[string]int { return untested(t) }},
+		{"unmutated", "files of the proof that no mutant weakens", 0, func(_ *sources, t *Tree) map[string]int { return unmutated(t) }},
 		{"words", "thousand words in the pages of a folder", 5, func(_ *sources, t *Tree) map[string]int { return words(t) }},
 	}
 }
@@ -263,6 +264,25 @@ func untested(t *Tree) map[string]int {
 				func(name string) bool { return tested[name] }) {
 				count[dir]++
 			}
+		}
+	}
+	return count
+}
+
+// unmutated counts the files of the proof with functions that no table of mutants names: a mutant names its file.
+func unmutated(t *Tree) map[string]int {
+	const proof = "sqlrewrite/verify"
+	named := map[string]bool{}
+	files := slices.DeleteFunc(slices.Clone(t.Files), func(f *File) bool { return f.Dir != proof && !strings.HasPrefix(f.Dir, proof+"/") })
+	inspect(files, func(f *File, n ast.Node) {
+		if text, ok := n.(*ast.BasicLit); ok && f.Test && text.Kind == token.STRING {
+			named[path.Base(strings.Trim(text.Value, `"`))] = true
+		}
+	})
+	count := map[string]int{}
+	for _, f := range files {
+		if !f.Test && declaredNames(f.AST) != nil && !named[path.Base(f.Path)] {
+			count[proof]++
 		}
 	}
 	return count

@@ -146,6 +146,12 @@ func TestRatchetsCount(t *testing.T) {
 			{map[string]string{"sqlrewrite/p/a.go": "package p\nfunc f() {}", "sqlrewrite/p/testdata/a/g.txt": ""}, "sqlrewrite/p", 0},
 			{map[string]string{"gateway/a.go": "package p\nfunc f() {}"}, "gateway", 0},
 		},
+		"unmutated": {
+			{map[string]string{"sqlrewrite/verify/x/a.go": "package p\nfunc f() {}", "sqlrewrite/verify/b.go": "package p\ntype t int"},
+				"sqlrewrite/verify", 1},
+			{map[string]string{"sqlrewrite/verify/x/a.go": "package p\nfunc f() {}",
+				"sqlrewrite/verify/m_test.go": "package p\nvar all = []string{\"x/a.go\"}"}, "sqlrewrite/verify", 0},
+		},
 		"words": {
 			{map[string]string{"docs/a.md": strings.Repeat("w ", 600), "README.md": strings.Repeat("w ", 401), "a.md": "w"}, "docs", 2},
 			{map[string]string{"docs/x/a.md": "w w"}, "docs/x", 1},
