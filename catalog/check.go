@@ -346,7 +346,7 @@ func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, colu
 	}
 	column.PrivateKeys = p.PrivateKeys
 	if p.Domain != nil {
-		column.Domain, column.DomainLine = c.domain(t, p, live), p.Domain.pos.Line
+		column.Domain, column.DomainLine = c.domain(p, live), p.Domain.pos.Line
 		c.shortKeys(p, column)
 	}
 }

@@ -96,7 +96,7 @@ func (d *decoder) policy(root *node) *Policy {
 		"pate":           func(n *node) { p.Pate = d.pate(n) },
 		"data_version":   func(n *node) { p.DataVersion = d.dataVersion(n) },
 		"share_releases": func(n *node) { p.ShareReleases = d.truth(n, "share_releases") },
-		"max_failures":   func(n *node) { p.MaxFailures = d.failures(n) },
+		"max_failures":   func(n *node) { p.MaxFailures = d.whole(n, "max_failures", "", maxFailures) },
 		"timing":         func(n *node) { p.Timing = d.timing(n) },
 		"stewards":       func(n *node) { p.Stewards = d.stewards(n) },
 
@@ -304,19 +304,14 @@ func (d *decoder) truth(n *node, what string) bool {
 
 // count reads a positive whole number; what one unit may contribute is at most a billion, so that sums of it cannot overflow.
 func (d *decoder) count(n *node, what string) int64 {
-	v, err := strconv.ParseInt(n.text, 10, 64)
-	if n.kind != plainNode || err != nil || v < 1 || v > 1_000_000_000 {
-		d.problem(n.pos, "", "%s must be a whole number from 1 to 1000000000", what)
-		return 0
-	}
-	return v
+	return d.whole(n, what, "", 1_000_000_000)
 }
 
-// length reads how many bytes a text may have.
-func (d *decoder) length(n *node) int64 {
+// whole reads a whole number from 1 to most, of what it counts ("of bytes ", or nothing).
+func (d *decoder) whole(n *node, what, of string, most int64) int64 {
 	v, err := strconv.ParseInt(n.text, 10, 64)
-	if n.kind != plainNode || err != nil || v < 1 || v > maxMaxLength {
-		d.problem(n.pos, "", "max_length must be a whole number of bytes from 1 to %d", maxMaxLength)
+	if n.kind != plainNode || err != nil || v < 1 || v > most {
+		d.problem(n.pos, "", "%s must be a whole number %sfrom 1 to %d", what, of, most)
 		return 0
 	}
 	return v
@@ -324,15 +319,6 @@ func (d *decoder) length(n *node) int64 {
 
 // maxFailures bounds max_failures: each failure may tell something that no noise covers.
 const maxFailures = 1000
-
-func (d *decoder) failures(n *node) int64 {
-	v, err := strconv.ParseInt(n.text, 10, 64)
-	if n.kind != plainNode || err != nil || v < 1 || v > maxFailures {
-		d.problem(n.pos, "", "max_failures must be a whole number from 1 to %d", maxFailures)
-		return 0
-	}
-	return v
-}
 
 func (d *decoder) unit(n *node) *UnitPolicy {
 	u := &UnitPolicy{pos: n.pos}
@@ -389,7 +375,7 @@ func (d *decoder) column(n, key *node) *ColumnPolicy {
 		"bounds":     func(n *node) { c.Bounds = d.bounds(n) },
 		"step":       func(n *node) { step = n },
 		"domain":     func(n *node) { c.Domain = d.domain(n) },
-		"max_length": func(n *node) { c.MaxLength = d.length(n) },
+		"max_length": func(n *node) { c.MaxLength = d.whole(n, "max_length", "of bytes ", maxMaxLength) },
 		"keys": func(n *node) {
 			d.constant(n, "keys", "private")
 			c.PrivateKeys = true

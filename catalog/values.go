@@ -148,7 +148,7 @@ func (c *checker) step(s scalar, live *ColumnInfo) *big.Rat {
 }
 
 // domain gives a column's public keys in canonical order; nil when something is wrong.
-func (c *checker) domain(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo) []Key {
+func (c *checker) domain(p *ColumnPolicy, live *ColumnInfo) []Key {
 	var keys []Key
 	if p.Domain.From != (ColumnRef{}) {
 		var ok bool

@@ -148,17 +148,22 @@ func (r Receipt) CheckSignature(public ed25519.PublicKey) error {
 
 // ParsePublicKey reads a public key as PEM text (openssl pkey -pubout).
 func ParsePublicKey(text []byte) (ed25519.PublicKey, error) {
+	return keyOf[ed25519.PublicKey](text, "public", x509.ParsePKIXPublicKey, "cannot be read")
+}
+
+// keyOf reads a key of one kind; failed says that parse took it for none. Errors are without their cause: that may quote the key.
+func keyOf[K any](text []byte, kind string, parse func([]byte) (any, error), failed string) (key K, err error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("budget: the public key is no PEM text")
+		return key, errors.New("budget: the " + kind + " key is no PEM text")
 	}
-	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	parsed, err := parse(block.Bytes)
 	if err != nil {
-		return nil, errors.New("budget: the public key cannot be read")
+		return key, errors.New("budget: the " + kind + " key " + failed)
 	}
-	key, ok := parsed.(ed25519.PublicKey)
+	key, ok := parsed.(K)
 	if !ok {
-		return nil, errors.New("budget: the public key is not of Ed25519")
+		return key, errors.New("budget: the " + kind + " key is not of Ed25519")
 	}
 	return key, nil
 }
@@ -215,19 +220,7 @@ func NewSigner(text []byte) (*Signer, error) {
 
 // ParsePrivateKey reads a private key as PEM text of PKCS #8 (openssl genpkey -algorithm ed25519). Its errors do not quote the text.
 func ParsePrivateKey(text []byte) (ed25519.PrivateKey, error) {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, errors.New("budget: the private key is no PEM text")
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, errors.New("budget: the private key is none of PKCS #8") // without the cause: it may quote the key
-	}
-	key, ok := parsed.(ed25519.PrivateKey)
-	if !ok {
-		return nil, errors.New("budget: the private key is not of Ed25519")
-	}
-	return key, nil
+	return keyOf[ed25519.PrivateKey](text, "private", x509.ParsePKCS8PrivateKey, "is none of PKCS #8")
 }
 
 // Public is the key that checks what s signs.

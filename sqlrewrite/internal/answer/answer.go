@@ -40,7 +40,7 @@ func outputForm(p *plan.Plan, o algebra.Output, rows int) plan.OutputForm {
 		f.Column.Kind = plan.KeyColumn // computed from keys alone
 	}
 	if f.Ratio = ratioOf(p, o.Expr, rows); f.Ratio != nil && f.Column.Kind == plan.DerivedColumn {
-		f.Column.HalfWidth = spread(p, f.Ratio)
+		f.Column.HalfWidth = spread(f.Ratio)
 	}
 	if p.Several != nil && !shownOver(p, o.Expr) { // of rows that are not told, two may have one noise
 		f.Ratio, f.Column.HalfWidth = nil, nil

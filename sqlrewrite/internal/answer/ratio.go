@@ -89,7 +89,7 @@ func (w follower) contextOf(e algebra.Expr, c *plan.Ratio) (context algebra.Expr
 
 // spread is the half-width of an output, known before there is data; nil: not known. Whatever the released values are, the output
 // changes by at most so much where the ratio changes by its half-width.
-func spread(p *plan.Plan, c *plan.Ratio) *big.Rat {
+func spread(c *plan.Ratio) *big.Rat {
 	if c.Width == nil {
 		return nil
 	}

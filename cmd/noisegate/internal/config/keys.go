@@ -119,16 +119,19 @@ func boolean(to *bool) func(string) error {
 	}
 }
 
-func number(to *int) func(string) error {
+// read takes what a function reads; otherwise says what a text must be that it does not.
+func read[T any](to *T, from func(string) (T, error), otherwise string) func(string) error {
 	return func(s string) error {
-		n, err := strconv.Atoi(s)
+		value, err := from(s)
 		if err != nil {
-			return errors.New("must be a whole number")
+			return errors.New(otherwise)
 		}
-		*to = n
+		*to = value
 		return nil
 	}
 }
+
+func number(to *int) func(string) error { return read(to, strconv.Atoi, "must be a whole number") }
 
 // size takes a number of bytes, as GOMEMLIMIT does.
 func size(to *int64) func(string) error {
@@ -156,12 +159,5 @@ func versions(to *pgversion.Policy) func(string) error {
 }
 
 func duration(to *time.Duration) func(string) error {
-	return func(s string) error {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return errors.New("must be a duration such as 30s or 50ms")
-		}
-		*to = d
-		return nil
-	}
+	return read(to, time.ParseDuration, "must be a duration such as 30s or 50ms")
 }
