@@ -30,11 +30,12 @@ const (
 	roomKept  = 120
 )
 
-// LeaveRoom lets more goroutines run at a time than there are processors, as many more as there are places, while at least as many as
-// there are processors want to run all the time, until the context ends. Requests compute for seconds (a plan of 100 lines, a bound on the
-// error), and where they hold every one of the scheduler's processors, it looks every 10 ms whether an answer came from a database, of which
-// an answer needs about a dozen. With room left, the operating system shares the time out, and wakes who waits for a database at once. Where
-// nobody computes for long, a scheduler with room wakes threads that find nothing to do. An operator's own GOMAXPROCS stays.
+// LeaveRoom lets more goroutines run at a time than there are processors, as many more as there are places, while at
+// least as many as there are processors want to run all the time, until the context ends. Requests compute for seconds
+// (a plan of 100 lines, a bound on the error), and where they hold every one of the scheduler's processors, it looks
+// every 10 ms whether an answer came from a database, and an answer needs about a dozen of these. With room left, the
+// operating system shares the time out, and wakes who waits for a database at once. Where nobody computes for long, a
+// scheduler with room wakes threads that find nothing to do. An operator's own GOMAXPROCS stays.
 func LeaveRoom(ctx context.Context, c *config.Config) error {
 	if os.Getenv("GOMAXPROCS") != "" { //nolint:forbidigo // a variable of the Go runtime, not of Noisegate
 		return nil
