@@ -63,7 +63,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		s.bill = newBill()
 	}
 	s.present = tree.Present(q.WhereClause)
-	s.rel = s.from(q.FromClause)
+	s.rel, s.number = s.from(q.FromClause), d.number()
 	s.besides = s.reads != nil && len(*s.reads) > 0
 	s.rel.meeting, s.rel.bill = s.meeting, s.bill
 	s.conditions(q.WhereClause, nil)
@@ -112,7 +112,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 			v.strict = true
 			r.columns[i].v, c.v = &v, &v
 		}
-		if p := c.v.place; p != nil && slices.Equal(p.of, s.rel.parts) { // row_number() differs among the rows of a partition
+		if p := c.v.place; p != nil && slices.Equal(p.of, s.rel.parted()) { // row_number() differs among the rows of a partition
 			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.partition), c.v.id), rows: 1})
 		}
 		id := c.v.id
@@ -169,7 +169,7 @@ func typed(v *value) *value {
 func (s *scope) distinct(r *relation) *relation {
 	owner := r.owner()
 	led := owner == nil
-	p := &part{public: owner == nil}
+	p := &part{number: s.d.number(), public: owner == nil}
 	l := limit{rows: 1}
 	for i, c := range r.columns {
 		led = led || names(c.v, r)
@@ -227,7 +227,7 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 	} else if l.owner() != r.owner() {
 		refuse("UNION ALL of owned and public rows")
 	}
-	p := &part{public: owner == nil}
+	p := &part{number: d.number(), public: owner == nil}
 	for i := range l.columns {
 		a, b := l.columns[i].v, r.columns[i].v
 		if a.kind != b.kind || a.numeral != b.numeral || a.moved() || b.moved() {

@@ -29,6 +29,7 @@ import (
 // scope is where names are looked up.
 type scope struct {
 	d       *derivation
+	number  int    // of FROM: no other has it
 	parent  *scope // the query around an EXISTS or IN, or beside a LATERAL
 	rel     *relation
 	ctes    map[string]*pgquery.SelectStmt

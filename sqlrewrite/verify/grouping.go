@@ -148,7 +148,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 		r.released = s.released(r.columns, domains)
 		return r
 	}
-	p := &part{public: owner == nil, limits: []limit{{by: g.order, rows: 1}}}
+	p := &part{number: d.number(), public: owner == nil, limits: []limit{{by: g.order, rows: 1}}}
 	for _, c := range r.columns {
 		p.ids = append(p.ids, c.v.id)
 	}

@@ -22,10 +22,11 @@ import (
 // windowRun is a window's sum.
 type windowRun struct {
 	upto      bool
-	n         int       // what it adds up
-	partition []int     // of rows
-	x         int       // of Lemma 5; -1: of Lemma 2b
-	of        *relation // the rows
+	n         int   // what it adds up
+	partition []int // of rows
+	x         int   // of Lemma 5; -1: of Lemma 2b
+	of        int   // the query
+	parts     []int // of its rows
 }
 
 // share is the CASE of Lemma 5; nil for others.
@@ -56,6 +57,6 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 	}
 	v := d.made(numeric, "share", false, total, m, then, n)
 	v.within, v.digits, v.scale, v.same = ranges.Between(zero, m.number()), 0, 0, true
-	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.of, base: v.id}
+	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.parts, base: v.id}
 	return v
 }

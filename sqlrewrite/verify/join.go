@@ -50,7 +50,7 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 			if left == nil {
 				refuse("LATERAL beside nothing")
 			}
-			inner.parent, inner.meeting = &scope{d: s.d, rel: left}, s.meeting
+			inner.parent, inner.meeting = &scope{d: s.d, number: s.d.number(), rel: left}, s.meeting
 			inner.bill = s.bill
 		}
 		alias := tree.AliasOf(q.Alias)
@@ -95,6 +95,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	for _, x := range []*relation{l, r} {
 		if len(x.parts) == 1 && len(x.whole) > 0 {
 			p := *x.parts[0]
+			p.number = s.d.number()
 			p.limits = append(slices.Clone(p.limits), x.whole...)
 			x.parts = []*part{&p}
 		} else if len(x.whole) > 0 {
@@ -111,7 +112,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		}
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
-	on := &scope{d: s.d, parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting, bill: s.bill}
+	on := &scope{d: s.d, number: s.d.number(), parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting, bill: s.bill}
 	kind := j.Jointype
 	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
 		kind = pgquery.JoinType_JOIN_INNER
@@ -145,7 +146,7 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	}
 	at, given := len(s.rel.edges), len(s.rel.fixed)
 	// What ON says binds the right side's rows only: to it the left side is an outer query.
-	s.parent = &scope{d: s.d, parent: s.parent, rel: l}
+	s.parent = &scope{d: s.d, number: s.d.number(), parent: s.parent, rel: l}
 	s.rel.units = r.units
 	s.conditions(quals, l)
 	if r.owner() != nil && r.owner() != owner {

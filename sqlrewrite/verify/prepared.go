@@ -141,7 +141,7 @@ func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value, solid
 	slices.Sort(key)
 	if rank != nil && solid[rank.id] && rank.checked && rank.within.Lo.Cmp(one) >= 0 &&
 		slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
-		rank.place = &placing{partition: []int{unit.id}, of: []*part{p}}
+		rank.place = &placing{partition: []int{unit.id}, of: []int{p.number}, rows: p.ids}
 		p.limits = append(p.limits, limit{by: []int{unit.id}, rows: rank.within.Hi.Num().Int64()})
 	}
 	for _, set := range t.Copy.Ranks {
@@ -156,7 +156,7 @@ func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value, solid
 			continue
 		}
 		group.place = &placing{dense: true, partition: []int{unit.id}, order: keys}
-		row.place = &placing{partition: append([]int{unit.id}, keys...), of: []*part{p}}
+		row.place = &placing{partition: append([]int{unit.id}, keys...), of: []int{p.number}, rows: p.ids}
 	}
 }
 

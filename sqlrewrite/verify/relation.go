@@ -49,6 +49,7 @@ type named struct {
 }
 
 type part struct {
+	number int // no other part has it
 	limits []limit
 	ids    []int
 	public bool
@@ -73,6 +74,15 @@ type edge struct {
 type ranking struct {
 	by, order []int
 	places    int64
+}
+
+// parted are the numbers of a relation's parts.
+func (r *relation) parted() []int {
+	all := make([]int, len(r.parts))
+	for i, p := range r.parts {
+		all[i] = p.number
+	}
+	return all
 }
 
 // named is the relation under an alias.

@@ -134,7 +134,7 @@ func (x *released) move(d *derivation, v *value, ids []int) (move, together span
 	if n := x.rel.rows(d, ids, true); n != nil {
 		together = t.each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
-	if t.share != nil && t.share.x >= 0 && slices.Equal(x.rel.parts, t.share.of.parts) && x.rel.solid[t.share.x] &&
+	if t.share != nil && t.share.x >= 0 && slices.Equal(x.rel.parted(), t.share.of) && x.rel.solid[t.share.x] &&
 		x.rel.within(d, t.share.partition, ids) {
 		together = ranges.Between(zero, t.share.most)
 	}

@@ -30,7 +30,7 @@ import (
 func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 	pin := d.pins.of(t)
 	r := &relation{solid: make(map[int]bool), scanned: 1, tables: []string{alias}}
-	p := &part{public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
+	p := &part{number: d.number(), public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
 	var owner *unit
 	if !t.Public {
 		owner = &unit{}

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,8 +110,7 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 			if depth--; depth <= 0 {
 				place := ""
 				for p := s; p != nil; p = p.parent {
-					d.held = append(d.held, p.rel) // no other is ever at its address
-					place += fmt.Sprintf("%p,", p.rel)
+					place += strconv.Itoa(p.number) + ","
 				}
 				return d.intern("#query "+place+strconv.Itoa(int(l.SubLinkType))+d.sql[at:i+1], args...)
 			}

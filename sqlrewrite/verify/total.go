@@ -33,9 +33,9 @@ import (
 type share struct {
 	most      *big.Rat // of all of a partition together, in absolute value
 	partition []int
-	x         int       // only over rows where this is not NULL; -1: over all
-	of        *relation // the rows
-	base      int       // the value whose multiples it bounds
+	x         int   // only over rows where this is not NULL; -1: over all
+	of        []int // the parts of the rows
+	base      int   // the value whose multiples it bounds
 }
 
 // scaled is the share of a multiple.
@@ -64,7 +64,7 @@ func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value, filter []*pgque
 	if len(filter) > 0 || !isInteger(n.kind) || !n.within.Finite() || n.within.Lo.Sign() < 0 {
 		return nil
 	}
-	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.rel, x: -1}
+	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.number, parts: s.rel.parted(), x: -1}
 	slices.Sort(p.partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault:
@@ -103,7 +103,7 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value {
 	}
 	v := d.made(int8, "share of a total", false, total, most, then, clearTally(n))
 	v.within, v.nulls = within, n.nulls
-	v.split = &share{most: most.number(), partition: run.partition, x: -1, of: run.of, base: v.id}
+	v.split = &share{most: most.number(), partition: run.partition, x: -1, of: run.parts, base: v.id}
 	return v
 }
 
@@ -165,7 +165,7 @@ func (x *released) total(d *derivation, v *value) *big.Int {
 			return ranges.Ceiled(new(big.Rat).Mul(t.each.WithZero().Most(), new(big.Rat).SetInt(n))).Num()
 		}
 	}
-	if t == nil || t.share == nil || t.share.x >= 0 || x.rel == nil || !slices.Equal(x.rel.parts, t.share.of.parts) ||
+	if t == nil || t.share == nil || t.share.x >= 0 || x.rel == nil || !slices.Equal(x.rel.parted(), t.share.of) ||
 		!x.rel.within(d, t.share.partition, nil) {
 		return nil
 	}

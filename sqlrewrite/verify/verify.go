@@ -167,8 +167,8 @@ type derivation struct {
 	ids   map[string]int
 	known map[int]*value
 	same  map[int]bool // whether equal values are identical
-	held  []*relation  // whose addresses are in ids
 	pins  *pinBook
+	last  int // number that was given
 
 	operands []measure       // of the expression that is being read
 	taken    Work            // cost.go
@@ -181,6 +181,9 @@ type derivation struct {
 	joins    map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
 	steps    *steps.Count
 }
+
+// number is one that nothing else has.
+func (d *derivation) number() int { d.last++; return d.last }
 
 func parse(sql string) *pgquery.SelectStmt {
 	parsed, err := pgquery.Parse(sql)

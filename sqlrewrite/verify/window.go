@@ -53,7 +53,8 @@ type placing struct {
 	dense     bool
 	partition []int
 	order     []int
-	of        []*part // the rows that are numbered
+	of        []int // the parts of the rows that are numbered
+	rows      []int // the columns of these, of one part
 }
 
 // Bits of a frame, in PostgreSQL's WindowDef.
@@ -226,7 +227,7 @@ func (s *scope) placing(name string, x *run, _ []*value) *value {
 	v.within = ranges.Of(1, mostRows)
 	switch name {
 	case "row_number":
-		v.place = &placing{partition: ids(x.partition), order: ids(x.order), of: s.rel.parts}
+		v.place = s.rel.placing(ids(x.partition), ids(x.order))
 	case "dense_rank":
 		v.place = &placing{dense: true, partition: ids(x.partition), order: ids(x.order)}
 	}
@@ -319,7 +320,7 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value,
 
 // runOf recognises the two sums of Lemma 5.
 func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
-	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.rel}
+	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.number, parts: s.rel.parted()}
 	slices.Sort(p.partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault && len(filter) == 1:
@@ -441,20 +442,31 @@ func (s *scope) placed(l, r *value) {
 	}
 	defer s.both()
 	cut := limit{by: l.place.partition, rows: most}
-	if slices.Equal(l.place.of, s.rel.parts) {
+	if slices.Equal(l.place.of, s.rel.parted()) {
 		s.rel.whole = append(s.rel.whole, cut)
 		return
 	}
 	for i, part := range s.rel.parts {
-		if len(l.place.of) == 1 && slices.Equal(part.ids, l.place.of[0].ids) {
-			s.rel.limited(i, cut)
+		if len(l.place.of) == 1 && slices.Equal(part.ids, l.place.rows) {
+			s.limited(i, cut)
 		}
 	}
 }
 
+// placing is row_number of a relation's rows.
+func (r *relation) placing(partition, order []int) *placing {
+	p := &placing{partition: partition, order: order, of: r.parted()}
+	if len(r.parts) == 1 {
+		p.rows = r.parts[0].ids
+	}
+	return p
+}
+
 // limited adds a limit to a part.
-func (r *relation) limited(i int, l limit) {
+func (s *scope) limited(i int, l limit) {
+	r := s.rel
 	p := *r.parts[i]
+	p.number = s.d.number()
 	p.limits = append(slices.Clone(p.limits), l)
 	r.parts = slices.Clone(r.parts)
 	r.parts[i] = &p
@@ -467,7 +479,7 @@ func (s *scope) both() {
 		for i, p := range s.rel.parts {
 			for _, l := range p.limits {
 				if subset(l.by, of) && !subset(l.by, k.by) && !l.sql {
-					s.rel.limited(i, limit{by: k.by, rows: k.places * l.rows})
+					s.limited(i, limit{by: k.by, rows: k.places * l.rows})
 				}
 			}
 		}
