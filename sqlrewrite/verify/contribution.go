@@ -26,7 +26,7 @@ import (
 
 // tally lies in each, times the rows of a group that meet where.
 type tally struct {
-	of     *grouping
+	of     group
 	where  []int // sorted: conditions that every row which adds meets
 	each   span  // what one row adds
 	digits int   // after the point; -1: unknown
@@ -40,8 +40,14 @@ type tally struct {
 // mostRows is more than one group of rows has.
 const mostRows = 1 << 40
 
+// group is the groups of one query.
+type group struct {
+	number  int
+	release bool // of rows of many units
+}
+
 // rows is how many a group has at most: those of one unit, or all.
-func (g *grouping) rows() int64 {
+func (g group) rows() int64 {
 	if g.release {
 		return mostRows
 	}
@@ -52,23 +58,23 @@ func (g *grouping) rows() int64 {
 func (v *value) moved() bool { return v.terms != nil && v.terms.moves != nil }
 
 // counted is count(...).
-func (d *derivation) counted(g *grouping, where []int) *value {
+func (d *derivation) counted(g group, where []int) *value {
 	v := d.make(int8, d.intern("count", append([]int{g.number}, where...)...))
 	v.whole, v.within = true, ranges.Of(0, mostRows)
 	v.terms = &tally{of: g, where: where, each: ranges.Point(one), count: true}
 	return v
 }
 
-// different is count(DISTINCT x).
-func (d *derivation) different(g *grouping, where []int, x *value, id int, r *relation) *value {
+// different is count(DISTINCT x); once: x follows from the unit.
+func (d *derivation) different(g group, where []int, id int, once bool) *value {
 	v := d.make(int8, id)
 	v.whole, v.within = true, ranges.Of(0, mostRows)
-	v.terms = &tally{of: g, where: where, each: ranges.Between(zero, one), once: r.within(d, []int{x.id}, nil)}
+	v.terms = &tally{of: g, where: where, each: ranges.Between(zero, one), once: once}
 	return v
 }
 
 // summedOnce is sum(DISTINCT x): of as many terms as rows at most.
-func (d *derivation) summedOnce(g *grouping, where []int, x *value, id int) *value {
+func (d *derivation) summedOnce(g group, where []int, x *value, id int) *value {
 	v := d.summed(g, where, x)
 	v.id, v.nulls = id, []int{id}
 	v.terms = &tally{of: g, each: x.within.WithZero(), where: where, digits: x.digits}
@@ -76,7 +82,7 @@ func (d *derivation) summedOnce(g *grouping, where []int, x *value, id int) *val
 }
 
 // summed is sum(x).
-func (d *derivation) summed(g *grouping, where []int, x *value) *value {
+func (d *derivation) summed(g group, where []int, x *value) *value {
 	k := int8
 	switch x.kind {
 	case int2, int4:

@@ -68,11 +68,10 @@ func (d *derivation) extreme(_ string, args ...*value) *value {
 
 // grouping is a query's groups.
 type grouping struct {
-	number  int
-	keys    map[int]*value
-	order   []int // ids of the keys, as written
-	release bool
-	having  bool
+	group
+	keys   map[int]*value
+	order  []int // ids of the keys, as written
+	having bool
 }
 
 // key is what a column is in a group.
@@ -95,7 +94,7 @@ func (g *grouping) of(v *value) *value {
 // grouped is a SELECT with aggregates.
 func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	d := s.d
-	g := &grouping{number: d.fresh(), keys: make(map[int]*value)}
+	g := &grouping{group: group{number: d.fresh()}, keys: make(map[int]*value)}
 	owner := s.rel.owner()
 	led := false
 	for _, n := range q.GroupClause {
@@ -206,15 +205,15 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	}
 	switch {
 	case x == nil:
-		return d.counted(g, where)
+		return d.counted(g.group, where)
 	case name == "count" && f.AggDistinct:
-		return d.different(g, where, x, id(""), s.rel)
+		return d.different(g.group, where, id(""), s.rel.within(d, []int{x.id}, nil))
 	case name == "count":
-		return d.counted(g, union(where, d.present(x)))
+		return d.counted(g.group, union(where, d.present(x)))
 	case name == "sum" && f.AggDistinct:
-		return d.summedOnce(g, where, x, id(""))
+		return d.summedOnce(g.group, where, x, id(""))
 	case name == "sum":
-		return d.summed(g, union(where, d.present(x)), x)
+		return d.summed(g.group, union(where, d.present(x)), x)
 	case g.release:
 		refuse("%s over many units", name)
 	}

@@ -108,7 +108,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"expression.go", `branch.narrow = append(slices.Clone(deeper.narrow), s.narrowing(w.Expr, true)...)`, `branch.narrow = append(slices.Clone(deeper.narrow), s.narrowing(w.Expr, false)...)`},
 	{"grouping.go", `x.vague || f.AggDistinct && (!x.same || s.group.release)`, `x.vague`},
 	{"contribution.go", `where: where, each: ranges.Between(zero, one), once`, `where: where, each: ranges.Between(zero, one), count: true, once`},
-	{"contribution.go", `once: r.within(d, []int{x.id}, nil)`, `once: true`},
+	{"grouping.go", `s.rel.within(d, []int{x.id}, nil)`, `true`},
 	{"grouping.go", ` && f.Args[0].GetColumnRef() != nil`, ``},
 	{"grouping.go", `name == "count" && f.AggDistinct && s.group.release`, `s.group.release`},
 	{"function.go", `limit := large`, `limit := ranges.Between(new(big.Rat).Neg(ranges.Ten(2000)), ranges.Ten(2000))`},

@@ -299,7 +299,7 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value,
 	if f.AggStar != (len(args) == 0) || len(args) > 1 || f.AggStar && name != "count" {
 		refuse("an aggregate of %d arguments over a window", len(args))
 	}
-	g := &grouping{number: d.fresh(), keys: make(map[int]*value)}
+	g := &grouping{group: group{number: d.fresh()}, keys: make(map[int]*value)}
 	inner := *s
 	inner.group, inner.runs = g, nil
 	call := &pgquery.FuncCall{Funcname: f.Funcname, Args: f.Args, AggFilter: f.AggFilter, AggStar: f.AggStar, Funcformat: f.Funcformat}
