@@ -5,12 +5,9 @@ import (
 	"math/big"
 	"strconv"
 
-	pgquery "github.com/pganalyze/pg_query_go/v6"
-
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/calendar"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
-	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Operators and casts: the error-free forms of docs/sql/error-free.md (Lemma 5a). An operator is taken for the types and ranges for which
@@ -112,7 +109,7 @@ func (*value) inUTC(v *value) {
 
 // convert brings a value to a wider type, as PostgreSQL does. A value that names a unit still names it afterwards if the wider type keeps
 // all values apart; two units' numbers may become the same float.
-func (d *derivation) convert(v *value, k kind) *value {
+func (d *Terms) convert(v *value, k kind) *value {
 	defer steps.Visit(d.steps).Leave()
 	if v.kind == k {
 		return v
@@ -153,65 +150,7 @@ func grainOf(least *big.Rat) int {
 	return max(0, ranges.Bits(new(big.Rat).Inv(least))) + 54
 }
 
-// operation is an operator, or what the grammar makes of one.
-func (s *scope) operation(e *pgquery.A_Expr) *value {
-	op := tree.Operator(e.Name)
-	switch e.Kind {
-	case pgquery.A_Expr_Kind_AEXPR_OP:
-		if e.Lexpr == nil {
-			refuse("an operator with one operand")
-		}
-		v := operators[op].value(s.d, op, s.expr(e.Lexpr), s.expr(e.Rexpr))
-		if v == nil {
-			refuse("operator %s on these types", op)
-		}
-		return v
-	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
-		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
-		if op != "=" || l.kind != text || l.ident != "" || r.kind != texts || !r.constant {
-			refuse("= ANY of what is no constant array of texts")
-		}
-		return s.d.apply(boolean, "any", l, r)
-	case pgquery.A_Expr_Kind_AEXPR_IN:
-		return s.in(op, s.loose(e.Lexpr), e.Rexpr.GetList())
-	case pgquery.A_Expr_Kind_AEXPR_DISTINCT, pgquery.A_Expr_Kind_AEXPR_NOT_DISTINCT:
-		if op != "=" {
-			refuse("IS DISTINCT FROM with another operator")
-		}
-		l, r := s.d.pair(s.loose(e.Lexpr), s.loose(e.Rexpr))
-		s.d.meet(l, r)
-		return s.d.always(boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
-	case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
-		return s.d.like(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
-	case pgquery.A_Expr_Kind_AEXPR_NULLIF:
-		return s.d.nullIf(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
-	default:
-		refuse("an expression of kind %s", e.Kind)
-		return nil
-	}
-}
-
-// in is IN of a list, and NOT IN.
-func (s *scope) in(op string, v *value, list *pgquery.List) *value {
-	if list == nil || op != "=" && op != "<>" {
-		refuse("IN of what is no list")
-	}
-	k, all := v.kind, []*value{v}
-	for _, n := range list.Items {
-		x := s.loose(n)
-		identities(v, x)
-		k = common(k, x.kind)
-		all = append(all, x)
-	}
-	all = s.d.resolved(all)
-	result := s.d.made(boolean, "in"+op, false, all...)
-	for _, x := range all {
-		s.d.comparable(x, k)
-	}
-	return result
-}
-
-func (d *derivation) nullIf(op string, l, r *value) *value {
+func (d *Terms) nullIf(op string, l, r *value) *value {
 	if op != "=" || l.terms != nil || r.terms != nil {
 		refuse("NULLIF with another operator")
 	}
@@ -230,13 +169,8 @@ func (d *derivation) nullIf(op string, l, r *value) *value {
 	return v
 }
 
-// like0 gives a value the bounds of another, which it is wherever it is not NULL.
-func (d *derivation) like0(v, of *value) {
-	v.ident, v.bounds = of.ident, of.bounds
-}
-
 // comparable refuses a value whose conversion for a comparison could raise an error. Times of different types are compared without one.
-func (d *derivation) comparable(v *value, k kind) {
+func (d *Terms) comparable(v *value, k kind) {
 	if isTime(v.kind) && isTime(k) {
 		return
 	}
@@ -244,7 +178,7 @@ func (d *derivation) comparable(v *value, k kind) {
 }
 
 // meet is the type in which two values are compared.
-func (d *derivation) meet(l, r *value) kind {
+func (d *Terms) meet(l, r *value) kind {
 	k := common(l.kind, r.kind)
 	identities(l, r)
 	d.comparable(l, k)
@@ -252,7 +186,7 @@ func (d *derivation) meet(l, r *value) kind {
 	return k
 }
 
-func (d *derivation) compare(op string, args ...*value) *value {
+func (d *Terms) compare(op string, args ...*value) *value {
 	l, r := d.pair(clear(args[0]), clear(args[1]))
 	switch d.meet(l, r) {
 	case noKind, texts:
@@ -288,7 +222,7 @@ const (
 )
 
 // calculation is + - * / % on numbers.
-func (d *derivation) calculation(op string, args ...*value) *value {
+func (d *Terms) calculation(op string, args ...*value) *value {
 	l, r := args[0], args[1]
 	if l.terms != nil || r.terms != nil {
 		return d.combine(op, l, r)
@@ -302,7 +236,7 @@ func (d *derivation) calculation(op string, args ...*value) *value {
 }
 
 // bits is &.
-func (d *derivation) bits(op string, args ...*value) *value {
+func (d *Terms) bits(op string, args ...*value) *value {
 	l, r := d.plain(args[0]), d.plain(args[1])
 	k := common(l.kind, r.kind)
 	b := d.convert(r, k)
@@ -319,7 +253,7 @@ func (d *derivation) bits(op string, args ...*value) *value {
 	return v
 }
 
-func (d *derivation) arithmetic(op string, l, r *value) *value {
+func (d *Terms) arithmetic(op string, l, r *value) *value {
 	k := common(l.kind, r.kind)
 	if zero := r.number(); op == "+" && l.kind == r.kind && isFloat(k) && zero != nil && zero.Sign() == 0 && r.same {
 		v := d.apply(k, op, l, r) // whatever l is, and -0 becomes 0
@@ -485,34 +419,8 @@ func floatResult(op string, v, a, b *value) {
 	v.same = !v.within.Has(zero) || op == "+" && (a.same || b.same) // 0 + -0 is 0
 }
 
-// typeCast is x::type.
-func (s *scope) typeCast(c *pgquery.TypeCast) *value {
-	d := s.d
-	k, precision, scale := typeOf(c.TypeName)
-	if p := c.Arg.GetParamRef(); p != nil {
-		if precision != 0 {
-			refuse("a constant cast to a type with modifiers")
-		}
-		return d.parameter(p, k)
-	}
-	if a := c.Arg.GetAConst(); a != nil && a.Isnull {
-		if a.Val != nil {
-			refuse("a field of NULL")
-		}
-		return d.nullOf(k)
-	}
-	v := s.expr(c.Arg)
-	if isFloat(k) && v.number() != nil && v.number().Sign() == 0 && v.kind == int4 {
-		return d.literal(k, "0")
-	}
-	if precision != 0 {
-		return d.toDigits(v, precision, scale)
-	}
-	return d.cast(typed(v), k)
-}
-
 // cast is an explicit cast.
-func (d *derivation) cast(v *value, k kind) *value {
+func (d *Terms) cast(v *value, k kind) *value {
 	defer steps.Visit(d.steps).Leave()
 	if v.terms != nil && k != text {
 		return v.terms.cast(d, v, k)
@@ -561,7 +469,7 @@ func (d *derivation) cast(v *value, k kind) *value {
 }
 
 // toDigits is a cast to numeric(precision, scale).
-func (d *derivation) toDigits(v *value, precision, scale int) *value {
+func (d *Terms) toDigits(v *value, precision, scale int) *value {
 	if !isNumber(v.kind) || scale < 0 || scale > precision {
 		refuse("a cast to numeric with other digits")
 	}
@@ -577,7 +485,7 @@ func (d *derivation) toDigits(v *value, precision, scale int) *value {
 }
 
 // toText is a value as text: one text for each representation of a value.
-func (d *derivation) toText(v *value) *value {
+func (d *Terms) toText(v *value) *value {
 	if v.terms != nil {
 		if v.places() != 0 && v.terms.moves == nil {
 			refuse("a sum as text that may be written with digits after the point")

@@ -158,13 +158,6 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
 	return all
 }
 
-// typed is a value as others see it: a text without a type is text.
-func typed(v *value) *value {
-	c := *v
-	c.untyped = false
-	return &c
-}
-
 // distinct is SELECT DISTINCT.
 func (s *scope) distinct(r *relation) *relation {
 	owner := r.owner()
@@ -261,11 +254,11 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 
 // domain notes a condition that leaves only some texts of a value: text = ANY (array) [OR text IS NULL].
 func (r *relation) domain(d *derivation, id int) {
-	t := d.terms[id]
+	t := d.term(id)
 	null := false
 	if t.op == "or" && len(t.args) == 2 {
-		other := d.terms[t.args[1]]
-		t = d.terms[t.args[0]]
+		other := d.term(t.args[1])
+		t = d.term(t.args[0])
 		if t.op != "any" || other.op != "isnull:"+strconv.Itoa(int(pgquery.NullTestType_IS_NULL)) || other.args[0] != t.args[0] {
 			return
 		}
@@ -275,21 +268,17 @@ func (r *relation) domain(d *derivation, id int) {
 		return
 	}
 	x := t.args[0]
-	if d.terms[x].op == "text" {
-		r.leave(d, d.terms[x].args[0], t, null)
+	if d.term(x).op == "text" {
+		r.leave(d, d.term(x).args[0], t, null)
 	}
 	r.leave(d, x, t, null)
 }
 
 // leave notes that a value is NULL, if null, or one of those with the texts of an array.
 func (r *relation) leave(d *derivation, x int, t term, null bool) {
-	at, err := strconv.Atoi(d.terms[t.args[1]].op[1:])
-	if err != nil || d.terms[t.args[1]].op[0] != '[' {
+	size, known := d.elements(t.args[1])
+	if !known {
 		return
-	}
-	size := 0
-	if list, ok := d.args[at-1].([]string); ok {
-		size = len(list)
 	}
 	if null {
 		size++
@@ -314,7 +303,7 @@ func (d *derivation) form(id int, r *relation) string {
 	if id < 0 {
 		return "" // an aggregate
 	}
-	t := d.terms[id]
+	t := d.term(id)
 	if len(t.args) == 0 {
 		if t.op[0] == '#' || t.op[0] == '[' {
 			return ""
@@ -327,7 +316,7 @@ func (d *derivation) form(id int, r *relation) string {
 	out := strconv.Quote(t.op) + "("
 	for _, a := range t.args {
 		f := d.form(a, r)
-		if f == "" || slices.Contains(r.roots, a) && !d.same[a] {
+		if f == "" || slices.Contains(r.roots, a) && !d.identical(a) {
 			return ""
 		}
 		out += f + ","

@@ -24,7 +24,7 @@ import (
 type Any struct{}
 
 // parameter is the constant that a cast of an argument makes.
-func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
+func (d *Terms) parameter(p *pgquery.ParamRef, k kind) *value {
 	if p.Number < 1 || int(p.Number) > len(d.args) {
 		refuse("a parameter without an argument")
 	}
@@ -65,7 +65,7 @@ func (d *derivation) parameter(p *pgquery.ParamRef, k kind) *value {
 var chosen = map[kind]bool{boolean: true, int2: true, int4: true, int8: true, numeric: true, float8: true, text: true, date: true,
 	timestamp: true, timestamptz: true, uuid: true}
 
-func (d *derivation) nullOf(k kind) *value {
+func (d *Terms) nullOf(k kind) *value {
 	v := d.make(k, d.intern("null:"+strconv.Itoa(int(k))))
 	v.constant, v.null, v.digits, v.scale, v.chars, v.nonzero, v.same = true, true, 0, -1, 0, true, true
 	// nothing else is ever there
@@ -78,7 +78,7 @@ func (d *derivation) nullOf(k kind) *value {
 var instants = map[kind]func(string) (int64, bool){date: calendar.Date, timestamp: calendar.Instant, timestamptz: calendar.InUTC}
 
 // literal is a constant of a kind by its text.
-func (d *derivation) literal(k kind, s string) *value {
+func (d *Terms) literal(k kind, s string) *value {
 	v := d.make(k, d.intern("="+strconv.Itoa(int(k))+":"+s))
 	v.constant, v.text, v.same = true, s, true
 	exactly := func(r *big.Rat) { v.within, v.nonzero = ranges.Point(r), r.Sign() != 0 }
@@ -133,7 +133,7 @@ func (d *derivation) literal(k kind, s string) *value {
 }
 
 // written is a constant that stands in the text.
-func (d *derivation) written(c *pgquery.A_Const) *value {
+func (d *Terms) written(c *pgquery.A_Const) *value {
 	switch val := c.Val.(type) {
 	case *pgquery.A_Const_Ival:
 		if !c.Isnull && val.Ival != nil {
@@ -190,4 +190,18 @@ func typeOf(t *pgquery.TypeName) (k kind, precision, scale int) {
 		refuse("an array type")
 	}
 	return k, 0, 0
+}
+
+// constantOf is the type and the text of a literal; noKind for others.
+func (d *Terms) constantOf(id int) (kind, string) {
+	t := d.term(id)
+	if len(t.args) > 0 || !strings.HasPrefix(t.op, "=") {
+		return noKind, ""
+	}
+	number, written, ok := strings.Cut(t.op[1:], ":")
+	k, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return noKind, ""
+	}
+	return kind(k), written
 }

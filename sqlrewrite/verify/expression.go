@@ -84,8 +84,8 @@ func (s *scope) expr(n *pgquery.Node) *value {
 			v = &c
 		}
 	}
-	s.d.known[v.id] = v
-	m := s.measured(n, v, operands)
+	s.d.know(v)
+	m := measured(n, v, operands)
 	if v.kind == numeric && v.longest == (places{}) {
 		v.longest = places{m.whole, m.scale}
 	}
@@ -126,7 +126,7 @@ func (s *scope) bare(n *pgquery.Node) *value {
 		return s.cases(e.CaseExpr)
 	case *pgquery.Node_CoalesceExpr:
 		tree.Reads(e.CoalesceExpr, "Args")
-		return s.coalesce(s.list(e.CoalesceExpr.Args))
+		return s.d.coalesce(s.list(e.CoalesceExpr.Args))
 	case *pgquery.Node_MinMaxExpr:
 		m := e.MinMaxExpr
 		tree.Reads(m, "Args", "Op")
@@ -153,24 +153,8 @@ func (s *scope) list(nodes []*pgquery.Node) []*value {
 	return all
 }
 
-// always is a value that is never NULL.
-func (d *derivation) always(k kind, op string, args ...*value) *value {
-	v := d.apply(k, op, args...)
-	v.nulls = nil
-	return v
-}
-
 // loose is a value of which only equality and order are looked at: it may be vague.
 func (s *scope) loose(n *pgquery.Node) *value { return clear(s.expr(n)) }
-
-func clear(v *value) *value {
-	if v.vague {
-		c := *v
-		c.vague = false
-		return &c
-	}
-	return v
-}
 
 func (s *scope) truth(n *pgquery.Node) *value {
 	v := s.expr(n)
@@ -328,18 +312,6 @@ func (s *scope) short(c *pgquery.CaseExpr) *value {
 	return v
 }
 
-// shorter is n of the condition octet_length(x) <= n; -1 of others.
-func (d *derivation) shorter(condition, x int) int64 {
-	t := d.terms[condition]
-	if t.op != "<=" || d.terms[t.args[0]].op != "octet_length" || d.terms[t.args[0]].args[0] != x {
-		return -1
-	}
-	if n := d.known[t.args[1]].number(); n != nil && n.IsInt() && n.Num().IsInt64() {
-		return n.Num().Int64()
-	}
-	return -1
-}
-
 // nullsOfCase: where every branch but the last is a constant that is not NULL, and every condition is a comparison of the last branch's
 // parts with constants, the value is NULL exactly where the last branch is: where a part is NULL no condition is true.
 func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*value, v *value) []int {
@@ -401,7 +373,7 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 		r = floated(r)
 	}
 	op := tree.Operator(e.Name)
-	if t := d.terms[x.id]; t.op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
+	if t := d.term(x.id); t.op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
 		return []narrowed{{id: t.args[0], chars: int(r.Num().Int64()), bytes: r.Num().Int64()}} // a character has a byte at least
 	}
 	switch below, known := map[string]bool{"<": true, "<=": true, ">": false, ">=": false}[op]; {
@@ -430,107 +402,118 @@ func (s *scope) hole(b *pgquery.BoolExpr) []narrowed {
 	return []narrowed{{id: above[0].id, away: ranges.Lesser(new(big.Rat).Neg(lo), hi)}}
 }
 
-// resolved are values of which one type is made: what is written without a type is character where no other is text.
-func (d *derivation) resolved(all []*value) []*value {
-	char := false
-	for _, v := range all {
-		if !v.untyped && v.kind == text {
-			return all
+// operation is an operator, or what the grammar makes of one.
+func (s *scope) operation(e *pgquery.A_Expr) *value {
+	op := tree.Operator(e.Name)
+	switch e.Kind {
+	case pgquery.A_Expr_Kind_AEXPR_OP:
+		if e.Lexpr == nil {
+			refuse("an operator with one operand")
 		}
-		char = char || v.kind == bpchar
-	}
-	if !char {
-		return all
-	}
-	all = slices.Clone(all)
-	for i, v := range all {
-		if v.untyped {
-			c := *v
-			c.id, c.kind, c.untyped, c.same = d.intern("character", v.id), bpchar, false, false
-			all[i] = &c
+		v := operators[op].value(s.d.Terms, op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+		if v == nil {
+			refuse("operator %s on these types", op)
 		}
+		return v
+	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
+		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
+		if op != "=" || l.kind != text || l.ident != "" || r.kind != texts || !r.constant {
+			refuse("= ANY of what is no constant array of texts")
+		}
+		return s.d.apply(boolean, "any", l, r)
+	case pgquery.A_Expr_Kind_AEXPR_IN:
+		return s.in(op, s.loose(e.Lexpr), e.Rexpr.GetList())
+	case pgquery.A_Expr_Kind_AEXPR_DISTINCT, pgquery.A_Expr_Kind_AEXPR_NOT_DISTINCT:
+		if op != "=" {
+			refuse("IS DISTINCT FROM with another operator")
+		}
+		l, r := s.d.pair(s.loose(e.Lexpr), s.loose(e.Rexpr))
+		s.d.meet(l, r)
+		return s.d.always(boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
+	case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
+		return s.d.like(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+	case pgquery.A_Expr_Kind_AEXPR_NULLIF:
+		return s.d.nullIf(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+	default:
+		refuse("an expression of kind %s", e.Kind)
+		return nil
 	}
-	return all
 }
 
-// pair is resolved, of two.
-func (d *derivation) pair(l, r *value) (*value, *value) {
-	both := d.resolved([]*value{l, r})
-	return both[0], both[1]
+// in is IN of a list, and NOT IN.
+func (s *scope) in(op string, v *value, list *pgquery.List) *value {
+	if list == nil || op != "=" && op != "<>" {
+		refuse("IN of what is no list")
+	}
+	k, all := v.kind, []*value{v}
+	for _, n := range list.Items {
+		x := s.loose(n)
+		identities(v, x)
+		k = common(k, x.kind)
+		all = append(all, x)
+	}
+	all = s.d.resolved(all)
+	result := s.d.made(boolean, "in"+op, false, all...)
+	for _, x := range all {
+		s.d.comparable(x, k)
+	}
+	return result
 }
 
-// choice is one of several values: of CASE, COALESCE, UNION ALL.
-func (d *derivation) choice(op string, all, conditions []*value) *value {
-	k := noKind
-	all = d.resolved(all)
-	for _, v := range all {
-		if !v.null || v.kind != noKind {
-			k = common(k, v.kind)
+// typeCast is x::type.
+func (s *scope) typeCast(c *pgquery.TypeCast) *value {
+	d := s.d
+	k, precision, scale := typeOf(c.TypeName)
+	if p := c.Arg.GetParamRef(); p != nil {
+		if precision != 0 {
+			refuse("a constant cast to a type with modifiers")
 		}
+		return d.parameter(p, k)
 	}
-	v := d.made(k, op, false, append(slices.Clone(conditions), all...)...)
-	first := true
-	for _, b := range all {
-		if b.null {
-			continue
+	if a := c.Arg.GetAConst(); a != nil && a.Isnull {
+		if a.Val != nil {
+			refuse("a field of NULL")
 		}
-		b = d.convert(b, k)
-		if first {
-			v.ident, v.bounds = b.ident, b.bounds
-			first = false
-			continue
-		}
-		if v.ident != b.ident {
-			v.ident = "one of several"
-		}
-		v.within = v.within.Hull(b.within)
-		for i := range v.parts {
-			v.parts[i] = v.parts[i].Hull(b.parts[i])
-		}
-		v.digits, v.grain, v.chars = unknownOr(v.digits, b.digits), unknownOr(v.grain, b.grain), unknownOr(v.chars, b.chars)
-		if v.bytes = max(v.bytes, b.bytes); b.bytes == 0 {
-			v.bytes = 0
-		}
-		v.longest = v.longest.longer(b.longest)
-		v.nonzero = v.nonzero && b.nonzero
-		if v.scale != b.scale {
-			v.scale = -1
-		}
-		v.same = v.same && b.same && (alwaysSame(k) || isFloat(k) || v.scale >= 0)
+		return d.nullOf(k)
 	}
-	if first {
-		d.like0(v, d.nullOf(k))
-		v.null = true
+	v := s.expr(c.Arg)
+	if isFloat(k) && v.number() != nil && v.number().Sign() == 0 && v.kind == int4 {
+		return d.literal(k, "0")
 	}
-	return v
+	if precision != 0 {
+		return d.toDigits(v, precision, scale)
+	}
+	return d.cast(typed(v), k)
 }
 
-// unknownOr is the larger of two bounds, of which -1 means none.
-func unknownOr(a, b int) int {
-	if a < 0 || b < 0 {
-		return -1
+// call is a call of a function, an aggregate or a window.
+func (s *scope) call(f *pgquery.FuncCall) *value {
+	if f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
+		refuse("a function call that no rule covers")
 	}
-	return max(a, b)
-}
-
-func (s *scope) coalesce(args []*value) *value {
-	if len(args) == 2 && args[0].terms != nil && args[1].number() != nil && args[1].number().Sign() == 0 &&
-		common(args[0].kind, args[1].kind) == args[0].kind {
-		return args[0].terms.orZero(s.d, args[0])
+	name := tree.Builtin(f.Funcname)
+	if f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL &&
+		(name != "extract" || f.Funcformat != pgquery.CoercionForm_COERCE_SQL_SYNTAX) {
+		refuse("function %s called in another way", name)
 	}
-	if len(args) == 2 && args[0].id == args[1].id && args[0].kind == args[1].kind && !args[0].untyped &&
-		args[0].collation == args[1].collation {
-		return args[0] // COALESCE(x, x) is x
+	switch {
+	case f.Over != nil:
+		return s.window(name, f)
+	case f.AggStar || isAggregate(name):
+		return s.aggregate(name, f)
+	case f.AggFilter != nil || f.AggDistinct:
+		refuse("FILTER or DISTINCT of a function that is no aggregate")
 	}
-	return s.d.first("coalesce", args)
-}
-
-// first is the choice of a value that is not NULL: NULL only where all are.
-func (d *derivation) first(op string, args []*value) *value {
-	v := d.choice(op, args, nil)
-	v.nulls = []int{v.id}
-	if slices.ContainsFunc(args, func(a *value) bool { return len(a.nulls) == 0 && !a.null }) {
-		v.nulls = nil
+	args := s.list(f.Args)
+	if len(args) == 0 || len(args) > 8 {
+		refuse("function %s with %d arguments", name, len(args))
+	}
+	if v := s.d.linear(name, args); v != nil {
+		return v
+	}
+	v := functions[name].value(s.d.Terms, name, args...)
+	if v == nil {
+		refuse("function %s on these types", name)
 	}
 	return v
 }

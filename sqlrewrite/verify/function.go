@@ -4,10 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	pgquery "github.com/pganalyze/pg_query_go/v6"
-
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
-	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Functions that cannot raise an error (Lemma 5a), by name, argument types and argument ranges. All are immutable, or stable under the
@@ -26,44 +23,14 @@ import (
 //     n·(x - a) overflow (B1): a, b and n are constants, and 2·(b - a), n·(b - a), 2·(x - a) and n·(x - a) are far from that. *Example.*
 //     width_bucket(x, 0, 10, 5) of x in [-100, 100] lies in [0, 6].
 //  5. Hashes are total, and equal values have equal ones, but for texts, which are hashed byte by byte.
-func (s *scope) call(f *pgquery.FuncCall) *value {
-	if f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
-		refuse("a function call that no rule covers")
-	}
-	name := tree.Builtin(f.Funcname)
-	if f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL &&
-		(name != "extract" || f.Funcformat != pgquery.CoercionForm_COERCE_SQL_SYNTAX) {
-		refuse("function %s called in another way", name)
-	}
-	switch {
-	case f.Over != nil:
-		return s.window(name, f)
-	case f.AggStar || isAggregate(name):
-		return s.aggregate(name, f)
-	case f.AggFilter != nil || f.AggDistinct:
-		refuse("FILTER or DISTINCT of a function that is no aggregate")
-	}
-	args := s.list(f.Args)
-	if len(args) == 0 || len(args) > 8 {
-		refuse("function %s with %d arguments", name, len(args))
-	}
-	if v := s.d.linear(name, args); v != nil {
-		return v
-	}
-	v := functions[name].value(s.d, name, args...)
-	if v == nil {
-		refuse("function %s on these types", name)
-	}
-	return v
-}
 
 // clamping is T_smaller or T_larger.
 func clamping(k kind, larger bool) function {
-	return taking("..", func(d *derivation, name string, args ...*value) *value { return d.clamp(name, k, larger, args) }).
+	return taking("..", func(d *Terms, name string, args ...*value) *value { return d.clamp(name, k, larger, args) }).
 		priced(lengths(100, 1))
 }
 
-func (d *derivation) clamp(name string, k kind, larger bool, args []*value) *value {
+func (d *Terms) clamp(name string, k kind, larger bool, args []*value) *value {
 	if isTime(k) && (args[0].kind != k || args[1].kind != k) {
 		refuse("%s of another type", name)
 	}
@@ -112,13 +79,13 @@ func grainBeyond(s span) int {
 }
 
 // position is array_position, which is NULL where the text is not found.
-func (d *derivation) position(name string, args ...*value) *value {
+func (d *Terms) position(name string, args ...*value) *value {
 	v := d.made(int4, name, false, args...)
 	v.within = ranges.Of(1, int64(max(args[0].size, 1)))
 	return v
 }
 
-func (d *derivation) div(name string, args ...*value) *value {
+func (d *Terms) div(name string, args ...*value) *value {
 	a, b := d.convert(args[0], numeric), d.convert(args[1], numeric)
 	if !b.nonzero && b.within.Has(zero) {
 		refuse("div by what may be 0")
@@ -133,7 +100,7 @@ func (d *derivation) div(name string, args ...*value) *value {
 }
 
 // hash is one of the hash functions of types: equal values have equal hashes, except that texts are hashed byte by byte.
-func (d *derivation) hash(name string, args ...*value) *value {
+func (d *Terms) hash(name string, args ...*value) *value {
 	x := args[0]
 	if x.kind == numeric || x.kind == float8 {
 		x = clear(x)
@@ -141,7 +108,7 @@ func (d *derivation) hash(name string, args ...*value) *value {
 	return d.apply(int8, name, x, args[1])
 }
 
-func (d *derivation) buckets(name string, args ...*value) *value {
+func (d *Terms) buckets(name string, args ...*value) *value {
 	a, b, n := args[1].number(), args[2].number(), args[3].number()
 	limit := large
 	if args[0].kind == numeric {
@@ -156,7 +123,7 @@ func (d *derivation) buckets(name string, args ...*value) *value {
 	return v
 }
 
-func (d *derivation) abs(name string, args ...*value) *value {
+func (d *Terms) abs(name string, args ...*value) *value {
 	x := args[0]
 	v := d.apply(x.kind, name, x)
 	d.like0(v, x)
@@ -172,7 +139,7 @@ func (d *derivation) abs(name string, args ...*value) *value {
 	return v
 }
 
-func (d *derivation) sign(name string, args ...*value) *value {
+func (d *Terms) sign(name string, args ...*value) *value {
 	v := d.apply(args[0].kind, name, args...)
 	d.like0(v, args[0])
 	v.within, v.nonzero = ranges.Of(-1, 1), false
@@ -181,7 +148,7 @@ func (d *derivation) sign(name string, args ...*value) *value {
 }
 
 // trimScale drops zeros at the end: NaN and infinities have one form as well.
-func (d *derivation) trimScale(name string, args ...*value) *value {
+func (d *Terms) trimScale(name string, args ...*value) *value {
 	v := d.apply(numeric, name, args...)
 	d.like0(v, args[0])
 	v.scale, v.same, v.anchors, v.strict = -1, true, args[0].anchors, args[0].strict
@@ -190,7 +157,7 @@ func (d *derivation) trimScale(name string, args ...*value) *value {
 
 // rounding is a function that makes whole numbers, or of numerics such with some digits after the point.
 func rounding(whole func(*big.Rat) *big.Rat) rule {
-	return func(d *derivation, name string, args ...*value) *value {
+	return func(d *Terms, name string, args ...*value) *value {
 		x, places := args[0], 0
 		if len(args) == 2 {
 			if places = int(args[1].number().Num().Int64()); max(places, -places) > 900 {
@@ -232,7 +199,7 @@ func ends(name string, x *value) (lo, hi float64) {
 	return lo, hi
 }
 
-func (d *derivation) sqrt(name string, args ...*value) *value {
+func (d *Terms) sqrt(name string, args ...*value) *value {
 	x := args[0]
 	lo, hi := ends(name, x)
 	if lo < 0 || x.grain < 0 {
@@ -246,7 +213,7 @@ func (d *derivation) sqrt(name string, args ...*value) *value {
 	return v
 }
 
-func (d *derivation) exp(name string, args ...*value) *value {
+func (d *Terms) exp(name string, args ...*value) *value {
 	lo, hi := ends(name, args[0])
 	if lo < -700 || hi > 690 {
 		refuse("exp may overflow or underflow")
@@ -260,7 +227,7 @@ func (d *derivation) exp(name string, args ...*value) *value {
 }
 
 // logarithm is ln or log.
-func (d *derivation) logarithm(name string, args ...*value) *value {
+func (d *Terms) logarithm(name string, args ...*value) *value {
 	x := args[0]
 	lo, hi := ends(name, x)
 	if lo < 0 || lo == 0 && !x.nonzero || x.grain < 0 {
@@ -281,7 +248,7 @@ func (d *derivation) logarithm(name string, args ...*value) *value {
 	return v
 }
 
-func (d *derivation) power(name string, args ...*value) *value {
+func (d *Terms) power(name string, args ...*value) *value {
 	x, n := args[0], args[1].number()
 	if n == nil || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(10, 1)) > 0 || !x.within.Finite() || x.grain < 0 {
 		refuse("power of a float without bounds, or to an exponent that is no whole number from 0 to 10")

@@ -7,7 +7,6 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
-	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -27,44 +26,6 @@ import (
 // Aggregates: count; sum of whole numbers and numerics, which is exact, and never of floats, whose sum depends on the order; avg of
 // numerics; min and max, vague where equal values are not identical; bool_or, bool_and. A sum of whole numbers of 32 bits is one of 64,
 // and would leave it with 2^31 rows in one group; other sums are numerics.
-
-// aggregates are the functions that are one: count and sum are tallies, and the rules of the others give what is known of a group's value.
-var aggregates = map[string]function{
-	"count":    {},
-	"sum":      {},
-	"avg":      taking("E", (*derivation).mean),
-	"min":      taking("N t c d T", (*derivation).extreme),
-	"max":      taking("N t c d T", (*derivation).extreme),
-	"bool_or":  taking("b", (*derivation).extreme),
-	"bool_and": taking("b", (*derivation).extreme),
-}
-
-func isAggregate(name string) bool {
-	_, is := aggregates[name]
-	return is
-}
-
-// mean is avg: of whole numbers a quotient, whose digits are those of one by mostRows (arithmetic.go).
-func (d *derivation) mean(_ string, args ...*value) *value {
-	x := args[0]
-	if x.kind == numeric && !x.within.Finite() && x.scale < 0 {
-		refuse("avg of numerics without bounds")
-	}
-	v := d.make(numeric, x.id)
-	if isInteger(x.kind) {
-		v.digits = 24 + len(strconv.Itoa(mostRows))
-	}
-	v.within = x.within.Widened(ranges.Ten(-15))
-	return v
-}
-
-// extreme is one of the values, or what all or one of them are.
-func (d *derivation) extreme(_ string, args ...*value) *value {
-	v := d.make(args[0].kind, args[0].id)
-	d.like0(v, args[0])
-	v.vague, v.collation = !v.same, args[0].collation
-	return v
-}
 
 // grouping is a query's groups.
 type grouping struct {
@@ -217,7 +178,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	case g.release:
 		refuse("%s over many units", name)
 	}
-	v := aggregates[name].value(d, name, x)
+	v := aggregates[name].value(d.Terms, name, x)
 	if v == nil {
 		refuse("%s of this type", name)
 	}
@@ -259,8 +220,8 @@ func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *value, where []
 // condition is what a conjunct of FILTER asks of a row.
 func (d *derivation) condition(v *value, n *pgquery.Node) []int {
 	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL {
-		if of := d.terms[v.id]; len(of.args) == 1 {
-			if x := d.known[of.args[0]]; x != nil {
+		if of := d.term(v.id); len(of.args) == 1 {
+			if x := d.value(of.args[0]); x != nil {
 				return d.present(x)
 			}
 		}

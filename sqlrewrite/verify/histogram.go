@@ -19,16 +19,6 @@ import (
 // *Example.* SELECT x, sum(CASE WHEN u.total > 5 THEN div(2 * u.upto * 5 + u.total, 2 * u.total) - ... ELSE u.n END) ... WHERE x IS NOT
 // NULL GROUP BY x: all numbers together move by at most 5 when a unit comes.
 
-// windowRun is a window's sum.
-type windowRun struct {
-	upto      bool
-	n         int   // what it adds up
-	partition []int // of rows
-	x         int   // of Lemma 5; -1: of Lemma 2b
-	of        int   // the query
-	parts     []int // of its rows
-}
-
 // share is the CASE of Lemma 5; nil for others.
 func (s *scope) share(c *pgquery.CaseExpr) *value {
 	total, m, w := s.above(c)

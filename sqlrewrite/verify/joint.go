@@ -33,19 +33,6 @@ type Joint struct {
 	L2Squared *big.Rat   // at least Σ wᵢ·dᵢ²
 }
 
-// factor is an operand of a product, with the range that it has there.
-type factor struct {
-	id     int
-	within span
-}
-
-// cutting is the CASE of Lemma 2 that a value is.
-type cutting struct {
-	of      *tally // what is cut
-	counter int
-	limit   *big.Rat
-}
-
 // products is what a column adds up, of which one unit has so many rows.
 type products struct {
 	factors *[2]factor
@@ -157,20 +144,20 @@ func (e exclusions) of(d *derivation, id int) int {
 
 // choiceOf reads CASE WHEN x = c THEN y ELSE 0 END, cast or not: what tells the set, which is x and the type of c, and c; "" for others.
 func (d *derivation) choiceOf(id int) (set, constant string) {
-	for id >= 0 && strings.HasPrefix(d.terms[id].op, "to:") && len(d.terms[id].args) == 1 {
-		id = d.terms[id].args[0]
+	for id >= 0 && strings.HasPrefix(d.term(id).op, "to:") && len(d.term(id).args) == 1 {
+		id = d.term(id).args[0]
 	}
 	if id < 0 {
 		return "", ""
 	}
-	t := d.terms[id]
+	t := d.term(id)
 	if t.op != "case" || len(t.args) != 3 || t.args[0] < 0 || t.args[2] < 0 {
 		return "", ""
 	}
 	if _, other := d.constantOf(t.args[2]); other != "0" {
 		return "", ""
 	}
-	equal := d.terms[t.args[0]]
+	equal := d.term(t.args[0])
 	if equal.op != "=" || len(equal.args) != 2 || equal.args[0] < 0 || equal.args[1] < 0 {
 		return "", ""
 	}
@@ -187,18 +174,4 @@ func (d *derivation) choiceOf(id int) (set, constant string) {
 		return "", ""
 	}
 	return strconv.Itoa(equal.args[0]) + ":" + kindName(k), "=" + c
-}
-
-// constantOf is the type and the text of a literal; noKind for others.
-func (d *derivation) constantOf(id int) (kind, string) {
-	t := d.terms[id]
-	if len(t.args) > 0 || !strings.HasPrefix(t.op, "=") {
-		return noKind, ""
-	}
-	number, written, ok := strings.Cut(t.op[1:], ":")
-	k, err := strconv.Atoi(number)
-	if !ok || err != nil {
-		return noKind, ""
-	}
-	return kind(k), written
 }

@@ -113,9 +113,9 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 
 // derive derives the rows of a query over the source.
 func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *relation) {
-	d := newDerivation("", args, on, b.Pins)
+	d := newDerivation("", args, on, b.Pins, nil)
 	rel := d.query(q, &scope{d: d})
-	if rel.released != nil || slices.Contains(d.read, false) {
+	if rel.released != nil || d.unread() {
 		refuse("aggregates over many units, or an argument that the text does not name")
 	}
 	return d, rel
@@ -201,7 +201,7 @@ func (p *Pin) check(v *value, column string) {
 
 // cut reports whether a value is CASE WHEN octet_length(x) <= n THEN x END, n at most some number.
 func (d *derivation) cut(id int, most int64) bool {
-	t := d.terms[id]
+	t := d.term(id)
 	if t.op != "case" || len(t.args) != 2 {
 		return false
 	}

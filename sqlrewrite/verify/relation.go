@@ -225,12 +225,6 @@ func (k knowledge) add(id int, solid, exact bool) {
 	k[id] = fact{true, f.solid || solid, f.exact || exact}
 }
 
-// note remembers whether equal values are identical wherever a value is read.
-func (d *derivation) note(v *value) {
-	same, known := d.same[v.id]
-	d.same[v.id] = v.same && (same || !known)
-}
-
 // determined reports whether a value follows from known ones.
 func (d *derivation) determined(id int, known knowledge) bool {
 	follows, _ := d.follows(id, known)
@@ -245,9 +239,9 @@ func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
 		return false, false // an aggregate: of other rows too
 	}
 	if f := known[id]; f.known {
-		return true, f.exact || d.same[id]
+		return true, f.exact || d.identical(id)
 	}
-	t := d.terms[id]
+	t := d.term(id)
 	if strings.HasPrefix(t.op, "over ") || len(t.args) == 0 && strings.HasPrefix(t.op, "#") {
 		return false, false
 	}
@@ -257,28 +251,6 @@ func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
 		}
 	}
 	return true, true
-}
-
-// behind is the value that a form of it is equal to, wherever the form is not NULL: character as text, numerics without zeros at their end,
-// floats plus 0, texts of a limited length.
-func (d *derivation) behind(id int) (of int, ok bool) {
-	t := d.terms[id]
-	k := noKind
-	if len(t.args) > 0 && d.known[t.args[0]] != nil {
-		k = d.known[t.args[0]].kind
-	}
-	switch {
-	case t.op == "trim_scale", t.op == shortForm, t.op == "text" && k == bpchar,
-		t.op == "+" && isFloat(k) && d.terms[t.args[1]].op == "="+kindName(k)+":0":
-		return t.args[0], true
-	case t.op == "case" && len(t.args) == 2:
-		result := d.terms[t.args[1]]
-		isResult := func(id int) bool { return id == t.args[1] || result.op == "text" && id == result.args[0] }
-		if c := d.terms[t.args[0]]; c.op == "<=" && d.terms[c.args[0]].op == "octet_length" && isResult(d.terms[c.args[0]].args[0]) {
-			return t.args[1], true
-		}
-	}
-	return 0, false
 }
 
 // all reports whether every value follows from known ones.

@@ -109,7 +109,7 @@ func (d *derivation) keyOf(v *value, keys []int) (id int, left []int) {
 		refuse("a key that is not shown as text")
 	}
 	at := slices.Index(keys, v.id)
-	if t := d.terms[v.id]; t.op == "text" {
+	if t := d.term(v.id); t.op == "text" {
 		if of := slices.Index(keys, t.args[0]); of >= 0 {
 			at = of
 		}

@@ -63,7 +63,7 @@ func (m measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
 func (m measure) length() int64 { return m.bytes + m.whole + m.scale }
 
 // measured is a value's size, where its node is computed of some operands.
-func (s *scope) measured(n *pgquery.Node, v *value, operands []measure) measure {
+func measured(n *pgquery.Node, v *value, operands []measure) measure {
 	m := measure{kind: v.kind, constant: v.constant, read: v.read() && !v.null, text: v.text, items: int64(v.size)}
 	switch {
 	case v.constant && v.null:

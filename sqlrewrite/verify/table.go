@@ -24,7 +24,7 @@ type overload struct {
 }
 
 // rule is the value of a call; nil where it is refused for its arguments, by a text that names no more than the function.
-type rule func(d *derivation, name string, args ...*value) *value
+type rule func(d *Terms, name string, args ...*value) *value
 
 // letters are the types of arguments: kinds, and
 //
@@ -59,7 +59,7 @@ func (v *value) is(letter byte) bool {
 }
 
 // value is that of a call of a function or an operator; nil where no overload takes the arguments.
-func (f function) value(d *derivation, name string, args ...*value) *value {
+func (f function) value(d *Terms, name string, args ...*value) *value {
 	for _, o := range f.overloads {
 		for takes := range strings.FieldsSeq(o.takes) {
 			if suit(takes, args) {
@@ -115,70 +115,70 @@ var functions = map[string]function{
 	"timestamptz_smaller": clamping(timestamptz, false), "timestamptz_larger": clamping(timestamptz, true),
 	"interval_smaller": clamping(interval, false), "interval_larger": clamping(interval, true),
 
-	"hashint8extended":      taking("WW", (*derivation).hash).priced(hashes),
-	"hash_numeric_extended": taking("nW", (*derivation).hash).priced(hashes),
-	"hashfloat8extended":    taking("fW", (*derivation).hash).priced(hashes),
-	"hashtextextended":      taking("tW", (*derivation).hash).priced(hashes),
+	"hashint8extended":      taking("WW", (*Terms).hash).priced(hashes),
+	"hash_numeric_extended": taking("nW", (*Terms).hash).priced(hashes),
+	"hashfloat8extended":    taking("fW", (*Terms).hash).priced(hashes),
+	"hashtextextended":      taking("tW", (*Terms).hash).priced(hashes),
 
-	"abs":        taking("N", (*derivation).abs),
-	"sign":       taking("F", (*derivation).sign),
+	"abs":        taking("N", (*Terms).abs),
+	"sign":       taking("F", (*Terms).sign),
 	"round":      taking("F nK", rounding(ranges.Nearest(0))),
 	"trunc":      taking("F nK", rounding(ranges.Whole)),
 	"floor":      taking("F", rounding(ranges.Floored)),
 	"ceil":       taking("F", rounding(ranges.Ceiled)),
 	"ceiling":    taking("F", rounding(ranges.Ceiled)),
-	"trim_scale": taking("n", (*derivation).trimScale).priced(lengths(500, 0)),
+	"trim_scale": taking("n", (*Terms).trimScale).priced(lengths(500, 0)),
 
-	"div":            taking("EE", (*derivation).div).priced(divTakes),
-	"sqrt":           taking("f", (*derivation).sqrt),
-	"exp":            taking("f", (*derivation).exp),
-	"ln":             taking("f", (*derivation).logarithm),
-	"log":            taking("f", (*derivation).logarithm),
-	"power":          taking("ff", (*derivation).power),
-	"width_bucket":   taking("fff4 nnn4", (*derivation).buckets).priced(bucketsTake),
-	"array_position": taking("At", (*derivation).position).priced(looksUp),
+	"div":            taking("EE", (*Terms).div).priced(divTakes),
+	"sqrt":           taking("f", (*Terms).sqrt),
+	"exp":            taking("f", (*Terms).exp),
+	"ln":             taking("f", (*Terms).logarithm),
+	"log":            taking("f", (*Terms).logarithm),
+	"power":          taking("ff", (*Terms).power),
+	"width_bucket":   taking("fff4 nnn4", (*Terms).buckets).priced(bucketsTake),
+	"array_position": taking("At", (*Terms).position).priced(looksUp),
 
-	"octet_length": taking("t c", (*derivation).octets).priced(lengths(plain, 0)),
+	"octet_length": taking("t c", (*Terms).octets).priced(lengths(plain, 0)),
 	"length":       taking("t", ofText(int4, 1, 0)),
 	"strpos":       taking("tt", ofText(int4, 1, 1)).priced(finds),
 	"starts_with":  taking("tt", ofText(boolean, 0, 0)),
 	"upper":        taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(500, 20)), // of at most three letters for one
 	"lower":        taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(500, 20)),
 	"initcap":      taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(20_000, 50)),
-	"left":         taking("tK", (*derivation).left).sized(ofFirst(1)),
+	"left":         taking("tK", (*Terms).left).sized(ofFirst(1)),
 	"right":        taking("tK", ofText(text, 1, 0)).sized(ofFirst(1)),
-	"substr":       taking("tK tKK", (*derivation).substr).sized(ofFirst(1)),
+	"substr":       taking("tK tKK", (*Terms).substr).sized(ofFirst(1)),
 	"btrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
 	"ltrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
 	"rtrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
-	"concat":       taking("*", (*derivation).concat).sized(ofAll),
+	"concat":       taking("*", (*Terms).concat).sized(ofAll),
 
-	"date_trunc":    taking("QT", (*derivation).dateTrunc).priced(lengths(500, 0)),
-	"extract":       taking("Qd QT Qi", (*derivation).extract).priced(lengths(500, 0)),
-	"date_part":     taking("Qd QT Qi", (*derivation).extract).priced(lengths(500, 0)),
-	"to_char":       taking("TQ", (*derivation).toChar).priced(formats),
-	"make_interval": taking("444444f", (*derivation).makeInterval).priced(lengths(500, 0)),
+	"date_trunc":    taking("QT", (*Terms).dateTrunc).priced(lengths(500, 0)),
+	"extract":       taking("Qd QT Qi", (*Terms).extract).priced(lengths(500, 0)),
+	"date_part":     taking("Qd QT Qi", (*Terms).extract).priced(lengths(500, 0)),
+	"to_char":       taking("TQ", (*Terms).toChar).priced(formats),
+	"make_interval": taking("444444f", (*Terms).makeInterval).priced(lengths(500, 0)),
 }
 
 func comparison(op string) function {
-	return taking("..", (*derivation).compare).priced(func(o []measure) int64 { return comparing(op, o[0], o[1]) })
+	return taking("..", (*Terms).compare).priced(func(o []measure) int64 { return comparing(op, o[0], o[1]) })
 }
 
-var pattern = taking("..", (*derivation).match).priced(matches)
+var pattern = taking("..", (*Terms).match).priced(matches)
 
 // operators are those with two operands.
 var operators = map[string]function{
 	"=": comparison("="), "<>": comparison("<>"), "<": comparison("<"), "<=": comparison("<="), ">": comparison(">"), ">=": comparison(">="),
 	"~": pattern, "!~": pattern, "~*": pattern, "!~*": pattern,
-	"||": taking("..", (*derivation).join).sized(ofAll).priced(joins),
-	"+": taking("NN", (*derivation).calculation).or("d2 d4", (*derivation).daysLater).or("2d 4d", turned((*derivation).daysLater)).
-		or("Ti", (*derivation).timeMoved).or("iT", turned((*derivation).timeMoved)).or("ii", (*derivation).intervals).priced(calculates(adds)),
-	"-": taking("NN", (*derivation).calculation).or("d2 d4", (*derivation).daysLater).or("dd", (*derivation).daysBetween).
-		or("ss zz", (*derivation).timeBetween).or("Ti", (*derivation).timeMoved).or("ii", (*derivation).intervals).priced(calculates(adds)),
-	"*": taking("NN", (*derivation).calculation).priced(calculates(multiplies)),
-	"/": taking("NN", (*derivation).calculation).priced(calculates(divides(false))),
-	"%": taking("NN", (*derivation).calculation).priced(calculates(divides(true))),
-	"&": taking("WW", (*derivation).bits).priced(calculates(adds)),
+	"||": taking("..", (*Terms).join).sized(ofAll).priced(joins),
+	"+": taking("NN", (*Terms).calculation).or("d2 d4", (*Terms).daysLater).or("2d 4d", turned((*Terms).daysLater)).
+		or("Ti", (*Terms).timeMoved).or("iT", turned((*Terms).timeMoved)).or("ii", (*Terms).intervals).priced(calculates(adds)),
+	"-": taking("NN", (*Terms).calculation).or("d2 d4", (*Terms).daysLater).or("dd", (*Terms).daysBetween).
+		or("ss zz", (*Terms).timeBetween).or("Ti", (*Terms).timeMoved).or("ii", (*Terms).intervals).priced(calculates(adds)),
+	"*": taking("NN", (*Terms).calculation).priced(calculates(multiplies)),
+	"/": taking("NN", (*Terms).calculation).priced(calculates(divides(false))),
+	"%": taking("NN", (*Terms).calculation).priced(calculates(divides(true))),
+	"&": taking("WW", (*Terms).bits).priced(calculates(adds)),
 }
 
 // computation is an operator on numbers.

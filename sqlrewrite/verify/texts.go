@@ -20,13 +20,13 @@ const maxChars = 10_000
 
 // ofText is a function of texts: the length of what it gives is bounded by a multiple of the first one's.
 func ofText(k kind, times, more int) rule {
-	return func(d *derivation, name string, args ...*value) *value {
+	return func(d *Terms, name string, args ...*value) *value {
 		return d.short(k, times*args[0].chars+more, name, args)
 	}
 }
 
 // short is a text of at most some characters, or a number of them, of texts that are not long.
-func (d *derivation) short(k kind, most int, name string, args []*value) *value {
+func (d *Terms) short(k kind, most int, name string, args []*value) *value {
 	for _, a := range args {
 		if a.kind == text && (a.chars < 0 || a.chars > maxChars) {
 			refuse("%s of a text that may be long", name)
@@ -35,7 +35,7 @@ func (d *derivation) short(k kind, most int, name string, args []*value) *value 
 	return d.upTo(k, most, name, args)
 }
 
-func (d *derivation) upTo(k kind, most int, name string, args []*value) *value {
+func (d *Terms) upTo(k kind, most int, name string, args []*value) *value {
 	v := d.apply(k, name, args...)
 	switch k {
 	case text:
@@ -47,12 +47,12 @@ func (d *derivation) upTo(k kind, most int, name string, args []*value) *value {
 	return v
 }
 
-func (d *derivation) octets(name string, args ...*value) *value {
+func (d *Terms) octets(name string, args ...*value) *value {
 	return d.upTo(int4, 1<<30, name, args)
 }
 
 // left is total on any text.
-func (d *derivation) left(name string, args ...*value) *value {
+func (d *Terms) left(name string, args ...*value) *value {
 	most := int(args[1].number().Num().Int64())
 	if max(most, -most) > maxChars {
 		refuse("%s of a text that may be long", name)
@@ -63,7 +63,7 @@ func (d *derivation) left(name string, args ...*value) *value {
 	return d.upTo(text, most, name, args)
 }
 
-func (d *derivation) substr(name string, args ...*value) *value {
+func (d *Terms) substr(name string, args ...*value) *value {
 	if len(args) == 3 && args[2].number().Sign() < 0 {
 		refuse("substr of a negative length")
 	}
@@ -87,7 +87,7 @@ func ofAll(operands []measure) (sum int64) {
 }
 
 // concat leaves NULLs out.
-func (d *derivation) concat(name string, args ...*value) *value {
+func (d *Terms) concat(name string, args ...*value) *value {
 	v := d.always(text, name, args...)
 	v.chars = 0
 	for _, a := range args {
@@ -104,7 +104,7 @@ func (d *derivation) concat(name string, args ...*value) *value {
 }
 
 // join is l || r.
-func (d *derivation) join(op string, args ...*value) *value {
+func (d *Terms) join(op string, args ...*value) *value {
 	l, r := args[0], args[1]
 	if l.kind != text || r.kind != text || l.chars < 0 || r.chars < 0 || l.chars+r.chars > maxChars {
 		refuse("|| of texts that may be long")
@@ -115,7 +115,7 @@ func (d *derivation) join(op string, args ...*value) *value {
 }
 
 // like is [NOT] LIKE and ILIKE.
-func (d *derivation) like(op string, l, r *value) *value {
+func (d *Terms) like(op string, l, r *value) *value {
 	if !isText(l.kind) || l.ident != "" || r.kind != text || !r.read() {
 		refuse("LIKE with a pattern that is no constant")
 	}
@@ -134,7 +134,7 @@ func (d *derivation) like(op string, l, r *value) *value {
 }
 
 // match is ~ ~* !~ !~*.
-func (d *derivation) match(op string, args ...*value) *value {
+func (d *Terms) match(op string, args ...*value) *value {
 	l, r := args[0], args[1]
 	if l.kind != text || l.ident != "" || l.chars < 0 || l.chars > maxChars || r.kind != text || !r.read() {
 		refuse("a regular expression over a text that may be long, or that is no constant")

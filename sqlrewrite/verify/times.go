@@ -22,7 +22,7 @@ import (
 
 // The rules of + - * on dates, times and intervals.
 
-func (d *derivation) daysBetween(op string, args ...*value) *value {
+func (d *Terms) daysBetween(op string, args ...*value) *value {
 	v := d.apply(int4, op, args...)
 	if v.within = args[0].within.Minus(args[1].within); !v.within.Inside(ranges.Int4) {
 		refuse("a difference of dates that may be infinite")
@@ -30,7 +30,7 @@ func (d *derivation) daysBetween(op string, args ...*value) *value {
 	return v
 }
 
-func (d *derivation) daysLater(op string, args ...*value) *value {
+func (d *Terms) daysLater(op string, args ...*value) *value {
 	at, days := args[0], args[1]
 	v := d.apply(date, op, at, days)
 	v.within = computations[op].within(at, days)
@@ -41,7 +41,7 @@ func (d *derivation) daysLater(op string, args ...*value) *value {
 	return v
 }
 
-func (d *derivation) timeBetween(op string, args ...*value) *value {
+func (d *Terms) timeBetween(op string, args ...*value) *value {
 	v := d.apply(interval, op, args...)
 	between := args[0].within.Minus(args[1].within)
 	if !between.Finite() {
@@ -55,13 +55,13 @@ func (d *derivation) timeBetween(op string, args ...*value) *value {
 	return v
 }
 
-func (d *derivation) timeMoved(op string, args ...*value) *value {
+func (d *Terms) timeMoved(op string, args ...*value) *value {
 	v := d.apply(args[0].kind, op, args...)
 	v.within = calendar.Moved(args[0].within, args[1].parts, op == "-")
 	return v
 }
 
-func (d *derivation) intervals(op string, args ...*value) *value {
+func (d *Terms) intervals(op string, args ...*value) *value {
 	v := d.apply(interval, op, args...)
 	for i := range v.parts {
 		if v.parts[i] = args[0].parts[i].Plus(args[1].parts[i]); op == "-" {
@@ -74,10 +74,10 @@ func (d *derivation) intervals(op string, args ...*value) *value {
 
 // turned is a rule for the operands in the other order.
 func turned(r rule) rule {
-	return func(d *derivation, op string, args ...*value) *value { return r(d, op, args[1], args[0]) }
+	return func(d *Terms, op string, args ...*value) *value { return r(d, op, args[1], args[0]) }
 }
 
-func (d *derivation) dateTrunc(name string, args ...*value) *value {
+func (d *Terms) dateTrunc(name string, args ...*value) *value {
 	length, known := calendar.Lengths[args[0].text]
 	if !known {
 		return nil
@@ -92,7 +92,7 @@ func (d *derivation) dateTrunc(name string, args ...*value) *value {
 }
 
 // extract is extract, which gives a numeric, or date_part, which gives a float.
-func (d *derivation) extract(name string, args ...*value) *value {
+func (d *Terms) extract(name string, args ...*value) *value {
 	field, x := args[0].text, args[1]
 	f, known := calendar.Fields[field]
 	if !known {
@@ -133,7 +133,7 @@ func (d *derivation) extract(name string, args ...*value) *value {
 }
 
 // toChar is a time as a text.
-func (d *derivation) toChar(name string, args ...*value) *value {
+func (d *Terms) toChar(name string, args ...*value) *value {
 	const longest = 9 // September, Wednesday
 	at, template := args[0], args[1].text
 	if !at.within.Inside(calendar.FourDigits) {
@@ -148,7 +148,7 @@ func (d *derivation) toChar(name string, args ...*value) *value {
 }
 
 // makeInterval is make_interval(0, months, 0, days, hours, minutes, seconds): its parts are sums of these.
-func (d *derivation) makeInterval(name string, args ...*value) *value {
+func (d *Terms) makeInterval(name string, args ...*value) *value {
 	for i, a := range args {
 		if n := a.number(); a.null && i < 6 || !a.within.Finite() || (i == 0 || i == 2) && (n == nil || n.Sign() != 0) {
 			refuse("make_interval of other arguments")

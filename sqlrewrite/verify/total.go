@@ -29,36 +29,6 @@ import (
 // *Example.* With d at most 5 in a group and 12 in all, sum(int8smaller(a, d * 240)) moves 1,200 in a group, L1 is 2,880, and L2² is
 // 2·1200² + 480².
 
-// share bounds what values of a partition of rows add up to.
-type share struct {
-	most      *big.Rat // of all of a partition together, in absolute value
-	partition []int
-	x         int   // only over rows where this is not NULL; -1: over all
-	of        []int // the parts of the rows
-	base      int   // the value whose multiples it bounds
-}
-
-// scaled is the share of a multiple.
-func (h *share) scaled(by *big.Rat) *share {
-	if h == nil {
-		return nil
-	}
-	c := *h
-	c.most = new(big.Rat).Mul(h.most, new(big.Rat).Abs(by))
-	return &c
-}
-
-// or bounds values that are each within one of two shares.
-func (h *share) or(other *share) *share {
-	if h == nil || other == nil || h.base != other.base {
-		return nil
-	}
-	if h.most.Cmp(other.most) < 0 {
-		return other
-	}
-	return h
-}
-
 // totalRun is a window's sum of whole numbers, none negative, over a whole partition, or up to a row of it.
 func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
 	if len(filter) > 0 || !isInteger(n.kind) || !n.within.Finite() || n.within.Lo.Sign() < 0 {
@@ -115,45 +85,6 @@ func (s *scope) upto(run *windowRun) (all []int) {
 		}
 	}
 	return all
-}
-
-// counts reports whether a value is a whole number that is never negative nor NULL, within a share.
-func (v *value) counts() bool {
-	return v.split != nil && isInteger(v.kind) && v.within.Finite() && v.within.Lo.Sign() >= 0 && len(v.nulls) == 0
-}
-
-// multiple is the share of a product with a constant.
-func multiple(op string, l, r *value) *share {
-	switch {
-	case op != "*":
-		return nil
-	case l.split != nil && r.number() != nil && !isFloat(r.kind):
-		return l.split.scaled(r.number())
-	case r.split != nil && l.number() != nil && !isFloat(l.kind):
-		return r.split.scaled(l.number())
-	default:
-		return nil
-	}
-}
-
-// clampedBy is the share of smaller(x, end) or larger(x, end): split of all of the value, and above of what is positive of it.
-func clampedBy(larger bool, x, end *value) (split, above *share) {
-	h := end.split
-	switch {
-	case h == nil || !end.within.Finite() || !x.within.Finite():
-		return nil, nil
-	case !larger && end.within.Lo.Sign() >= 0:
-		if x.within.Lo.Sign() >= 0 {
-			split = h
-		}
-		return split, h
-	case larger && end.within.Hi.Sign() <= 0 && x.within.Hi.Sign() <= 0:
-		return h, nil
-	case larger && end.within.Hi.Sign() <= 0:
-		return h.or(x.above), nil
-	default:
-		return nil, nil
-	}
 }
 
 // total is what one unit adds to an integer of all groups together; nil: nothing bounds it but the number of groups.

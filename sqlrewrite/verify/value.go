@@ -100,32 +100,8 @@ func (u *unit) find() *unit {
 	return u
 }
 
-// term is how a value is made of others.
-type term struct {
-	op   string
-	args []int
-}
-
-// intern gives equal terms one id.
-func (d *derivation) intern(op string, args ...int) int {
-	var room [64]byte // most keys are short, and known
-	key := append(room[:0], op...)
-	for _, a := range args {
-		key = strconv.AppendInt(append(key, 0), int64(a), 36)
-	}
-	if id, ok := d.ids[string(key)]; ok {
-		return id
-	}
-	d.terms = append(d.terms, term{op, args})
-	d.ids[string(key)] = len(d.terms) - 1
-	return len(d.terms) - 1
-}
-
-// fresh is an id that no other value has.
-func (d *derivation) fresh(args ...int) int { return d.intern("#"+strconv.Itoa(len(d.terms)), args...) }
-
 // make is a value of a kind of which nothing else is known.
-func (d *derivation) make(k kind, id int) *value {
+func (d *Terms) make(k kind, id int) *value {
 	v := &value{id: id, kind: k, bounds: bounds{digits: -1, scale: -1, grain: -1, chars: -1, same: alwaysSame(k)}}
 	switch k {
 	case int2:
@@ -143,7 +119,7 @@ func (d *derivation) make(k kind, id int) *value {
 }
 
 // apply is the value of a function that is NULL exactly where one of its arguments is.
-func (d *derivation) apply(k kind, op string, args ...*value) *value {
+func (d *Terms) apply(k kind, op string, args ...*value) *value {
 	return d.made(k, op, true, args...)
 }
 
@@ -153,7 +129,7 @@ var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "gre
 	"~~*": true, "!~~*": true}
 
 // made is the value of a function of some arguments; strict: NULL exactly where one of them is.
-func (d *derivation) made(k kind, op string, strict bool, args ...*value) *value {
+func (d *Terms) made(k kind, op string, strict bool, args ...*value) *value {
 	var list [8]int
 	ids := list[:0]
 	constant, asked, whole, outer, ident, collation := true, false, true, false, "", ""

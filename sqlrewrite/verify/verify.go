@@ -159,16 +159,10 @@ func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, e
 
 // derivation is the state of one proof.
 type derivation struct {
-	sql   string
-	on    *catalog.Snapshot
-	args  []any
-	read  []bool // which of them the text names
-	terms []term // by id: how a value is made; equal ids are equal values in every row
-	ids   map[string]int
-	known map[int]*value
-	same  map[int]bool // whether equal values are identical
-	pins  *pinBook
-	last  int // number that was given
+	*Terms
+	sql  string
+	on   *catalog.Snapshot
+	pins *pinBook
 
 	operands []measure       // of the expression that is being read
 	taken    Work            // cost.go
@@ -179,11 +173,7 @@ type derivation struct {
 	stored   map[int]bool                   // columns that are NULL in no row of their table
 	tuples   map[counted]*big.Int           // while a SELECT is counted and charged: what both ask for; nil: else
 	joins    map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
-	steps    *steps.Count
 }
-
-// number is one that nothing else has.
-func (d *derivation) number() int { d.last++; return d.last }
 
 func parse(sql string) *pgquery.SelectStmt {
 	parsed, err := pgquery.Parse(sql)
@@ -193,21 +183,19 @@ func parse(sql string) *pgquery.SelectStmt {
 	return tree.Only(parsed)
 }
 
-func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin) *derivation {
-	return &derivation{sql: sql, on: on, args: args, pins: &pinBook{given: pins}, read: make([]bool, len(args)), work: big.NewInt(1),
-		taken: Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
-		ids:   make(map[string]int, 128), known: make(map[int]*value, 128), same: make(map[int]bool), compiled: make(map[string]bool),
-		queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation)}
+func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, count *steps.Count) *derivation {
+	return &derivation{Terms: newTerms(args, count), sql: sql, on: on, pins: &pinBook{given: pins}, work: big.NewInt(1),
+		taken:    Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
+		compiled: make(map[string]bool), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation)}
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
-	d := newDerivation(sql, args, on, c.Pins)
-	d.steps = c.steps
+	d := newDerivation(sql, args, on, c.Pins, c.steps)
 	r := d.query(s, &scope{d: d})
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")
 	}
-	if slices.Contains(d.read, false) { // PostgreSQL would not know its type: the statement fails after its charge
+	if d.unread() { // PostgreSQL would not know its type: the statement fails after its charge
 		refuse("an argument that the text does not name")
 	}
 	got := r.released.claim(d, c.Keys, c.Histogram)

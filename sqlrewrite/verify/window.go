@@ -48,15 +48,6 @@ type run struct {
 	solid            []int // what CASE says is not NULL where the value counts
 }
 
-// placing is row_number or dense_rank.
-type placing struct {
-	dense     bool
-	partition []int
-	order     []int
-	of        []int // the parts of the rows that are numbered
-	rows      []int // the columns of these, of one part
-}
-
 // Bits of a frame, in PostgreSQL's WindowDef.
 const (
 	frameNonDefault, frameRange, frameRows = 0x1, 0x2, 0x4
@@ -110,7 +101,7 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 		reads = append(reads, s.truth(n).id)
 	}
 	v := s.over(name, f, x, args, filter)
-	v.id = d.intern("over "+d.terms[d.fresh()].op, reads...)
+	v.id = d.intern("over "+d.term(d.fresh()).op, reads...)
 	v.constant, v.opaque, v.whole = false, false, false
 	if v.nulls == nil || len(v.nulls) > 0 {
 		v.nulls = []int{v.id}
@@ -371,7 +362,7 @@ func (s *scope) settle(r *relation) {
 			return
 		}
 		seen[id] = true
-		t := d.terms[id]
+		t := d.term(id)
 		if len(t.args) == 0 {
 			if strings.HasPrefix(t.op, "#") {
 				refuse("rows that tie in a window may differ in a column that is read")
@@ -415,13 +406,13 @@ func (x *run) tells(d *derivation, id int) bool {
 		if v.id == id && v.same {
 			return true
 		}
-		t := d.terms[v.id]
+		t := d.term(v.id)
 		if len(t.args) == 1 && t.args[0] == id {
 			asText = asText || t.op == "text"
 			octets = octets || t.op == "octet_length"
 		}
 	}
-	of := d.known[id]
+	of := d.value(id)
 	if !asText || of == nil {
 		return false
 	}

@@ -64,9 +64,9 @@ func everyOrder(r *relation, d *derivation, left []*part, known knowledge) (best
 
 // randomJoin has one to six parts of a unit, 0, each limited for the unit, and maybe for a column of another part; and cuts inside of cuts.
 func randomJoin(w *rand.Rand) (*relation, *derivation) {
-	r, d := &relation{}, newDerivation("", nil, nil, nil)
+	r, d := &relation{}, newDerivation("", nil, nil, nil, nil)
 	for range 20 {
-		d.terms = append(d.terms, term{op: "#"})
+		d.fresh()
 	}
 	for i := range 1 + w.IntN(6) {
 		p := &part{ids: []int{2*i + 1, 2*i + 2}, limits: []limit{{by: []int{0}, rows: 1 + w.Int64N(9)}}}
