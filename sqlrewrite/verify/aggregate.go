@@ -17,6 +17,15 @@ var aggregates = map[string]function{
 	"bool_and": taking("b", (*Terms).extreme),
 }
 
+// aggregated is the value of an aggregate that is neither count nor sum, of the values that an argument has in a group.
+func (d *Terms) aggregated(name string, x *value) *value {
+	v := aggregates[name].value(d, name, x)
+	if v == nil {
+		refuse("%s of this type", name)
+	}
+	return v
+}
+
 func isAggregate(name string) bool {
 	_, is := aggregates[name]
 	return is
@@ -29,7 +38,7 @@ func (d *Terms) mean(_ string, args ...*value) *value {
 		refuse("avg of numerics without bounds")
 	}
 	v := d.make(numeric, x.id)
-	if isInteger(x.kind) {
+	if x.kind.isInteger() {
 		v.digits = 24 + len(strconv.Itoa(mostRows))
 	}
 	v.within = x.within.Widened(ranges.Ten(-15))

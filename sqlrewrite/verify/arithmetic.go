@@ -31,10 +31,6 @@ import (
 //  6. *Identity.* Equal results are identical (same) where the type has one form of each value, all have as many digits, or none is 0
 //     beside -0. *Example.* x + 0 of a float is 0 where x is -0.
 
-type span = ranges.Span
-
-var zero, one = new(big.Rat), big.NewRat(1, 1)
-
 // common is the type in which values of two types meet.
 func common(a, b kind) kind {
 	switch {
@@ -42,15 +38,15 @@ func common(a, b kind) kind {
 		return a
 	case a == noKind:
 		return b
-	case isNumber(a) && isNumber(b):
+	case a.isNumber() && b.isNumber():
 		if k := max(a, b); k == float4 && min(a, b) != float4 {
 			return float8
 		} else {
 			return k
 		}
-	case isTime(a) && isTime(b):
+	case a.isTime() && b.isTime():
 		return max(a, b)
-	case isText(a) && isText(b):
+	case a.isText() && b.isText():
 		return text
 	}
 	refuse("values of types %d and %d together", a, b)
@@ -128,10 +124,10 @@ func (d *Terms) convert(v *value, k kind) *value {
 	c.kind, c.same = k, alwaysSame(k)
 	c.id = d.intern("to:"+kindName(k), v.id)
 	to(&c, v)
-	if isFloat(k) && !apart(v.kind, k) {
+	if k.isFloat() && !apart(v.kind, k) {
 		c.anchors, c.strict = nil, false // it names several units
 	}
-	if isFloat(k) {
+	if k.isFloat() {
 		c.split, c.above = nil, nil // rounded
 	}
 	if len(v.nulls) == 1 && v.nulls[0] == v.id {
@@ -158,12 +154,12 @@ func (d *Terms) nullIf(op string, l, r *value) *value {
 	k := common(l.kind, r.kind)
 	d.comparable(l, k)
 	d.comparable(r, k)
-	if (isInteger(l.kind) != isInteger(r.kind)) && isNumber(k) || l.kind == numeric || isText(k) {
+	if (l.kind.isInteger() != r.kind.isInteger()) && k.isNumber() || l.kind == numeric || k.isText() {
 		l = d.convert(l, k) // there is no operator for both types
 	}
 	v := d.made(l.kind, "nullif", false, l, r)
 	d.like0(v, l)
-	if x := r.number(); x != nil && x.Sign() == 0 && isNumber(l.kind) {
+	if x := r.number(); x != nil && x.Sign() == 0 && l.kind.isNumber() {
 		v.nonzero = true
 	}
 	return v
@@ -171,7 +167,7 @@ func (d *Terms) nullIf(op string, l, r *value) *value {
 
 // comparable refuses a value whose conversion for a comparison could raise an error. Times of different types are compared without one.
 func (d *Terms) comparable(v *value, k kind) {
-	if isTime(v.kind) && isTime(k) {
+	if v.kind.isTime() && k.isTime() {
 		return
 	}
 	d.convert(d.plain(v), k)
@@ -199,7 +195,7 @@ func (d *Terms) compare(op string, args ...*value) *value {
 }
 
 // fits are the ranges of the integer types.
-func fits(k kind) span {
+func fits(k kind) ranges.Span {
 	switch k {
 	case int2:
 		return ranges.Int2
@@ -246,7 +242,7 @@ func (d *Terms) bits(op string, args ...*value) *value {
 	case l.null || r.null:
 		return v.never()
 	case b.within.Lo.Sign() >= 0:
-		v.within = ranges.Between(zero, b.within.Hi)
+		v.within = ranges.Between(ranges.Zero, b.within.Hi)
 	default:
 		v.within = fits(k)
 	}
@@ -255,7 +251,7 @@ func (d *Terms) bits(op string, args ...*value) *value {
 
 func (d *Terms) arithmetic(op string, l, r *value) *value {
 	k := common(l.kind, r.kind)
-	if zero := r.number(); op == "+" && l.kind == r.kind && isFloat(k) && zero != nil && zero.Sign() == 0 && r.same {
+	if zero := r.number(); op == "+" && l.kind == r.kind && k.isFloat() && zero != nil && zero.Sign() == 0 && r.same {
 		v := d.apply(k, op, l, r) // whatever l is, and -0 becomes 0
 		d.like0(v, l)
 		v.same, v.anchors, v.strict = true, l.anchors, l.strict
@@ -270,12 +266,12 @@ func (d *Terms) arithmetic(op string, l, r *value) *value {
 		return v.never()
 	}
 	c := computations[op]
-	if c.divides && !b.nonzero && b.within.Has(zero) {
+	if c.divides && !b.nonzero && b.within.Has(ranges.Zero) {
 		refuse("a divisor that may be 0")
 	}
 	v.within = c.within(a, b)
 	switch {
-	case isInteger(k):
+	case k.isInteger():
 		if c.places == nil {
 			v.within = v.within.Mapped(ranges.Whole)
 		}
@@ -287,34 +283,34 @@ func (d *Terms) arithmetic(op string, l, r *value) *value {
 	default:
 		floatResult(op, v, a, b)
 	}
-	v.nonzero = !v.within.Has(zero)
+	v.nonzero = !v.within.Has(ranges.Zero)
 	return v
 }
 
 // never is a value that is always NULL.
 func (v *value) never() *value {
-	v.within, v.digits, v.scale, v.grain = ranges.Point(zero), 0, 0, 0
+	v.within, v.digits, v.scale, v.grain = ranges.Point(ranges.Zero), 0, 0, 0
 	return v
 }
 
 // multiplied is the range of a·b, and of a square.
-func multiplied(a, b *value) span {
+func multiplied(a, b *value) ranges.Span {
 	within := a.within.Times(b.within)
 	if a.id == b.id && within.Finite() {
-		return ranges.Between(zero, new(big.Rat).Mul(a.within.Most(), a.within.Most()))
+		return ranges.Between(ranges.Zero, new(big.Rat).Mul(a.within.Most(), a.within.Most()))
 	}
 	return within
 }
 
 // quotient is the range of a/b, b not being 0.
-func quotient(a, b *value) span {
+func quotient(a, b *value) ranges.Span {
 	var least *big.Rat // what is not 0 is at least as far from it
 	switch {
-	case isInteger(b.kind):
-		least = one
+	case b.kind.isInteger():
+		least = ranges.One
 	case b.kind == numeric && b.digits >= 0:
 		least = ranges.Ten(-b.digits)
-	case isFloat(b.kind) && b.grain >= 0:
+	case b.kind.isFloat() && b.grain >= 0:
 		least = new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), uint(b.grain)))
 	default: // unknown
 	}
@@ -322,11 +318,11 @@ func quotient(a, b *value) span {
 }
 
 // remainder has the dividend's sign, and is smaller than the divisor.
-func remainder(a, b *value) span {
-	if isFloat(a.kind) {
-		return span{}
+func remainder(a, b *value) ranges.Span {
+	if a.kind.isFloat() {
+		return ranges.Span{}
 	}
-	return a.within.Modulo(b.within, isInteger(a.kind))
+	return a.within.Modulo(b.within, a.kind.isInteger())
 }
 
 func numericResult(op string, v, a, b *value) {
@@ -345,7 +341,7 @@ func numericResult(op string, v, a, b *value) {
 	if !v.within.Inside(huge) {
 		refuse("operator %s on numerics without bounds", op)
 	}
-	if exact == nil && !v.within.Has(zero) &&
+	if exact == nil && !v.within.Has(ranges.Zero) &&
 		ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi)).Cmp(ranges.Ten(-maxDigits)) < 0 {
 		v.within = v.within.WithZero() // there are 1,000 digits after the point at most
 	}
@@ -371,7 +367,7 @@ func numericResult(op string, v, a, b *value) {
 // least is a positive number that a float is at least away from 0, unless it is 0; nil: none is known.
 func least(v *value) *big.Rat {
 	switch {
-	case v.within.Finite() && !v.within.Has(zero):
+	case v.within.Finite() && !v.within.Has(ranges.Zero):
 		return ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi))
 	case v.grain >= 0:
 		return new(big.Rat).Inv(ranges.Two(uint(v.grain)))
@@ -389,14 +385,14 @@ func floatResult(op string, v, a, b *value) {
 	case "*", "/":
 		// Nothing underflows that is multiplied by at least 1, or divided by at most 1.
 		x, y := least(a), least(b)
-		away := y != nil && y.Cmp(one) >= 0
+		away := y != nil && y.Cmp(ranges.One) >= 0
 		v.grain = -1
 		if op == "*" && a.grain >= 0 && b.grain >= 0 {
 			v.grain = a.grain + b.grain
 		}
 		if op == "/" {
 			most := b.within.Most()
-			y, away = nil, most != nil && most.Cmp(one) <= 0
+			y, away = nil, most != nil && most.Cmp(ranges.One) <= 0
 			if most != nil && most.Sign() > 0 { // else it is always NULL
 				y = new(big.Rat).Inv(most)
 			}
@@ -416,7 +412,7 @@ func floatResult(op string, v, a, b *value) {
 		refuse("operator %s on floats", op)
 	}
 	v.within = v.within.Mapped(floated)
-	v.same = !v.within.Has(zero) || op == "+" && (a.same || b.same) // 0 + -0 is 0
+	v.same = !v.within.Has(ranges.Zero) || op == "+" && (a.same || b.same) // 0 + -0 is 0
 }
 
 // cast is an explicit cast.
@@ -430,19 +426,19 @@ func (d *Terms) cast(v *value, k kind) *value {
 		return v
 	case k == text:
 		return d.toText(v)
-	case isNumber(v.kind) && (isInteger(k) && k < v.kind || isInteger(k) && v.kind >= numeric):
+	case v.kind.isNumber() && (k.isInteger() && k < v.kind || k.isInteger() && v.kind >= numeric):
 		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
 		c.within = v.within.Mapped(ranges.Nearest(0))
 		if !c.within.Inside(fits(k)) {
 			refuse("a cast to a narrower type that may not hold the value")
 		}
-		c.nonzero = !c.within.Has(zero)
+		c.nonzero = !c.within.Has(ranges.Zero)
 		return c
 	case v.kind == boolean && k == int4:
 		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.within = ranges.Between(zero, one)
+		c.within = ranges.Between(ranges.Zero, ranges.One)
 		return c
-	case isFloat(v.kind) && k == numeric:
+	case v.kind.isFloat() && k == numeric:
 		if !v.within.Finite() {
 			refuse("a float without bounds as numeric")
 		}
@@ -470,7 +466,7 @@ func (d *Terms) cast(v *value, k kind) *value {
 
 // toDigits is a cast to numeric(precision, scale).
 func (d *Terms) toDigits(v *value, precision, scale int) *value {
-	if !isNumber(v.kind) || scale < 0 || scale > precision {
+	if !v.kind.isNumber() || scale < 0 || scale > precision {
 		refuse("a cast to numeric with other digits")
 	}
 	v = d.cast(v, numeric)
@@ -513,7 +509,7 @@ func (d *Terms) toText(v *value) *value {
 	if v.kind == enum {
 		c.chars = 63
 	}
-	if isText(v.kind) { // character: what is equal, blanks apart, is equal as text
+	if v.kind.isText() { // character: what is equal, blanks apart, is equal as text
 		c.chars, c.anchors, c.strict = v.chars, v.anchors, v.strict
 	}
 	return c

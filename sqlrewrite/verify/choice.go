@@ -91,7 +91,7 @@ func (d *Terms) choice(op string, all, conditions []*value) *value {
 		if v.scale != b.scale {
 			v.scale = -1
 		}
-		v.same = v.same && b.same && (alwaysSame(k) || isFloat(k) || v.scale >= 0)
+		v.same = v.same && b.same && (alwaysSame(k) || k.isFloat() || v.scale >= 0)
 	}
 	if first {
 		d.like0(v, d.nullOf(k))

@@ -33,7 +33,7 @@ func (d *Terms) parameter(p *pgquery.ParamRef, k kind) *value {
 	case nil:
 		return d.nullOf(k)
 	case int64:
-		if !isInteger(k) && k != timestamptz {
+		if !k.isInteger() && k != timestamptz {
 			refuse("a changing argument that is no whole number and no time")
 		}
 		v := d.make(k, d.intern("$"+strconv.Itoa(int(p.Number))+":"+strconv.Itoa(int(k))))
@@ -69,7 +69,7 @@ func (d *Terms) nullOf(k kind) *value {
 	v := d.make(k, d.intern("null:"+strconv.Itoa(int(k))))
 	v.constant, v.null, v.digits, v.scale, v.chars, v.nonzero, v.same = true, true, 0, -1, 0, true, true
 	// nothing else is ever there
-	v.within, v.grain, v.parts = ranges.Point(zero), 0, [3]span{ranges.Point(zero), ranges.Point(zero), ranges.Point(zero)}
+	v.within, v.grain, v.parts = ranges.Point(ranges.Zero), 0, [3]ranges.Span{ranges.Point(ranges.Zero), ranges.Point(ranges.Zero), ranges.Point(ranges.Zero)}
 	v.nulls = []int{v.id}
 	return v
 }

@@ -35,16 +35,16 @@ func (s *scope) cut(c *pgquery.CaseExpr) *value {
 	if t == nil || sum.id == counter.id || t.of != counter.tallied.of || !subset(counter.tallied.where, t.where) || !t.each.Finite() {
 		return nil
 	}
-	limit, least := m.within.Hi, one // m < counter
+	limit, least := m.within.Hi, ranges.One // m < counter
 	if positive(m) {
-		limit, least = m.number(), new(big.Rat).Add(m.number(), one)
+		limit, least = m.number(), new(big.Rat).Add(m.number(), ranges.One)
 	}
 	within := t.each.WithZero().Times(ranges.Point(limit))
 	numericSum, numericCount := d.convert(clearTally(sum), numeric), d.convert(clearTally(counter), numeric)
 	ratio := d.intern("div", d.intern("*", numericSum.id, m.id), numericCount.id)
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.id, within: span{Lo: least}},
-		narrowed{id: numericCount.id, within: span{Lo: least}}, narrowed{id: ratio, within: within})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.id, within: ranges.Span{Lo: least}},
+		narrowed{id: numericCount.id, within: ranges.Span{Lo: least}}, narrowed{id: ratio, within: within})
 	then := branch.expr(w.Result)
 	if then.id != ratio && then.id != d.intern("to:"+kindName(int8), ratio) {
 		return nil
@@ -71,7 +71,7 @@ func (s *scope) above(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen) {
 
 func positive(m *value) bool {
 	n := m.number()
-	return n != nil && n.Sign() > 0 && n.IsInt() && isInteger(m.kind)
+	return n != nil && n.Sign() > 0 && n.IsInt() && m.kind.isInteger()
 }
 
 // compared reads CASE WHEN x > m THEN ... ELSE ... END.

@@ -48,7 +48,7 @@ type scope struct {
 // narrowed is a range that CASE proves.
 type narrowed struct {
 	id     int
-	within span
+	within ranges.Span
 	away   *big.Rat // no value is nearer to 0; nil: not known
 	solid  bool     // it is not NULL
 	chars  int      // it has at most so many characters; 0: not known
@@ -71,14 +71,14 @@ func (s *scope) expr(n *pgquery.Node) *value {
 		if w.id == v.id {
 			c := *v
 			c.within = c.within.Meet(w.within)
-			c.nonzero = c.nonzero || !c.within.Has(zero)
+			c.nonzero = c.nonzero || !c.within.Has(ranges.Zero)
 			if w.chars > 0 && (c.chars < 0 || c.chars > w.chars) {
 				c.chars = w.chars
 			}
 			if w.bytes > 0 && (c.bytes == 0 || c.bytes > w.bytes) {
 				c.bytes = w.bytes
 			}
-			if w.away != nil && isFloat(c.kind) {
+			if w.away != nil && c.kind.isFloat() {
 				c.grain, c.same = grainOf(w.away), true // -0 is nearer to 0 too, and so is not here
 			}
 			v = &c
@@ -208,7 +208,7 @@ func (s *scope) collate(c *pgquery.CollateClause) *value {
 		refuse("a collation other than C and default")
 	}
 	v := s.expr(c.Arg)
-	if !isText(v.kind) {
+	if !v.kind.isText() {
 		refuse("a collation of what is no text")
 	}
 	under := *v // both are deterministic: the same values are equal, but their order is another, and what matches a pattern
@@ -363,11 +363,11 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 	}
 	x, c := s.expr(e.Lexpr), s.expr(e.Rexpr)
 	r := c.number()
-	if r == nil || x.constant || !(isNumber(x.kind) && isNumber(c.kind) || isTime(x.kind) && x.kind == c.kind) {
+	if r == nil || x.constant || !(x.kind.isNumber() && c.kind.isNumber() || x.kind.isTime() && x.kind == c.kind) {
 		return nil
 	}
-	if isFloat(x.kind) != isFloat(c.kind) { // compared as floats
-		if isFloat(c.kind) {
+	if x.kind.isFloat() != c.kind.isFloat() { // compared as floats
+		if c.kind.isFloat() {
 			return nil
 		}
 		r = floated(r)
@@ -380,9 +380,9 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 	case !known:
 		return nil
 	case below == holds:
-		return []narrowed{{id: x.id, within: span{Hi: r}}}
+		return []narrowed{{id: x.id, within: ranges.Span{Hi: r}}}
 	default:
-		return []narrowed{{id: x.id, within: span{Lo: r}}}
+		return []narrowed{{id: x.id, within: ranges.Span{Lo: r}}}
 	}
 }
 
@@ -410,11 +410,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 		if e.Lexpr == nil {
 			refuse("an operator with one operand")
 		}
-		v := operators[op].value(s.d.Terms, op, s.expr(e.Lexpr), s.expr(e.Rexpr))
-		if v == nil {
-			refuse("operator %s on these types", op)
-		}
-		return v
+		return s.d.operated(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
 		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
 		if op != "=" || l.kind != text || l.ident != "" || r.kind != texts || !r.constant {
@@ -477,7 +473,7 @@ func (s *scope) typeCast(c *pgquery.TypeCast) *value {
 		return d.nullOf(k)
 	}
 	v := s.expr(c.Arg)
-	if isFloat(k) && v.number() != nil && v.number().Sign() == 0 && v.kind == int4 {
+	if k.isFloat() && v.number() != nil && v.number().Sign() == 0 && v.kind == int4 {
 		return d.literal(k, "0")
 	}
 	if precision != 0 {
@@ -504,16 +500,5 @@ func (s *scope) call(f *pgquery.FuncCall) *value {
 	case f.AggFilter != nil || f.AggDistinct:
 		refuse("FILTER or DISTINCT of a function that is no aggregate")
 	}
-	args := s.list(f.Args)
-	if len(args) == 0 || len(args) > 8 {
-		refuse("function %s with %d arguments", name, len(args))
-	}
-	if v := s.d.linear(name, args); v != nil {
-		return v
-	}
-	v := functions[name].value(s.d.Terms, name, args...)
-	if v == nil {
-		refuse("function %s on these types", name)
-	}
-	return v
+	return s.d.called(name, s.list(f.Args)...)
 }

@@ -31,7 +31,7 @@ func clamping(k kind, larger bool) function {
 }
 
 func (d *Terms) clamp(name string, k kind, larger bool, args []*value) *value {
-	if isTime(k) && (args[0].kind != k || args[1].kind != k) {
+	if k.isTime() && (args[0].kind != k || args[1].kind != k) {
 		refuse("%s of another type", name)
 	}
 	if k == float8 && args[0].kind == numeric {
@@ -52,23 +52,23 @@ func (d *Terms) clamp(name string, k kind, larger bool, args []*value) *value {
 		return v
 	}
 	v.digits, v.grain = unknownOr(a.digits, b.digits), unknownOr(a.grain, b.grain)
-	if a.grain < 0 && isFloat(k) && v.within.Finite() {
+	if a.grain < 0 && k.isFloat() && v.within.Finite() {
 		v.grain = grainBeyond(v.within)
 	}
 	if a.scale == b.scale {
 		v.scale = a.scale
 	}
-	v.nonzero = !v.within.Has(zero) || a.nonzero && b.nonzero
+	v.nonzero = !v.within.Has(ranges.Zero) || a.nonzero && b.nonzero
 	if !alwaysSame(k) {
 		c := b.number()
-		v.same = c != nil && b.same && (a.same || isFloat(k) && (c.Sign() == 0 || !v.within.Has(zero)))
+		v.same = c != nil && b.same && (a.same || k.isFloat() && (c.Sign() == 0 || !v.within.Has(ranges.Zero)))
 	}
 	return v
 }
 
 // grainBeyond is the grain of floats in a range that does not hold 0; -1 for others.
-func grainBeyond(s span) int {
-	if s.Has(zero) {
+func grainBeyond(s ranges.Span) int {
+	if s.Has(ranges.Zero) {
 		return -1
 	}
 	least := new(big.Rat).Abs(s.Lo)
@@ -87,7 +87,7 @@ func (d *Terms) position(name string, args ...*value) *value {
 
 func (d *Terms) div(name string, args ...*value) *value {
 	a, b := d.convert(args[0], numeric), d.convert(args[1], numeric)
-	if !b.nonzero && b.within.Has(zero) {
+	if !b.nonzero && b.within.Has(ranges.Zero) {
 		refuse("div by what may be 0")
 	}
 	v := d.apply(numeric, name, args...)
@@ -114,12 +114,12 @@ func (d *Terms) buckets(name string, args ...*value) *value {
 	if args[0].kind == numeric {
 		limit = ranges.Between(new(big.Rat).Neg(ranges.Ten(2000)), ranges.Ten(2000))
 	}
-	if a == nil || b == nil || n == nil || n.Cmp(one) < 0 || n.Cmp(big.NewRat(1<<30, 1)) > 0 || a.Cmp(b) == 0 ||
+	if a == nil || b == nil || n == nil || n.Cmp(ranges.One) < 0 || n.Cmp(big.NewRat(1<<30, 1)) > 0 || a.Cmp(b) == 0 ||
 		!args[0].within.Hull(ranges.Point(b)).Minus(ranges.Point(a)).Times(ranges.Of(2, 2).Hull(ranges.Point(n))).Inside(limit) {
 		refuse("width_bucket with limits or a value for which it fails")
 	}
 	v := d.apply(int4, name, args...)
-	v.within = ranges.Between(zero, new(big.Rat).Add(n, one))
+	v.within = ranges.Between(ranges.Zero, new(big.Rat).Add(n, ranges.One))
 	return v
 }
 
@@ -128,14 +128,14 @@ func (d *Terms) abs(name string, args ...*value) *value {
 	v := d.apply(x.kind, name, x)
 	d.like0(v, x)
 	if most := x.within.Most(); most == nil {
-		v.within = span{Lo: zero}
-	} else if v.within = (ranges.Between(zero, most)); !x.within.Has(zero) {
+		v.within = ranges.Span{Lo: ranges.Zero}
+	} else if v.within = (ranges.Between(ranges.Zero, most)); !x.within.Has(ranges.Zero) {
 		v.within.Lo = ranges.Lesser(new(big.Rat).Abs(x.within.Lo), new(big.Rat).Abs(x.within.Hi))
 	}
-	if isInteger(x.kind) && !v.within.Inside(fits(x.kind)) {
+	if x.kind.isInteger() && !v.within.Inside(fits(x.kind)) {
 		refuse("abs may leave its integer type")
 	}
-	v.same = alwaysSame(x.kind) || x.kind == numeric && x.scale >= 0 || isFloat(x.kind)
+	v.same = alwaysSame(x.kind) || x.kind == numeric && x.scale >= 0 || x.kind.isFloat()
 	return v
 }
 
@@ -170,7 +170,7 @@ func rounding(whole func(*big.Rat) *big.Rat) rule {
 			rounded := whole(new(big.Rat).Mul(r, ranges.Ten(places)))
 			return rounded.Quo(rounded, ranges.Ten(places))
 		})
-		v.nonzero = !v.within.Has(zero)
+		v.nonzero = !v.within.Has(ranges.Zero)
 		if x.kind == numeric {
 			v.digits, v.scale, v.same = max(places, 0), max(places, 0), v.within.Finite()
 			return v
@@ -182,7 +182,7 @@ func rounding(whole func(*big.Rat) *big.Rat) rule {
 }
 
 // approx is a range that was computed by floats.
-func approx(lo, hi float64) span {
+func approx(lo, hi float64) ranges.Span {
 	if math.IsNaN(lo) || math.IsNaN(hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 		refuse("a function of floats may leave them")
 	}
@@ -207,8 +207,8 @@ func (d *Terms) sqrt(name string, args ...*value) *value {
 	}
 	v := d.apply(float8, name, x)
 	v.within, v.grain = approx(math.Sqrt(lo), math.Sqrt(hi)), x.grain/2+55
-	v.within.Lo = ranges.Greater(v.within.Lo, zero)
-	v.nonzero = !v.within.Has(zero)
+	v.within.Lo = ranges.Greater(v.within.Lo, ranges.Zero)
+	v.nonzero = !v.within.Has(ranges.Zero)
 	v.same = v.nonzero || x.same
 	return v
 }
@@ -221,7 +221,7 @@ func (d *Terms) exp(name string, args ...*value) *value {
 	v := d.apply(float8, name, args...)
 	v.within = approx(math.Exp(lo), math.Exp(hi))
 	v.grain = grainBeyond(v.within)
-	v.nonzero = !v.within.Has(zero)
+	v.nonzero = !v.within.Has(ranges.Zero)
 	v.same = v.nonzero
 	return v
 }
@@ -243,7 +243,7 @@ func (d *Terms) logarithm(name string, args ...*value) *value {
 	if name == "log" {
 		v.within = approx(least/math.Ln10, most/math.Ln10)
 	}
-	v.nonzero = !v.within.Has(zero)
+	v.nonzero = !v.within.Has(ranges.Zero)
 	v.same = v.nonzero
 	return v
 }
@@ -254,12 +254,12 @@ func (d *Terms) power(name string, args ...*value) *value {
 		refuse("power of a float without bounds, or to an exponent that is no whole number from 0 to 10")
 	}
 	v := d.apply(float8, name, args...)
-	v.within, v.grain = ranges.Point(one), int(n.Num().Int64())*x.grain+55 // what is not 0 is at least 2^-grain, and its power that power
+	v.within, v.grain = ranges.Point(ranges.One), int(n.Num().Int64())*x.grain+55 // what is not 0 is at least 2^-grain, and its power that power
 	for range n.Num().Int64() {
 		v.within = v.within.Times(x.within)
 	}
 	if n.Num().Bit(0) == 0 {
-		v.within.Lo = ranges.Greater(v.within.Lo, zero)
+		v.within.Lo = ranges.Greater(v.within.Lo, ranges.Zero)
 	}
 	v.within = v.within.Widened(ranges.Ten(-12))
 	if beyond := grainBeyond(v.within); beyond >= 0 {
@@ -268,7 +268,7 @@ func (d *Terms) power(name string, args ...*value) *value {
 	if !v.within.Inside(large) || v.grain > maxGrain {
 		refuse("power may overflow or underflow")
 	}
-	v.nonzero = !v.within.Has(zero)
+	v.nonzero = !v.within.Has(ranges.Zero)
 	v.same = v.nonzero
 	return v
 }

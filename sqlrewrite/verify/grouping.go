@@ -178,10 +178,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
 	case g.release:
 		refuse("%s over many units", name)
 	}
-	v := aggregates[name].value(d.Terms, name, x)
-	if v == nil {
-		refuse("%s of this type", name)
-	}
+	v := d.aggregated(name, x)
 	v.id, v.whole = id(x.collation), true
 	v.nulls = []int{v.id}
 	return v

@@ -40,13 +40,13 @@ func (s *scope) share(c *pgquery.CaseExpr) *value {
 		shares = append(shares, d.intern("-", part(upto), part(d.intern("-", upto, n.id))))
 	}
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{Lo: m.number()}})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: ranges.Span{Lo: m.number()}})
 	then := branch.expr(w.Result)
 	if !slices.Contains(shares, then.id) || !s.rel.solid[run.x] {
 		return nil
 	}
 	v := d.made(numeric, "share", false, total, m, then, n)
-	v.within, v.digits, v.scale, v.same = ranges.Between(zero, m.number()), 0, 0, true
+	v.within, v.digits, v.scale, v.same = ranges.Between(ranges.Zero, m.number()), 0, 0, true
 	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.parts, base: v.id}
 	return v
 }

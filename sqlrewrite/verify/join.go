@@ -245,7 +245,7 @@ func (s *scope) equal(l, r *value) {
 			s.solid(v)
 		}
 	}
-	if (l.kind != r.kind || l.kind == bpchar) && !(isInteger(l.kind) && isInteger(r.kind)) {
+	if (l.kind != r.kind || l.kind == bpchar) && !(l.kind.isInteger() && r.kind.isInteger()) {
 		if r.constant != l.constant {
 			s.fix(l, r)
 		}
@@ -282,8 +282,8 @@ func (s *scope) fix(l, r *value) {
 		return
 	}
 	small := v.kind == int2 || v.kind == int4
-	if v.kind == c.kind || isInteger(v.kind) && (isInteger(c.kind) || c.kind == numeric) || v.kind == numeric && isInteger(c.kind) ||
-		small && isFloat(c.kind) {
+	if v.kind == c.kind || v.kind.isInteger() && (c.kind.isInteger() || c.kind == numeric) || v.kind == numeric && c.kind.isInteger() ||
+		small && c.kind.isFloat() {
 		s.rel.fixed = append(s.rel.fixed, v.id)
 	}
 }

@@ -106,7 +106,7 @@ func (got *Claim) joint(j Joint) *big.Rat {
 	}
 	row := new(big.Rat)
 	for _, of := range most {
-		largest := zero
+		largest := ranges.Zero
 		for _, square := range of {
 			largest = ranges.Greater(largest, square)
 		}

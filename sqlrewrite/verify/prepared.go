@@ -103,7 +103,7 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 		secret := times != nil && i == len(in.Outputs)-1 // the hash, which no statement over a copy is to name
 		if v := rel.find("", name); v == nil || v.vague || v.opaque && (!secret || v.constant) || v.terms != nil || v.ident != "" ||
 			len(v.anchors) > 0 ||
-			i >= own && v.kind != kinds[b.Copy.Columns[i+1].Type] {
+			i >= own && v.kind != kindOf(b.Copy.Columns[i+1].Type) {
 			refuse("an output of a copy that is no function of a unit's rows, that tells one or the seed, or that is of another type")
 		} else if i >= own && v.kind == text && !d.cut(v.id, b.Copy.Columns[i+1].LongestText()) {
 			refuse("texts of a copy that may be longer than those that count")
@@ -139,7 +139,7 @@ func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value, solid
 	}
 	key := []string{catalog.RankColumn, t.Unit.Column}
 	slices.Sort(key)
-	if rank != nil && solid[rank.id] && rank.checked && rank.within.Lo.Cmp(one) >= 0 &&
+	if rank != nil && solid[rank.id] && rank.checked && rank.within.Lo.Cmp(ranges.One) >= 0 &&
 		slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
 		rank.place = &placing{partition: []int{unit.id}, of: []int{p.number}, rows: p.ids}
 		p.limits = append(p.limits, limit{by: []int{unit.id}, rows: rank.within.Hi.Num().Int64()})
@@ -192,7 +192,7 @@ func (p *Pin) check(v *value, column string) {
 		if c.Column != column {
 			continue
 		}
-		if c.Lo > c.Hi || !isInteger(v.kind) {
+		if c.Lo > c.Hi || !v.kind.isInteger() {
 			refuse("a pinned check of no range, or of what is no whole number")
 		}
 		v.within, v.checked = v.within.Meet(ranges.Of(c.Lo, c.Hi)), true

@@ -68,7 +68,7 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 			}
 			total := comparing("=", a, a)
 			for _, o := range operands[1:] {
-				if isText(a.kind) || a.kind == numeric || a.kind == interval || o.kind == numeric {
+				if a.kind.isText() || a.kind == numeric || a.kind == interval || o.kind == numeric {
 					total = capped(total, 60+o.length()/10)
 				} else {
 					total = capped(total, 16)
@@ -115,13 +115,13 @@ func castTakes(a measure, to kind) int64 {
 	switch {
 	case a.kind == to:
 		return 0
-	case isText(to) && isText(a.kind):
+	case to.isText() && a.kind.isText():
 		return 200 + 6*a.bytes
-	case isText(to):
+	case to.isText():
 		return 500 + 4*a.length()
-	case a.kind == numeric && isFloat(to):
+	case a.kind == numeric && to.isFloat():
 		return 200 + 10*a.length()
-	case isNumber(to) && to != numeric && a.kind != numeric:
+	case to.isNumber() && to != numeric && a.kind != numeric:
 		return plain
 	default:
 		return 500
@@ -144,11 +144,11 @@ func likeTakes(a, b measure, folded bool) int64 {
 
 func comparing(op string, a, b measure) int64 {
 	switch {
-	case isText(a.kind) && (op == "=" || op == "<>"):
+	case a.kind.isText() && (op == "=" || op == "<>"):
 		return 200 + a.bytes + b.bytes
-	case isText(a.kind):
+	case a.kind.isText():
 		return 200 + 5*(a.bytes+b.bytes)
-	case isFloat(a.kind) && b.kind == numeric || a.kind == numeric && isFloat(b.kind):
+	case a.kind.isFloat() && b.kind == numeric || a.kind == numeric && b.kind.isFloat():
 		return 400 + 10*(a.length()+b.length())
 	case a.kind == numeric || b.kind == numeric:
 		return 200 + (a.length()+b.length())/2
@@ -173,7 +173,7 @@ func lengthOf(operands []measure) (length int64) {
 
 // ordinary is the price of a function without one of its own.
 func ordinary(operands []measure) int64 {
-	if isText(operands[0].kind) {
+	if operands[0].kind.isText() {
 		return 200 + 5*lengthOf(operands)
 	}
 	return 200 + 2*lengthOf(operands)
@@ -200,7 +200,7 @@ func calculates(numerics func(a, b measure) int64) func([]measure) int64 {
 	return func(o []measure) int64 {
 		a, b := o[0], o[1]
 		switch {
-		case a.kind == interval, b.kind == interval, isTime(a.kind), isTime(b.kind):
+		case a.kind == interval, b.kind == interval, a.kind.isTime(), b.kind.isTime():
 			return 500
 		case a.kind != numeric && b.kind != numeric:
 			return plain

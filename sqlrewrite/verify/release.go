@@ -121,10 +121,10 @@ func (d *derivation) keyOf(v *value, keys []int) (id int, left []int) {
 }
 
 // move is what one unit adds to an integer of one group; together: to all those of the rows that share ids.
-func (x *released) move(d *derivation, v *value, ids []int) (move, together span) {
+func (x *released) move(d *derivation, v *value, ids []int) (move, together ranges.Span) {
 	t := v.terms
 	if t.moves != nil {
-		return t.moves.WithZero(), span{}
+		return t.moves.WithZero(), ranges.Span{}
 	}
 	if n := x.rel.rows(d, x.keys, true); t.once {
 		move = t.each.WithZero()
@@ -136,7 +136,7 @@ func (x *released) move(d *derivation, v *value, ids []int) (move, together span
 	}
 	if t.share != nil && t.share.x >= 0 && slices.Equal(x.rel.parted(), t.share.of) && x.rel.solid[t.share.x] &&
 		x.rel.within(d, t.share.partition, ids) {
-		together = ranges.Between(zero, t.share.most)
+		together = ranges.Between(ranges.Zero, t.share.most)
 	}
 	return move, together
 }
@@ -187,9 +187,9 @@ func (x *released) count(d *derivation, ids []int) *big.Int {
 
 // piece is one side of UNION ALL.
 type piece struct {
-	forms  []string // conditions on the unit alone
-	moves  []*span  // by column; nil: a key
-	groups *big.Int // L0; nil: not known
+	forms  []string       // conditions on the unit alone
+	moves  []*ranges.Span // by column; nil: a key
+	groups *big.Int       // L0; nil: not known
 }
 
 // piecesOf are those of a release: itself, if it has none.
@@ -244,7 +244,7 @@ func (d *derivation) pieces(l, r *relation) *relation {
 			union.columns = append(union.columns, named{"", a.columns[i].name, v})
 			continue
 		}
-		m := ranges.Point(zero)
+		m := ranges.Point(ranges.Zero)
 		for _, p := range union.pieces {
 			switch {
 			case p.moves[i] == nil:
@@ -262,7 +262,7 @@ func (d *derivation) pieces(l, r *relation) *relation {
 }
 
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
-func (x *released) pieceMove(d *derivation, v *value) *span {
+func (x *released) pieceMove(d *derivation, v *value) *ranges.Span {
 	if v.terms == nil {
 		if !slices.Contains(x.keys, v.id) {
 			refuse("a piece's column that is neither a key nor a sum")

@@ -39,7 +39,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 	byName := make(map[string]*value)
 	for _, c := range t.Columns {
 		pinned := pin.column(c)
-		if pinned == nil || kinds[c.Type] == noKind {
+		if pinned == nil || kindOf(c.Type) == noKind {
 			continue
 		}
 		v := d.leaf(c)

@@ -63,7 +63,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 			d.meet(x, c)
 			args = append(args, x.id)
 			hashed = hashed && (len(tests) == 1 || d.isThere(x) && d.isThere(c))
-			hashed = hashed && (x.kind == c.kind || !isTime(x.kind) || !isTime(c.kind)) // of times of two kinds there is no hash
+			hashed = hashed && (x.kind == c.kind || !x.kind.isTime() || !c.kind.isTime()) // of times of two kinds there is no hash
 		}
 		v := d.make(boolean, s.written(l, append(args, *inner.reads...)...))
 		v.nulls = []int{v.id}

@@ -1,6 +1,10 @@
 package verify
 
-import "math/big"
+import (
+	"math/big"
+
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
+)
 
 // share bounds what values of a partition of rows add up to.
 type share struct {
@@ -54,7 +58,7 @@ type placing struct {
 // factor is an operand of a product, with the range that it has there.
 type factor struct {
 	id     int
-	within span
+	within ranges.Span
 }
 
 // cutting is the CASE of Lemma 2 that a value is.
@@ -66,7 +70,7 @@ type cutting struct {
 
 // counts reports whether a value is a whole number that is never negative nor NULL, within a share.
 func (v *value) counts() bool {
-	return v.split != nil && isInteger(v.kind) && v.within.Finite() && v.within.Lo.Sign() >= 0 && len(v.nulls) == 0
+	return v.split != nil && v.kind.isInteger() && v.within.Finite() && v.within.Lo.Sign() >= 0 && len(v.nulls) == 0
 }
 
 // multiple is the share of a product with a constant.
@@ -74,9 +78,9 @@ func multiple(op string, l, r *value) *share {
 	switch {
 	case op != "*":
 		return nil
-	case l.split != nil && r.number() != nil && !isFloat(r.kind):
+	case l.split != nil && r.number() != nil && !r.kind.isFloat():
 		return l.split.scaled(r.number())
-	case r.split != nil && l.number() != nil && !isFloat(l.kind):
+	case r.split != nil && l.number() != nil && !l.kind.isFloat():
 		return r.split.scaled(l.number())
 	default:
 		return nil

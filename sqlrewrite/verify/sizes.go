@@ -67,7 +67,7 @@ func measured(n *pgquery.Node, v *value, operands []measure) measure {
 	m := measure{kind: v.kind, constant: v.constant, read: v.read() && !v.null, text: v.text, items: int64(v.size)}
 	switch {
 	case v.constant && v.null:
-	case isText(v.kind) || v.kind == enum:
+	case v.kind.isText() || v.kind == enum:
 		m.bytes = textBytes(n, v, operands)
 	case v.kind == numeric:
 		m.whole, m.scale = numericDigits(n, v, operands)

@@ -4,7 +4,7 @@ import "noisegate.example/catalog"
 
 // leaf is a column as it is stored.
 func (d *Terms) leaf(c *catalog.Column) *value {
-	v := d.make(kinds[c.Type], d.fresh())
+	v := d.make(kindOf(c.Type), d.fresh())
 	v.nulls, v.ident = []int{v.id}, c.Identifies
 	switch {
 	case v.kind == numeric && c.TypMod < 4:

@@ -70,6 +70,30 @@ func (f function) value(d *Terms, name string, args ...*value) *value {
 	return nil
 }
 
+// called is the value of a call of a function.
+func (d *Terms) called(name string, args ...*value) *value {
+	if len(args) == 0 || len(args) > 8 {
+		refuse("function %s with %d arguments", name, len(args))
+	}
+	if v := d.linear(name, args); v != nil {
+		return v
+	}
+	v := functions[name].value(d, name, args...)
+	if v == nil {
+		refuse("function %s on these types", name)
+	}
+	return v
+}
+
+// operated is the value of an operator.
+func (d *Terms) operated(op string, l, r *value) *value {
+	v := operators[op].value(d, op, l, r)
+	if v == nil {
+		refuse("operator %s on these types", op)
+	}
+	return v
+}
+
 func suit(takes string, args []*value) bool {
 	if takes == "*" { // of as many as there are
 		return true
@@ -183,14 +207,14 @@ var operators = map[string]function{
 
 // computation is an operator on numbers.
 type computation struct {
-	within  func(a, b *value) span
+	within  func(a, b *value) ranges.Span
 	places  func(a, b int) int // digits after the point of an exact result; nil: it is rounded
 	divides bool
 }
 
 var computations = map[string]computation{
-	"+": {within: func(a, b *value) span { return a.within.Plus(b.within) }, places: func(a, b int) int { return max(a, b) }},
-	"-": {within: func(a, b *value) span { return a.within.Minus(b.within) }, places: func(a, b int) int { return max(a, b) }},
+	"+": {within: func(a, b *value) ranges.Span { return a.within.Plus(b.within) }, places: func(a, b int) int { return max(a, b) }},
+	"-": {within: func(a, b *value) ranges.Span { return a.within.Minus(b.within) }, places: func(a, b int) int { return max(a, b) }},
 	"*": {within: multiplied, places: func(a, b int) int { return a + b }},
 	"/": {within: quotient, divides: true},
 	"%": {within: remainder, places: func(a, b int) int { return max(a, b) }, divides: true},

@@ -11,12 +11,12 @@ import (
 // tally lies in each, times the rows of a group that meet where.
 type tally struct {
 	of     group
-	where  []int // sorted: conditions that every row which adds meets
-	each   span  // what one row adds
-	digits int   // after the point; -1: unknown
-	count  bool  // each row adds 1
-	once   bool  // rows of one unit in one group add what one of them does
-	moves  *span // of aggregates over pieces: what one unit adds to a group in all
+	where  []int        // sorted: conditions that every row which adds meets
+	each   ranges.Span  // what one row adds
+	digits int          // after the point; -1: unknown
+	count  bool         // each row adds 1
+	once   bool         // rows of one unit in one group add what one of them does
+	moves  *ranges.Span // of aggregates over pieces: what one unit adds to a group in all
 	share  *share
 	row    *value // what each row adds; nil: not known
 }
@@ -45,7 +45,7 @@ func (v *value) moved() bool { return v.terms != nil && v.terms.moves != nil }
 func (d *Terms) counted(g group, where []int) *value {
 	v := d.make(int8, d.intern("count", append([]int{g.number}, where...)...))
 	v.whole, v.within = true, ranges.Of(0, mostRows)
-	v.terms = &tally{of: g, where: where, each: ranges.Point(one), count: true}
+	v.terms = &tally{of: g, where: where, each: ranges.Point(ranges.One), count: true}
 	return v
 }
 
@@ -53,7 +53,7 @@ func (d *Terms) counted(g group, where []int) *value {
 func (d *Terms) different(g group, where []int, id int, once bool) *value {
 	v := d.make(int8, id)
 	v.whole, v.within = true, ranges.Of(0, mostRows)
-	v.terms = &tally{of: g, where: where, each: ranges.Between(zero, one), once: once}
+	v.terms = &tally{of: g, where: where, each: ranges.Between(ranges.Zero, ranges.One), once: once}
 	return v
 }
 
@@ -102,9 +102,9 @@ func (d *Terms) totals(v *value) {
 	if t.each.Finite() {
 		v.within = t.each.Times(ranges.Of(0, mostRows)).WithZero()
 	} else {
-		v.within = span{}
+		v.within = ranges.Span{}
 	}
-	if isInteger(v.kind) {
+	if v.kind.isInteger() {
 		v.within = v.within.Meet(fits(v.kind)) // it is of that type, or the sum left it: see grouping.go
 	}
 	v.digits = t.digits
@@ -147,7 +147,7 @@ func (d *Terms) combine(op string, l, r *value) *value {
 			t, c = b, l
 		}
 		factor := c.number()
-		if factor == nil || isFloat(c.kind) || t.share != nil {
+		if factor == nil || c.kind.isFloat() || t.share != nil {
 			break
 		}
 		digits := -1
@@ -181,7 +181,7 @@ func (d *Terms) tallied(op string, l, r *value, t *tally) *value {
 
 // places are the digits after the point that all of a number's values are written with; -1: not known.
 func (v *value) places() int {
-	if isInteger(v.kind) {
+	if v.kind.isInteger() {
 		return 0
 	}
 	return v.scale
@@ -190,7 +190,7 @@ func (v *value) places() int {
 // cast converts a tally: a whole number stays one.
 func (t *tally) cast(d *Terms, v *value, k kind) *value {
 	defer steps.Visit(d.steps).Leave()
-	if t.moves == nil && (v.kind == numeric || isInteger(v.kind)) && (k == numeric || k == int8) && t.digits == 0 {
+	if t.moves == nil && (v.kind == numeric || v.kind.isInteger()) && (k == numeric || k == int8) && t.digits == 0 {
 		if k == int8 && v.kind == numeric && !t.each.Times(ranges.Of(0, t.of.rows())).Inside(ranges.Int8) {
 			refuse("a sum that may leave bigint")
 		}
@@ -204,7 +204,7 @@ func (t *tally) cast(d *Terms, v *value, k kind) *value {
 	}
 	p := d.plain(v)
 	p.terms = nil
-	if isNumber(k) && k > p.kind {
+	if k.isNumber() && k > p.kind {
 		return d.convert(p, k)
 	}
 	return d.cast(p, k)

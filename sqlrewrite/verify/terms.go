@@ -93,7 +93,7 @@ func (d *Terms) behind(id int) (of int, ok bool) {
 	}
 	switch {
 	case t.op == "trim_scale", t.op == shortForm, t.op == "text" && k == bpchar,
-		t.op == "+" && isFloat(k) && d.term(t.args[1]).op == "="+kindName(k)+":0":
+		t.op == "+" && k.isFloat() && d.term(t.args[1]).op == "="+kindName(k)+":0":
 		return t.args[0], true
 	case t.op == "case" && len(t.args) == 2:
 		result := d.term(t.args[1])

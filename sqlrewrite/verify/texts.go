@@ -77,7 +77,7 @@ func ofFirst(times int64) func([]measure) int64 {
 
 func ofAll(operands []measure) (sum int64) {
 	for _, o := range operands {
-		if isText(o.kind) || o.kind == enum {
+		if o.kind.isText() || o.kind == enum {
 			sum += o.bytes
 		} else {
 			sum += max(textOfOther, o.whole+o.scale+2) // the sign and the point
@@ -94,7 +94,7 @@ func (d *Terms) concat(name string, args ...*value) *value {
 		switch {
 		case a.kind == text && a.chars >= 0 && a.chars <= maxChars:
 			v.chars += a.chars
-		case isInteger(a.kind), a.kind == boolean, a.kind == date, a.kind == uuid:
+		case a.kind.isInteger(), a.kind == boolean, a.kind == date, a.kind == uuid:
 			v.chars += 40
 		default:
 			refuse("concat of a type, or of a text that may be long")
@@ -116,7 +116,7 @@ func (d *Terms) join(op string, args ...*value) *value {
 
 // like is [NOT] LIKE and ILIKE.
 func (d *Terms) like(op string, l, r *value) *value {
-	if !isText(l.kind) || l.ident != "" || r.kind != text || !r.read() {
+	if !l.kind.isText() || l.ident != "" || r.kind != text || !r.read() {
 		refuse("LIKE with a pattern that is no constant")
 	}
 	if trailing := len(r.text) - len(strings.TrimRight(r.text, `\`)); trailing%2 == 1 {

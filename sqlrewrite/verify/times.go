@@ -50,7 +50,7 @@ func (d *Terms) timeBetween(op string, args ...*value) *value {
 	calendar.Check(args[0].within)
 	calendar.Check(args[1].within)
 	inDays := between.Times(ranges.Point(big.NewRat(1, calendar.Day)))
-	v.parts = [3]span{ranges.Point(zero), inDays.Hull(ranges.Point(zero)), ranges.Of(-calendar.Day, calendar.Day)}
+	v.parts = [3]ranges.Span{ranges.Point(ranges.Zero), inDays.Hull(ranges.Point(ranges.Zero)), ranges.Of(-calendar.Day, calendar.Day)}
 	v.same = true // whole days, and less than a day of the same sign
 	return v
 }
@@ -128,7 +128,7 @@ func (d *Terms) extract(name string, args ...*value) *value {
 		}
 		v.within = v.within.Mapped(floated)
 	}
-	v.nonzero = !v.within.Has(zero)
+	v.nonzero = !v.within.Has(ranges.Zero)
 	return v
 }
 
@@ -155,15 +155,15 @@ func (d *Terms) makeInterval(name string, args ...*value) *value {
 		}
 	}
 	v := d.apply(interval, name, args...)
-	size := func(i int, n int64) span { return args[i].within.Times(ranges.Point(big.NewRat(n, 1))) }
-	v.parts = [3]span{args[1].within, args[3].within,
+	size := func(i int, n int64) ranges.Span { return args[i].within.Times(ranges.Point(big.NewRat(n, 1))) }
+	v.parts = [3]ranges.Span{args[1].within, args[3].within,
 		size(4, 3600_000000).Plus(size(5, 60_000000)).Plus(size(6, 1000000)).Plus(ranges.Of(-1, 1))}
 	calendar.CheckParts(v.parts)
 	return v
 }
 
 // yearly is the range of a field that grows with time.
-func yearly(field string, x *value) span {
+func yearly(field string, x *value) ranges.Span {
 	days := x.within
 	if x.kind != date {
 		days = days.Times(ranges.Point(big.NewRat(1, calendar.Day)))

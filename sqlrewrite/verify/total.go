@@ -31,7 +31,7 @@ import (
 
 // totalRun is a window's sum of whole numbers, none negative, over a whole partition, or up to a row of it.
 func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
-	if len(filter) > 0 || !isInteger(n.kind) || !n.within.Finite() || n.within.Lo.Sign() < 0 {
+	if len(filter) > 0 || !n.kind.isInteger() || !n.within.Finite() || n.within.Lo.Sign() < 0 {
 		return nil
 	}
 	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.number, parts: s.rel.parted(), x: -1}
@@ -58,9 +58,9 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value {
 		return nil
 	}
 	part := func(c int) int { return d.intern("div", d.intern("*", c, most.id), total.id) }
-	within := ranges.Between(zero, ranges.Lowest(n.within.Hi, most.number()))
+	within := ranges.Between(ranges.Zero, ranges.Lowest(n.within.Hi, most.number()))
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: span{Lo: new(big.Rat).Add(most.number(), one)}})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: ranges.Span{Lo: new(big.Rat).Add(most.number(), ranges.One)}})
 	var shares []int
 	for _, upto := range s.upto(run) {
 		difference := d.intern("-", part(upto), part(d.intern("-", upto, n.id)))

@@ -69,18 +69,18 @@ type value struct {
 
 // bounds are what is known of what a value can be, unless it is NULL.
 type bounds struct {
-	within  span    // numbers; days and microseconds since 1970 of dates and times
-	parts   [3]span // of intervals: months, days, microseconds
-	digits  int     // numeric: no value has more digits after the point; -1: unknown
-	scale   int     // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
-	grain   int     // floats: values are multiples of 2^-grain, or 0; -1: unknown
-	chars   int     // texts: no value has more characters; -1: unknown
-	bytes   int64   // texts: no value has more bytes; 0: unknown
-	longest places  // numeric: the digits of the longest value; zero: not known
-	wide    bool    // numeric: NaN, 0, or of a size from 10^-300 to 10^300
-	nonzero bool    // no value is 0
-	same    bool    // equal values are identical, bit by bit
-	checked bool    // a column that a pinned check holds to its range
+	within  ranges.Span    // numbers; days and microseconds since 1970 of dates and times
+	parts   [3]ranges.Span // of intervals: months, days, microseconds
+	digits  int            // numeric: no value has more digits after the point; -1: unknown
+	scale   int            // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
+	grain   int            // floats: values are multiples of 2^-grain, or 0; -1: unknown
+	chars   int            // texts: no value has more characters; -1: unknown
+	bytes   int64          // texts: no value has more bytes; 0: unknown
+	longest places         // numeric: the digits of the longest value; zero: not known
+	wide    bool           // numeric: NaN, 0, or of a size from 10^-300 to 10^300
+	nonzero bool           // no value is 0
+	same    bool           // equal values are identical, bit by bit
+	checked bool           // a column that a pinned check holds to its range
 }
 
 // anchor says that the value decides whose the row is: equal values under one name are rows of one unit.
@@ -112,7 +112,7 @@ func (d *Terms) make(k kind, id int) *value {
 		v.within = ranges.Int8
 	default: // no range by the type
 	}
-	if isInteger(k) {
+	if k.isInteger() {
 		v.digits = 0
 	}
 	return v
@@ -153,7 +153,7 @@ func (d *Terms) made(k kind, op string, strict bool, args ...*value) *value {
 		op += " under " + collation
 	}
 	v := d.make(k, d.intern(op, append([]int(nil), ids...)...))
-	if isText(k) {
+	if k.isText() {
 		v.collation = collation
 	}
 	v.constant, v.opaque, v.asked, v.whole, v.outer = constant, constant, constant && asked, whole, outer
@@ -196,19 +196,21 @@ func union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-func isInteger(k kind) bool { return k == int2 || k == int4 || k == int8 }
-func isFloat(k kind) bool   { return k == float4 || k == float8 }
-func isNumber(k kind) bool  { return k >= int2 && k <= float8 }
-func isTime(k kind) bool    { return k >= date && k <= timestamptz }
-func isText(k kind) bool    { return k == text || k == bpchar }
+func (k kind) isInteger() bool { return k == int2 || k == int4 || k == int8 }
+func (k kind) isFloat() bool   { return k == float4 || k == float8 }
+func (k kind) isNumber() bool  { return k >= int2 && k <= float8 }
+func (k kind) isTime() bool    { return k >= date && k <= timestamptz }
+func (k kind) isText() bool    { return k == text || k == bpchar }
 
 // alwaysSame are the types of which equal values are identical: not floats (0 = -0), numeric (1.0 = 1.00), character (trailing blanks) nor
 // intervals (30 days = 1 month). Texts are compared under deterministic collations only, which the catalog sees to.
 func alwaysSame(k kind) bool {
-	return k != numeric && !isFloat(k) && k != bpchar && k != interval && k != noKind
+	return k != numeric && !k.isFloat() && k != bpchar && k != interval && k != noKind
 }
 
-// kinds are those of columns; others have none.
+// kindOf is the kind of a column's values; others than these have none.
+func kindOf(t catalog.Type) kind { return kinds[t] }
+
 var kinds = map[catalog.Type]kind{catalog.Int2: int2, catalog.Int4: int4, catalog.Int8: int8, catalog.Numeric: numeric,
 	catalog.Float4: float4, catalog.Float8: float8, catalog.Text: text, catalog.Char: bpchar, catalog.Bool: boolean, catalog.Date: date,
 	catalog.Timestamp: timestamp, catalog.Timestamptz: timestamptz, catalog.UUID: uuid, catalog.Enum: enum}

@@ -160,11 +160,11 @@ func (s *scope) frame(w *pgquery.WindowDef, x *run) (reads []int) {
 			refuse("an offset of a frame that may be negative")
 		}
 		if o&frameRange != 0 {
-			if len(x.order) != 1 || !isNumber(v.kind) || v.kind == float4 || x.order[0].kind != v.kind &&
-				!(isInteger(v.kind) && isInteger(x.order[0].kind)) {
+			if len(x.order) != 1 || !v.kind.isNumber() || v.kind == float4 || x.order[0].kind != v.kind &&
+				!(v.kind.isInteger() && x.order[0].kind.isInteger()) {
 				refuse("an offset of RANGE that no rule covers")
 			}
-		} else if !isInteger(v.kind) || at.Cmp(big.NewRat(1<<31, 1)) > 0 {
+		} else if !v.kind.isInteger() || at.Cmp(big.NewRat(1<<31, 1)) > 0 {
 			refuse("an offset of a frame that is no number of rows")
 		}
 		reads = append(reads, v.id)
@@ -234,7 +234,7 @@ func (s *scope) part(string, *run, []*value) *value {
 
 func (s *scope) ntile(name string, _ *run, args []*value) *value {
 	v := s.d.make(int4, s.d.fresh())
-	v.within = ranges.Between(one, rowsOf(name, args[0], 1))
+	v.within = ranges.Between(ranges.One, rowsOf(name, args[0], 1))
 	return v
 }
 
@@ -246,7 +246,7 @@ func (s *scope) lag(name string, x *run, args []*value) *value {
 		return s.picked(name, x, args[:1])
 	}
 	of, other := args[0], args[2]
-	if other.kind != of.kind && !other.null && !(isText(of.kind) && isText(other.kind)) {
+	if other.kind != of.kind && !other.null && !(of.kind.isText() && other.kind.isText()) {
 		refuse("%s with a default of another type", name)
 	}
 	return s.picked(name, x, []*value{of, other})
@@ -260,10 +260,10 @@ func (s *scope) nth(name string, x *run, args []*value) *value {
 // rowsOf is a constant number of rows.
 func rowsOf(name string, v *value, least int64) *big.Rat {
 	if v.constant && v.null {
-		return one // the result is NULL
+		return ranges.One // the result is NULL
 	}
 	n := v.number()
-	if n == nil || !isInteger(v.kind) || n.Cmp(big.NewRat(least, 1)) < 0 || n.Cmp(big.NewRat(1<<31, 1)) > 0 {
+	if n == nil || !v.kind.isInteger() || n.Cmp(big.NewRat(least, 1)) < 0 || n.Cmp(big.NewRat(1<<31, 1)) > 0 {
 		refuse("%s of a number of rows that is no constant", name)
 	}
 	return n
@@ -298,7 +298,7 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value,
 	if name == "sum" && len(args) == 1 && args[0].tallied != nil && args[0].tallied.count {
 		v.partial = s.runOf(f.Over, x, args[0], filter)
 		if v.partial != nil {
-			v.within, v.digits, v.scale, v.same = ranges.Between(zero, new(big.Rat).SetInt64(1<<62)), 0, 0, true
+			v.within, v.digits, v.scale, v.same = ranges.Between(ranges.Zero, new(big.Rat).SetInt64(1<<62)), 0, 0, true
 		}
 	}
 	if name == "sum" && len(args) == 1 && v.partial == nil {
@@ -416,7 +416,7 @@ func (x *run) tells(d *derivation, id int) bool {
 	if !asText || of == nil {
 		return false
 	}
-	return of.kind == numeric || isFloat(of.kind) || octets && of.kind == bpchar
+	return of.kind == numeric || of.kind.isFloat() || octets && of.kind == bpchar
 }
 
 // placed reads place <= n.

@@ -17,6 +17,9 @@ var (
 	Int8 = Of(math.MinInt64, math.MaxInt64)
 )
 
+// Zero and One are not to be changed.
+var Zero, One = new(big.Rat), big.NewRat(1, 1)
+
 // Of, Between and Point are the ranges with given ends.
 func Of(lo, hi int64) Span         { return Span{big.NewRat(lo, 1), big.NewRat(hi, 1)} }
 func Between(lo, hi *big.Rat) Span { return Span{lo, hi} }
