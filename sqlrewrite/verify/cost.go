@@ -3,7 +3,6 @@ package verify
 import (
 	"math/big"
 	"slices"
-	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 )
@@ -52,16 +51,11 @@ func (s *scope) charge(n *pgquery.Node, v *value, operands []measure) {
 		return
 	}
 	s.bill.seen[n] = true
-	if _, op := calledBy(n); len(operands) == 2 && strings.Contains(op, "~") {
-		s.d.compiled[op+operands[1].text] = true
+	if regex := compiles(n, operands); regex != "" {
+		s.d.compiled[regex] = true
 	}
-	ns := takes(n, v, operands)
-	if n.GetColumnRef() != nil && v.id >= 0 && s.d.term(v.id).op == shortForm {
-		ns += shortTakes // PostgreSQL writes the form out wherever it is named
-	}
-	if n.GetAExpr().GetKind() == pgquery.A_Expr_Kind_AEXPR_OP_ANY {
-		s.bill.listed = capped(s.bill.listed, max(0, product(textCompared, operands[1].items)-ns))
-	}
+	ns, listed := s.d.price(n, v, operands)
+	s.bill.listed = capped(s.bill.listed, listed)
 	s.bill.add(ns)
 }
 

@@ -85,11 +85,7 @@ func (s *scope) expr(n *pgquery.Node) *value {
 		}
 	}
 	s.d.know(v)
-	m := measured(n, v, operands)
-	if v.kind == numeric && v.longest == (places{}) {
-		v.longest = places{m.whole, m.scale}
-	}
-	s.d.operands = append(outer, m)
+	s.d.operands = append(outer, v.measured(n, operands))
 	return v
 }
 
@@ -305,11 +301,7 @@ func (s *scope) short(c *pgquery.CaseExpr) *value {
 	if x.kind != numeric {
 		refuse("the bytes of what is no numeric")
 	}
-	v := s.d.made(numeric, shortForm, false, x)
-	s.d.like0(v, x)
-	v.scale, v.same, v.anchors = -1, true, x.anchors
-	v.longest = places{tree.ShortDigits, tree.ShortDigits}
-	return v
+	return s.d.shortened(x)
 }
 
 // nullsOfCase: where every branch but the last is a constant that is not NULL, and every condition is a comparison of the last branch's

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"math"
+	"strings"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
@@ -34,7 +35,27 @@ func product(a, b int64) int64 {
 	return a * b
 }
 
-// takes is what one evaluation of a node takes, in ns.
+// price is what one evaluation of a node takes, in ns, and what it takes more where the elements of an array are compared one by one.
+func (d *Terms) price(n *pgquery.Node, v *value, operands []measure) (ns, listed int64) {
+	ns = takes(n, v, operands)
+	if n.GetColumnRef() != nil && v.id >= 0 && d.term(v.id).op == shortForm {
+		ns += shortTakes // PostgreSQL writes the form out wherever it is named
+	}
+	if n.GetAExpr().GetKind() == pgquery.A_Expr_Kind_AEXPR_OP_ANY {
+		listed = max(0, product(textCompared, operands[1].items)-ns)
+	}
+	return ns, listed
+}
+
+// compiles is the regular expression that a node compiles, with its operator; "": none.
+func compiles(n *pgquery.Node, operands []measure) string {
+	if _, op := calledBy(n); len(operands) == 2 && strings.Contains(op, "~") {
+		return op + operands[1].text
+	}
+	return ""
+}
+
+// takes is what one evaluation of a node takes, in ns, wherever it stands.
 func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 	at := func(i int) measure {
 		if i < len(operands) {

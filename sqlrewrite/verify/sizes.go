@@ -62,8 +62,8 @@ func (m measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
 
 func (m measure) length() int64 { return m.bytes + m.whole + m.scale }
 
-// measured is a value's size, where its node is computed of some operands.
-func measured(n *pgquery.Node, v *value, operands []measure) measure {
+// measured is a value's size, where its node is computed of some operands. It notes the digits of a numeric.
+func (v *value) measured(n *pgquery.Node, operands []measure) measure {
 	m := measure{kind: v.kind, constant: v.constant, read: v.read() && !v.null, text: v.text, items: int64(v.size)}
 	switch {
 	case v.constant && v.null:
@@ -72,7 +72,19 @@ func measured(n *pgquery.Node, v *value, operands []measure) measure {
 	case v.kind == numeric:
 		m.whole, m.scale = numericDigits(n, v, operands)
 	}
+	if v.kind == numeric && v.longest == (places{}) {
+		v.longest = places{m.whole, m.scale}
+	}
 	return m
+}
+
+// shortened is a numeric that is NULL where it is long.
+func (d *Terms) shortened(x *value) *value {
+	v := d.made(numeric, shortForm, false, x)
+	d.like0(v, x)
+	v.scale, v.same, v.anchors = -1, true, x.anchors
+	v.longest = places{tree.ShortDigits, tree.ShortDigits}
+	return v
 }
 
 func textBytes(n *pgquery.Node, v *value, operands []measure) int64 {
