@@ -18,7 +18,7 @@ var aggregates = map[string]function{
 }
 
 // aggregated is the value of an aggregate that is neither count nor sum, of the values that an argument has in a group.
-func (d *Terms) aggregated(name string, x *value) *value {
+func (d *Terms) Aggregated(name string, x *Value) *Value {
 	v := aggregates[name].value(d, name, x)
 	if v == nil {
 		refuse("%s of this type", name)
@@ -26,29 +26,29 @@ func (d *Terms) aggregated(name string, x *value) *value {
 	return v
 }
 
-func isAggregate(name string) bool {
+func IsAggregate(name string) bool {
 	_, is := aggregates[name]
 	return is
 }
 
 // mean is avg: of whole numbers a quotient, whose digits are those of one by mostRows (arithmetic.go).
-func (d *Terms) mean(_ string, args ...*value) *value {
+func (d *Terms) mean(_ string, args ...*Value) *Value {
 	x := args[0]
-	if x.kind == numeric && !x.within.Finite() && x.scale < 0 {
+	if x.Kind == Numeric && !x.Within.Finite() && x.Scale < 0 {
 		refuse("avg of numerics without bounds")
 	}
-	v := d.make(numeric, x.id)
-	if x.kind.isInteger() {
-		v.digits = 24 + len(strconv.Itoa(mostRows))
+	v := d.Make(Numeric, x.ID)
+	if x.Kind.IsInteger() {
+		v.Digits = 24 + len(strconv.Itoa(MostRows))
 	}
-	v.within = x.within.Widened(ranges.Ten(-15))
+	v.Within = x.Within.Widened(ranges.Ten(-15))
 	return v
 }
 
 // extreme is one of the values, or what all or one of them are.
-func (d *Terms) extreme(_ string, args ...*value) *value {
-	v := d.make(args[0].kind, args[0].id)
-	d.like0(v, args[0])
-	v.vague, v.collation = !v.same, args[0].collation
+func (d *Terms) extreme(_ string, args ...*Value) *Value {
+	v := d.Make(args[0].Kind, args[0].ID)
+	d.Bounded(v, args[0])
+	v.Vague, v.Collation = !v.Same, args[0].Collation
 	return v
 }

@@ -32,174 +32,174 @@ import (
 //     beside -0. *Example.* x + 0 of a float is 0 where x is -0.
 
 // common is the type in which values of two types meet.
-func common(a, b kind) kind {
+func Common(a, b kind) kind {
 	switch {
-	case a == b || b == noKind:
+	case a == b || b == NoKind:
 		return a
-	case a == noKind:
+	case a == NoKind:
 		return b
-	case a.isNumber() && b.isNumber():
-		if k := max(a, b); k == float4 && min(a, b) != float4 {
-			return float8
+	case a.IsNumber() && b.IsNumber():
+		if k := max(a, b); k == Float4 && min(a, b) != Float4 {
+			return Float8
 		} else {
 			return k
 		}
-	case a.isTime() && b.isTime():
+	case a.IsTime() && b.IsTime():
 		return max(a, b)
-	case a.isText() && b.isText():
-		return text
+	case a.IsText() && b.IsText():
+		return Text
 	}
 	refuse("values of types %d and %d together", a, b)
-	return noKind
+	return NoKind
 }
 
 // conversions say what a value is in a wider type.
-var conversions = map[[2]kind]func(c, v *value){
-	{int2, int4}: (*value).asWhole, {int2, int8}: (*value).asWhole, {int4, int8}: (*value).asWhole,
-	{int2, numeric}: (*value).asNumeric, {int4, numeric}: (*value).asNumeric, {int8, numeric}: (*value).asNumeric,
-	{int2, float4}: (*value).asFloat, {int4, float4}: (*value).asFloat, {int8, float4}: (*value).asFloat,
-	{int2, float8}: (*value).asFloat, {int4, float8}: (*value).asFloat, {int8, float8}: (*value).asFloat,
-	{numeric, float8}: (*value).rounded, {float4, float8}: (*value).asItIs, // real holds fewer numerics
-	{date, timestamp}: (*value).atMidnight, {date, timestamptz}: (*value).atMidnight,
-	{timestamp, timestamptz}: (*value).inUTC, {bpchar, text}: (*value).asItIs,
+var conversions = map[[2]kind]func(c, v *Value){
+	{Int2, Int4}: (*Value).asWhole, {Int2, Int8}: (*Value).asWhole, {Int4, Int8}: (*Value).asWhole,
+	{Int2, Numeric}: (*Value).asNumeric, {Int4, Numeric}: (*Value).asNumeric, {Int8, Numeric}: (*Value).asNumeric,
+	{Int2, Float4}: (*Value).asFloat, {Int4, Float4}: (*Value).asFloat, {Int8, Float4}: (*Value).asFloat,
+	{Int2, Float8}: (*Value).asFloat, {Int4, Float8}: (*Value).asFloat, {Int8, Float8}: (*Value).asFloat,
+	{Numeric, Float8}: (*Value).rounded, {Float4, Float8}: (*Value).asItIs, // real holds fewer numerics
+	{Date, Timestamp}: (*Value).atMidnight, {Date, Timestamptz}: (*Value).atMidnight,
+	{Timestamp, Timestamptz}: (*Value).inUTC, {Char, Text}: (*Value).asItIs,
 }
 
-func (*value) asItIs(*value) {}
+func (*Value) asItIs(*Value) {}
 
-func (c *value) asWhole(*value) { c.digits, c.grain = 0, -1 }
+func (c *Value) asWhole(*Value) { c.Digits, c.Grain = 0, -1 }
 
-func (c *value) asNumeric(*value) { c.digits, c.grain, c.scale, c.same = 0, -1, 0, true }
+func (c *Value) asNumeric(*Value) { c.Digits, c.Grain, c.Scale, c.Same = 0, -1, 0, true }
 
-func (c *value) asFloat(v *value) {
-	c.digits, c.grain, c.same = 0, 0, true
-	c.within = v.within.Mapped(floated)
+func (c *Value) asFloat(v *Value) {
+	c.Digits, c.Grain, c.Same = 0, 0, true
+	c.Within = v.Within.Mapped(Floated)
 }
 
 // rounded is a numeric as a float: 0 becomes 0, not -0.
-func (c *value) rounded(v *value) {
-	c.same = true
-	if v.wide && !v.within.Finite() { // a float holds its size
-		c.grain = grainOf(ranges.Ten(-v.digits))
+func (c *Value) rounded(v *Value) {
+	c.Same = true
+	if v.wide && !v.Within.Finite() { // a float holds its size
+		c.Grain = GrainOf(ranges.Ten(-v.Digits))
 		return
 	}
-	if v.digits < 0 || v.digits > 300 || !v.within.Inside(large) {
+	if v.Digits < 0 || v.Digits > 300 || !v.Within.Inside(large) {
 		refuse("a numeric that no float may be able to hold")
 	}
-	if c.grain = 0; v.digits > 0 {
-		c.grain = grainOf(ranges.Ten(-v.digits))
+	if c.Grain = 0; v.Digits > 0 {
+		c.Grain = GrainOf(ranges.Ten(-v.Digits))
 	}
-	c.within = v.within.Mapped(floated)
+	c.Within = v.Within.Mapped(Floated)
 }
 
-func (c *value) atMidnight(v *value) {
+func (c *Value) atMidnight(v *Value) {
 	c.inUTC(v)
-	c.within = v.within.Times(ranges.Point(big.NewRat(calendar.Day, 1)))
-	calendar.Check(c.within)
+	c.Within = v.Within.Times(ranges.Point(big.NewRat(calendar.Day, 1)))
+	calendar.Check(c.Within)
 }
 
-func (*value) inUTC(v *value) {
-	if !v.within.Finite() {
+func (*Value) inUTC(v *Value) {
+	if !v.Within.Finite() {
 		refuse("a date that may be no timestamp")
 	}
 }
 
 // convert brings a value to a wider type, as PostgreSQL does. A value that names a unit still names it afterwards if the wider type keeps
 // all values apart; two units' numbers may become the same float.
-func (d *Terms) convert(v *value, k kind) *value {
-	defer steps.Visit(d.steps).Leave()
-	if v.kind == k {
+func (d *Terms) Convert(v *Value, k kind) *Value {
+	defer steps.Visit(d.Steps).Leave()
+	if v.Kind == k {
 		return v
 	}
-	if v.null {
-		return d.nullOf(k)
+	if v.Null {
+		return d.NullOf(k)
 	}
-	if v.terms != nil {
-		return v.terms.cast(d, v, k)
+	if v.Sum != nil {
+		return v.Sum.cast(d, v, k)
 	}
-	to := conversions[[2]kind{v.kind, k}]
+	to := conversions[[2]kind{v.Kind, k}]
 	if to == nil {
-		refuse("a conversion from type %d to %d", v.kind, k)
+		refuse("a conversion from type %d to %d", v.Kind, k)
 	}
 	c := *v
-	c.kind, c.same = k, alwaysSame(k)
-	c.id = d.intern("to:"+kindName(k), v.id)
+	c.Kind, c.Same = k, AlwaysSame(k)
+	c.ID = d.Intern("to:"+KindName(k), v.ID)
 	to(&c, v)
-	if k.isFloat() && !apart(v.kind, k) {
-		c.anchors, c.strict = nil, false // it names several units
+	if k.IsFloat() && !apart(v.Kind, k) {
+		c.Anchors, c.Strict = nil, false // it names several units
 	}
-	if k.isFloat() {
-		c.split, c.above = nil, nil // rounded
+	if k.IsFloat() {
+		c.Split, c.above = nil, nil // rounded
 	}
-	if len(v.nulls) == 1 && v.nulls[0] == v.id {
-		c.nulls = v.nulls
+	if len(v.Nulls) == 1 && v.Nulls[0] == v.ID {
+		c.Nulls = v.Nulls
 	}
 	return &c
 }
 
 // apart reports whether floats of a type keep all values of another type apart: they have 24 and 53 bits.
 func apart(of, k kind) bool {
-	return of == int2 || of == float4 || of == int4 && k == float8
+	return of == Int2 || of == Float4 || of == Int4 && k == Float8
 }
 
 // grainOf is the grain of floats that are 0 or at least as large as a positive number.
-func grainOf(least *big.Rat) int {
+func GrainOf(least *big.Rat) int {
 	return max(0, ranges.Bits(new(big.Rat).Inv(least))) + 54
 }
 
-func (d *Terms) nullIf(op string, l, r *value) *value {
-	if op != "=" || l.terms != nil || r.terms != nil {
+func (d *Terms) NullIf(op string, l, r *Value) *Value {
+	if op != "=" || l.Sum != nil || r.Sum != nil {
 		refuse("NULLIF with another operator")
 	}
-	l, r = d.pair(l, r)
-	k := common(l.kind, r.kind)
-	d.comparable(l, k)
-	d.comparable(r, k)
-	if (l.kind.isInteger() != r.kind.isInteger()) && k.isNumber() || l.kind == numeric || k.isText() {
-		l = d.convert(l, k) // there is no operator for both types
+	l, r = d.Pair(l, r)
+	k := Common(l.Kind, r.Kind)
+	d.Comparable(l, k)
+	d.Comparable(r, k)
+	if (l.Kind.IsInteger() != r.Kind.IsInteger()) && k.IsNumber() || l.Kind == Numeric || k.IsText() {
+		l = d.Convert(l, k) // there is no operator for both types
 	}
-	v := d.made(l.kind, "nullif", false, l, r)
-	d.like0(v, l)
-	if x := r.number(); x != nil && x.Sign() == 0 && l.kind.isNumber() {
-		v.nonzero = true
+	v := d.Made(l.Kind, "nullif", false, l, r)
+	d.Bounded(v, l)
+	if x := r.Number(); x != nil && x.Sign() == 0 && l.Kind.IsNumber() {
+		v.Nonzero = true
 	}
 	return v
 }
 
 // comparable refuses a value whose conversion for a comparison could raise an error. Times of different types are compared without one.
-func (d *Terms) comparable(v *value, k kind) {
-	if v.kind.isTime() && k.isTime() {
+func (d *Terms) Comparable(v *Value, k kind) {
+	if v.Kind.IsTime() && k.IsTime() {
 		return
 	}
-	d.convert(d.plain(v), k)
+	d.Convert(d.Plain(v), k)
 }
 
 // meet is the type in which two values are compared.
-func (d *Terms) meet(l, r *value) kind {
-	k := common(l.kind, r.kind)
-	identities(l, r)
-	d.comparable(l, k)
-	d.comparable(r, k)
+func (d *Terms) Meet(l, r *Value) kind {
+	k := Common(l.Kind, r.Kind)
+	Identities(l, r)
+	d.Comparable(l, k)
+	d.Comparable(r, k)
 	return k
 }
 
-func (d *Terms) compare(op string, args ...*value) *value {
-	l, r := d.pair(clear(args[0]), clear(args[1]))
-	switch d.meet(l, r) {
-	case noKind, texts:
+func (d *Terms) compare(op string, args ...*Value) *Value {
+	l, r := d.Pair(Clear(args[0]), Clear(args[1]))
+	switch d.Meet(l, r) {
+	case NoKind, Texts:
 		refuse("a comparison of arrays")
-	case enum:
+	case Enum:
 		refuse("a comparison of enums") // their order is data of the catalog
 	default: // of the others the order is the type's
 	}
-	return d.apply(boolean, op, l, r)
+	return d.Apply(Boolean, op, l, r)
 }
 
 // fits are the ranges of the integer types.
 func fits(k kind) ranges.Span {
 	switch k {
-	case int2:
+	case Int2:
 		return ranges.Int2
-	case int4:
+	case Int4:
 		return ranges.Int4
 	default:
 		return ranges.Int8
@@ -218,305 +218,305 @@ const (
 )
 
 // calculation is + - * / % on numbers.
-func (d *Terms) calculation(op string, args ...*value) *value {
+func (d *Terms) calculation(op string, args ...*Value) *Value {
 	l, r := args[0], args[1]
-	if l.terms != nil || r.terms != nil {
+	if l.Sum != nil || r.Sum != nil {
 		return d.combine(op, l, r)
 	}
 	v := d.arithmetic(op, l, r)
-	v.split = multiple(op, l, r) // Lemma 2b
+	v.Split = multiple(op, l, r) // Lemma 2b
 	if op == "*" {
-		v.factors = &[2]factor{{l.id, l.within}, {r.id, r.within}} // Lemma 2c
+		v.Factors = &[2]Factor{{l.ID, l.Within}, {r.ID, r.Within}} // Lemma 2c
 	}
 	return v
 }
 
 // bits is &.
-func (d *Terms) bits(op string, args ...*value) *value {
-	l, r := d.plain(args[0]), d.plain(args[1])
-	k := common(l.kind, r.kind)
-	b := d.convert(r, k)
-	d.convert(l, k)
-	v := d.apply(k, op, l, r)
+func (d *Terms) bits(op string, args ...*Value) *Value {
+	l, r := d.Plain(args[0]), d.Plain(args[1])
+	k := Common(l.Kind, r.Kind)
+	b := d.Convert(r, k)
+	d.Convert(l, k)
+	v := d.Apply(k, op, l, r)
 	switch {
-	case l.null || r.null:
+	case l.Null || r.Null:
 		return v.never()
-	case b.within.Lo.Sign() >= 0:
-		v.within = ranges.Between(ranges.Zero, b.within.Hi)
+	case b.Within.Lo.Sign() >= 0:
+		v.Within = ranges.Between(ranges.Zero, b.Within.Hi)
 	default:
-		v.within = fits(k)
+		v.Within = fits(k)
 	}
 	return v
 }
 
-func (d *Terms) arithmetic(op string, l, r *value) *value {
-	k := common(l.kind, r.kind)
-	if zero := r.number(); op == "+" && l.kind == r.kind && k.isFloat() && zero != nil && zero.Sign() == 0 && r.same {
-		v := d.apply(k, op, l, r) // whatever l is, and -0 becomes 0
-		d.like0(v, l)
-		v.same, v.anchors, v.strict = true, l.anchors, l.strict
+func (d *Terms) arithmetic(op string, l, r *Value) *Value {
+	k := Common(l.Kind, r.Kind)
+	if zero := r.Number(); op == "+" && l.Kind == r.Kind && k.IsFloat() && zero != nil && zero.Sign() == 0 && r.Same {
+		v := d.Apply(k, op, l, r) // whatever l is, and -0 becomes 0
+		d.Bounded(v, l)
+		v.Same, v.Anchors, v.Strict = true, l.Anchors, l.Strict
 		return v
 	}
-	if k == float4 {
+	if k == Float4 {
 		refuse("arithmetic in single precision")
 	}
-	a, b := d.convert(l, k), d.convert(r, k)
-	v := d.apply(k, op, l, r)
-	if l.null || r.null {
+	a, b := d.Convert(l, k), d.Convert(r, k)
+	v := d.Apply(k, op, l, r)
+	if l.Null || r.Null {
 		return v.never()
 	}
 	c := computations[op]
-	if c.divides && !b.nonzero && b.within.Has(ranges.Zero) {
+	if c.divides && !b.Nonzero && b.Within.Has(ranges.Zero) {
 		refuse("a divisor that may be 0")
 	}
-	v.within = c.within(a, b)
+	v.Within = c.within(a, b)
 	switch {
-	case k.isInteger():
+	case k.IsInteger():
 		if c.places == nil {
-			v.within = v.within.Mapped(ranges.Whole)
+			v.Within = v.Within.Mapped(ranges.Whole)
 		}
-		if !v.within.Inside(fits(k)) {
+		if !v.Within.Inside(fits(k)) {
 			refuse("operator %s may leave its integer type", op)
 		}
-	case k == numeric:
+	case k == Numeric:
 		numericResult(op, v, a, b)
 	default:
 		floatResult(op, v, a, b)
 	}
-	v.nonzero = !v.within.Has(ranges.Zero)
+	v.Nonzero = !v.Within.Has(ranges.Zero)
 	return v
 }
 
 // never is a value that is always NULL.
-func (v *value) never() *value {
-	v.within, v.digits, v.scale, v.grain = ranges.Point(ranges.Zero), 0, 0, 0
+func (v *Value) never() *Value {
+	v.Within, v.Digits, v.Scale, v.Grain = ranges.Point(ranges.Zero), 0, 0, 0
 	return v
 }
 
 // multiplied is the range of a·b, and of a square.
-func multiplied(a, b *value) ranges.Span {
-	within := a.within.Times(b.within)
-	if a.id == b.id && within.Finite() {
-		return ranges.Between(ranges.Zero, new(big.Rat).Mul(a.within.Most(), a.within.Most()))
+func multiplied(a, b *Value) ranges.Span {
+	within := a.Within.Times(b.Within)
+	if a.ID == b.ID && within.Finite() {
+		return ranges.Between(ranges.Zero, new(big.Rat).Mul(a.Within.Most(), a.Within.Most()))
 	}
 	return within
 }
 
 // quotient is the range of a/b, b not being 0.
-func quotient(a, b *value) ranges.Span {
+func quotient(a, b *Value) ranges.Span {
 	var least *big.Rat // what is not 0 is at least as far from it
 	switch {
-	case b.kind.isInteger():
+	case b.Kind.IsInteger():
 		least = ranges.One
-	case b.kind == numeric && b.digits >= 0:
-		least = ranges.Ten(-b.digits)
-	case b.kind.isFloat() && b.grain >= 0:
-		least = new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), uint(b.grain)))
+	case b.Kind == Numeric && b.Digits >= 0:
+		least = ranges.Ten(-b.Digits)
+	case b.Kind.IsFloat() && b.Grain >= 0:
+		least = new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), uint(b.Grain)))
 	default: // unknown
 	}
-	return a.within.Over(b.within, least)
+	return a.Within.Over(b.Within, least)
 }
 
 // remainder has the dividend's sign, and is smaller than the divisor.
-func remainder(a, b *value) ranges.Span {
-	if a.kind.isFloat() {
+func remainder(a, b *Value) ranges.Span {
+	if a.Kind.IsFloat() {
 		return ranges.Span{}
 	}
-	return a.within.Modulo(b.within, a.kind.isInteger())
+	return a.Within.Modulo(b.Within, a.Kind.IsInteger())
 }
 
-func numericResult(op string, v, a, b *value) {
+func numericResult(op string, v, a, b *Value) {
 	exact := computations[op].places
 	if exact == nil {
 		// What is a whole number is exact, and rounding keeps to its side of it.
-		if wide := v.within.Widened(ranges.Ten(-15)); v.within.Finite() {
-			if !v.within.Lo.IsInt() {
-				v.within.Lo = wide.Lo
+		if wide := v.Within.Widened(ranges.Ten(-15)); v.Within.Finite() {
+			if !v.Within.Lo.IsInt() {
+				v.Within.Lo = wide.Lo
 			}
-			if !v.within.Hi.IsInt() {
-				v.within.Hi = wide.Hi
+			if !v.Within.Hi.IsInt() {
+				v.Within.Hi = wide.Hi
 			}
 		}
 	}
-	if !v.within.Inside(huge) {
+	if !v.Within.Inside(huge) {
 		refuse("operator %s on numerics without bounds", op)
 	}
-	if exact == nil && !v.within.Has(ranges.Zero) &&
-		ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi)).Cmp(ranges.Ten(-maxDigits)) < 0 {
-		v.within = v.within.WithZero() // there are 1,000 digits after the point at most
+	if exact == nil && !v.Within.Has(ranges.Zero) &&
+		ranges.Lesser(new(big.Rat).Abs(v.Within.Lo), new(big.Rat).Abs(v.Within.Hi)).Cmp(ranges.Ten(-maxDigits)) < 0 {
+		v.Within = v.Within.WithZero() // there are 1,000 digits after the point at most
 	}
-	v.digits, v.scale = -1, -1
-	switch known := a.digits >= 0 && b.digits >= 0; {
+	v.Digits, v.Scale = -1, -1
+	switch known := a.Digits >= 0 && b.Digits >= 0; {
 	case known && exact != nil:
-		v.digits = exact(a.digits, b.digits)
-	case known && b.within.Finite(): // 16 significant digits of the smallest quotient, in groups of four, or those of the operands
-		v.digits = max(a.digits+24+len(ranges.Truncated(b.within.Most()).String()), b.digits)
+		v.Digits = exact(a.Digits, b.Digits)
+	case known && b.Within.Finite(): // 16 significant digits of the smallest quotient, in groups of four, or those of the operands
+		v.Digits = max(a.Digits+24+len(ranges.Truncated(b.Within.Most()).String()), b.Digits)
 	}
-	if exact == nil && v.digits > maxDigits {
-		v.digits = -1
+	if exact == nil && v.Digits > maxDigits {
+		v.Digits = -1
 	}
-	if exact != nil && a.scale >= 0 && b.scale >= 0 {
-		v.scale = exact(a.scale, b.scale)
+	if exact != nil && a.Scale >= 0 && b.Scale >= 0 {
+		v.Scale = exact(a.Scale, b.Scale)
 	}
-	v.same = v.scale >= 0
-	if v.digits > maxDigits {
+	v.Same = v.Scale >= 0
+	if v.Digits > maxDigits {
 		refuse("a numeric of too many digits")
 	}
 }
 
 // least is a positive number that a float is at least away from 0, unless it is 0; nil: none is known.
-func least(v *value) *big.Rat {
+func least(v *Value) *big.Rat {
 	switch {
-	case v.within.Finite() && !v.within.Has(ranges.Zero):
-		return ranges.Lesser(new(big.Rat).Abs(v.within.Lo), new(big.Rat).Abs(v.within.Hi))
-	case v.grain >= 0:
-		return new(big.Rat).Inv(ranges.Two(uint(v.grain)))
+	case v.Within.Finite() && !v.Within.Has(ranges.Zero):
+		return ranges.Lesser(new(big.Rat).Abs(v.Within.Lo), new(big.Rat).Abs(v.Within.Hi))
+	case v.Grain >= 0:
+		return new(big.Rat).Inv(ranges.Two(uint(v.Grain)))
 	}
 	return nil
 }
 
-func floatResult(op string, v, a, b *value) {
-	if !v.within.Inside(large) {
+func floatResult(op string, v, a, b *Value) {
+	if !v.Within.Inside(large) {
 		refuse("operator %s on floats that may overflow", op)
 	}
 	switch op {
 	case "+", "-":
-		v.grain = unknownOr(a.grain, b.grain)
+		v.Grain = unknownOr(a.Grain, b.Grain)
 	case "*", "/":
 		// Nothing underflows that is multiplied by at least 1, or divided by at most 1.
 		x, y := least(a), least(b)
 		away := y != nil && y.Cmp(ranges.One) >= 0
-		v.grain = -1
-		if op == "*" && a.grain >= 0 && b.grain >= 0 {
-			v.grain = a.grain + b.grain
+		v.Grain = -1
+		if op == "*" && a.Grain >= 0 && b.Grain >= 0 {
+			v.Grain = a.Grain + b.Grain
 		}
 		if op == "/" {
-			most := b.within.Most()
+			most := b.Within.Most()
 			y, away = nil, most != nil && most.Cmp(ranges.One) <= 0
 			if most != nil && most.Sign() > 0 { // else it is always NULL
 				y = new(big.Rat).Inv(most)
 			}
 		}
 		if x != nil && y != nil {
-			if g := grainOf(x.Mul(x, y)); v.grain < 0 || g < v.grain {
-				v.grain = g
+			if g := GrainOf(x.Mul(x, y)); v.Grain < 0 || g < v.Grain {
+				v.Grain = g
 			}
 		}
-		if v.grain > maxGrain {
-			v.grain = -1
+		if v.Grain > maxGrain {
+			v.Grain = -1
 		}
-		if v.grain < 0 && !away {
+		if v.Grain < 0 && !away {
 			refuse("operator %s on floats that may underflow", op)
 		}
 	default:
 		refuse("operator %s on floats", op)
 	}
-	v.within = v.within.Mapped(floated)
-	v.same = !v.within.Has(ranges.Zero) || op == "+" && (a.same || b.same) // 0 + -0 is 0
+	v.Within = v.Within.Mapped(Floated)
+	v.Same = !v.Within.Has(ranges.Zero) || op == "+" && (a.Same || b.Same) // 0 + -0 is 0
 }
 
 // cast is an explicit cast.
-func (d *Terms) cast(v *value, k kind) *value {
-	defer steps.Visit(d.steps).Leave()
-	if v.terms != nil && k != text {
-		return v.terms.cast(d, v, k)
+func (d *Terms) Cast(v *Value, k kind) *Value {
+	defer steps.Visit(d.Steps).Leave()
+	if v.Sum != nil && k != Text {
+		return v.Sum.cast(d, v, k)
 	}
 	switch {
-	case v.kind == k:
+	case v.Kind == k:
 		return v
-	case k == text:
-		return d.toText(v)
-	case v.kind.isNumber() && (k.isInteger() && k < v.kind || k.isInteger() && v.kind >= numeric):
-		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.within = v.within.Mapped(ranges.Nearest(0))
-		if !c.within.Inside(fits(k)) {
+	case k == Text:
+		return d.Text(v)
+	case v.Kind.IsNumber() && (k.IsInteger() && k < v.Kind || k.IsInteger() && v.Kind >= Numeric):
+		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v)
+		c.Within = v.Within.Mapped(ranges.Nearest(0))
+		if !c.Within.Inside(fits(k)) {
 			refuse("a cast to a narrower type that may not hold the value")
 		}
-		c.nonzero = !c.within.Has(ranges.Zero)
+		c.Nonzero = !c.Within.Has(ranges.Zero)
 		return c
-	case v.kind == boolean && k == int4:
-		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.within = ranges.Between(ranges.Zero, ranges.One)
+	case v.Kind == Boolean && k == Int4:
+		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v)
+		c.Within = ranges.Between(ranges.Zero, ranges.One)
 		return c
-	case v.kind.isFloat() && k == numeric:
-		if !v.within.Finite() {
+	case v.Kind.IsFloat() && k == Numeric:
+		if !v.Within.Finite() {
 			refuse("a float without bounds as numeric")
 		}
-		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v) // 15 significant digits
-		c.within = v.within.Widened(ranges.Ten(-14))
-		if v.grain >= 0 { // the first digit that is not 0 is one of 2^-grain's at the latest
-			c.digits = len(new(big.Int).Lsh(big.NewInt(1), uint(v.grain)).String()) + 15
+		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v) // 15 significant digits
+		c.Within = v.Within.Widened(ranges.Ten(-14))
+		if v.Grain >= 0 { // the first digit that is not 0 is one of 2^-grain's at the latest
+			c.Digits = len(new(big.Int).Lsh(big.NewInt(1), uint(v.Grain)).String()) + 15
 		}
-		if v.grain == 0 && v.within.Most().Cmp(ranges.Ten(14)) < 0 {
-			c.within, c.digits, c.scale, c.same = v.within, 0, 0, true
+		if v.Grain == 0 && v.Within.Most().Cmp(ranges.Ten(14)) < 0 {
+			c.Within, c.Digits, c.Scale, c.Same = v.Within, 0, 0, true
 		}
 		return c
-	case v.kind == timestamp && k == date, v.kind == timestamptz && k == date:
-		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.within = v.within.Mapped(func(x *big.Rat) *big.Rat { return ranges.Floored(new(big.Rat).Quo(x, big.NewRat(86400_000000, 1))) })
+	case v.Kind == Timestamp && k == Date, v.Kind == Timestamptz && k == Date:
+		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v)
+		c.Within = v.Within.Mapped(func(x *big.Rat) *big.Rat { return ranges.Floored(new(big.Rat).Quo(x, big.NewRat(86400_000000, 1))) })
 		return c
-	case v.kind == timestamptz && k == timestamp:
-		c := d.apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.within = v.within // the session's time zone is UTC
+	case v.Kind == Timestamptz && k == Timestamp:
+		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v)
+		c.Within = v.Within // the session's time zone is UTC
 		return c
 	default:
-		return d.convert(v, k)
+		return d.Convert(v, k)
 	}
 }
 
 // toDigits is a cast to numeric(precision, scale).
-func (d *Terms) toDigits(v *value, precision, scale int) *value {
-	if !v.kind.isNumber() || scale < 0 || scale > precision {
+func (d *Terms) Digits(v *Value, precision, scale int) *Value {
+	if !v.Kind.IsNumber() || scale < 0 || scale > precision {
 		refuse("a cast to numeric with other digits")
 	}
-	v = d.cast(v, numeric)
-	c := d.apply(numeric, "digits:"+strconv.Itoa(precision)+":"+strconv.Itoa(scale), v)
-	c.within = v.within.Mapped(ranges.Nearest(scale))
+	v = d.Cast(v, Numeric)
+	c := d.Apply(Numeric, "digits:"+strconv.Itoa(precision)+":"+strconv.Itoa(scale), v)
+	c.Within = v.Within.Mapped(ranges.Nearest(scale))
 	limit := new(big.Rat).Sub(ranges.Ten(precision-scale), ranges.Ten(-scale))
-	if !c.within.Inside(ranges.Between(new(big.Rat).Neg(limit), limit)) {
+	if !c.Within.Inside(ranges.Between(new(big.Rat).Neg(limit), limit)) {
 		refuse("a cast to numeric with digits that may not hold the value")
 	}
-	c.digits, c.scale, c.same = scale, scale, true
+	c.Digits, c.Scale, c.Same = scale, scale, true
 	return c
 }
 
 // toText is a value as text: one text for each representation of a value.
-func (d *Terms) toText(v *value) *value {
-	if v.terms != nil {
-		if v.places() != 0 && v.terms.moves == nil {
+func (d *Terms) Text(v *Value) *Value {
+	if v.Sum != nil {
+		if v.places() != 0 && v.Sum.Moves == nil {
 			refuse("a sum as text that may be written with digits after the point")
 		}
 		c := *v
-		c.kind = text
+		c.Kind = Text
 		return &c
 	}
-	if v.partial != nil {
+	if v.Running != nil {
 		refuse("a window as text")
 	}
-	switch v.kind {
-	case text, boolean, int2, int4, int8, numeric, float4, float8, date, timestamp, timestamptz, uuid, enum, bpchar:
+	switch v.Kind {
+	case Text, Boolean, Int2, Int4, Int8, Numeric, Float4, Float8, Date, Timestamp, Timestamptz, UUID, Enum, Char:
 	default:
-		refuse("type %d as text", v.kind)
+		refuse("type %d as text", v.Kind)
 	}
-	c := d.apply(text, "text", v)
-	c.ident = v.ident
+	c := d.Apply(Text, "text", v)
+	c.Ident = v.Ident
 	switch {
-	case v.kind == numeric && v.scale >= 0 && v.within.Finite(): // the sign, the point, and "-0.00"
-		c.chars = len(ranges.Truncated(v.within.Most()).String()) + v.scale + 3
-	case v.kind != bpchar && v.kind != numeric:
-		c.chars = 40
+	case v.Kind == Numeric && v.Scale >= 0 && v.Within.Finite(): // the sign, the point, and "-0.00"
+		c.Chars = len(ranges.Truncated(v.Within.Most()).String()) + v.Scale + 3
+	case v.Kind != Char && v.Kind != Numeric:
+		c.Chars = 40
 	}
-	if v.kind == enum {
-		c.chars = 63
+	if v.Kind == Enum {
+		c.Chars = 63
 	}
-	if v.kind.isText() { // character: what is equal, blanks apart, is equal as text
-		c.chars, c.anchors, c.strict = v.chars, v.anchors, v.strict
+	if v.Kind.IsText() { // character: what is equal, blanks apart, is equal as text
+		c.Chars, c.Anchors, c.Strict = v.Chars, v.Anchors, v.Strict
 	}
 	return c
 }
 
 // floated is the float next to a number, within the range of finite floats.
-func floated(r *big.Rat) *big.Rat {
+func Floated(r *big.Rat) *big.Rat {
 	f, _ := r.Float64()
 	if math.IsInf(f, 0) {
 		refuse("a float beyond all finite ones")

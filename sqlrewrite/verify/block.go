@@ -27,7 +27,7 @@ import (
 
 // query is a SELECT with its WITH.
 func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
-	defer steps.Visit(d.steps).Leave()
+	defer steps.Visit(d.Steps).Leave()
 	tree.Plain(q)
 	if w := q.WithClause; w != nil {
 		if w.Recursive || s.ctes != nil || len(w.Ctes) == 0 {
@@ -63,13 +63,13 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		s.bill = newBill()
 	}
 	s.present = tree.Present(q.WhereClause)
-	s.rel, s.number = s.from(q.FromClause), d.number()
+	s.rel, s.number = s.from(q.FromClause), d.Number()
 	s.besides = s.reads != nil && len(*s.reads) > 0
 	s.rel.meeting, s.rel.bill = s.meeting, s.bill
 	s.conditions(q.WhereClause, nil)
 	s.rel.owner()
 	var r *relation
-	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, isAggregate) {
+	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, IsAggregate) {
 		if len(q.DistinctClause) > 0 {
 			refuse("DISTINCT of aggregates")
 		}
@@ -104,26 +104,26 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 		}
 		of := *s
 		of.numbers = s.parent == nil && t.Val.GetColumnRef() != nil // an item of FROM may hand it on
-		r.columns = append(r.columns, named{"", tree.NameOf(t), typed(of.expr(t.Val))})
+		r.columns = append(r.columns, named{"", tree.NameOf(t), Typed(of.expr(t.Val))})
 	}
 	for i, c := range r.columns {
-		if len(c.v.anchors) > 0 && r.solid[c.v.id] && !c.v.strict { // it is NULL on no row that is left
+		if len(c.v.Anchors) > 0 && r.solid[c.v.ID] && !c.v.Strict { // it is NULL on no row that is left
 			v := *c.v
-			v.strict = true
+			v.Strict = true
 			r.columns[i].v, c.v = &v, &v
 		}
-		if p := c.v.place; p != nil && slices.Equal(p.of, s.rel.parted()) { // row_number() differs among the rows of a partition
-			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.partition), c.v.id), rows: 1})
+		if p := c.v.Place; p != nil && slices.Equal(p.Of, s.rel.parted()) { // row_number() differs among the rows of a partition
+			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.Partition), c.v.ID), rows: 1})
 		}
-		id := c.v.id
-		for of, ok := d.behind(id); ok; of, ok = d.behind(id) {
+		id := c.v.ID
+		for of, ok := d.Behind(id); ok; of, ok = d.Behind(id) {
 			r.edges = append(slices.Clone(r.edges), edge{id, of, true})
 			id = of
 		}
-		if slices.ContainsFunc(c.v.anchors, func(a anchor) bool { return a.root }) && c.v.strict && !slices.Contains(r.roots, c.v.id) {
-			r.roots = append(slices.Clone(r.roots), c.v.id)
-			if of, ok := d.behind(c.v.id); ok && r.solid[of] {
-				r.solid[c.v.id] = true
+		if slices.ContainsFunc(c.v.Anchors, func(a Anchor) bool { return a.Root }) && c.v.Strict && !slices.Contains(r.roots, c.v.ID) {
+			r.roots = append(slices.Clone(r.roots), c.v.ID)
+			if of, ok := d.Behind(c.v.ID); ok && r.solid[of] {
+				r.solid[c.v.ID] = true
 			}
 		}
 	}
@@ -162,14 +162,14 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
 func (s *scope) distinct(r *relation) *relation {
 	owner := r.owner()
 	led := owner == nil
-	p := &part{number: s.d.number(), public: owner == nil}
+	p := &part{number: s.d.Number(), public: owner == nil}
 	l := limit{rows: 1}
 	for i, c := range r.columns {
 		led = led || names(c.v, r)
-		l.by = append(l.by, c.v.id)
-		if !c.v.same {
+		l.by = append(l.by, c.v.ID)
+		if !c.v.Same {
 			v := *c.v
-			v.vague = true
+			v.Vague = true
 			r.columns[i].v = &v
 		}
 	}
@@ -186,11 +186,11 @@ func (s *scope) distinct(r *relation) *relation {
 }
 
 // names reports whether a value names the unit of each row, also where it is NULL.
-func names(v *value, r *relation) bool {
-	if !v.strict && !r.solid[v.id] || v.vague {
+func names(v *Value, r *relation) bool {
+	if !v.Strict && !r.solid[v.ID] || v.Vague {
 		return false
 	}
-	return slices.ContainsFunc(v.anchors, func(a anchor) bool { return a.of.find() == r.owner() })
+	return slices.ContainsFunc(v.Anchors, func(a Anchor) bool { return a.Of.Find() == r.owner() })
 }
 
 // kept are the ids that are still there.
@@ -213,39 +213,39 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 		return d.pieces(l, r)
 	}
 	both := &relation{solid: make(map[int]bool), scanned: l.scanned + r.scanned}
-	var owner *unit
+	var owner *Unit
 	if l.owner() != nil && r.owner() != nil {
-		owner = &unit{}
-		both.units = []*unit{owner}
+		owner = &Unit{}
+		both.units = []*Unit{owner}
 	} else if l.owner() != r.owner() {
 		refuse("UNION ALL of owned and public rows")
 	}
-	p := &part{number: d.number(), public: owner == nil}
+	p := &part{number: d.Number(), public: owner == nil}
 	for i := range l.columns {
 		a, b := l.columns[i].v, r.columns[i].v
-		if a.kind != b.kind || a.numeral != b.numeral || a.moved() || b.moved() {
+		if a.Kind != b.Kind || a.Numeral != b.Numeral || a.Moved() || b.Moved() {
 			refuse("UNION ALL of different types, or of numbers of units and other values")
 		}
-		v := d.choice("union", []*value{clear(a), clear(b)}, nil)
-		v.id = d.fresh()
-		v.nulls, v.constant, v.opaque = []int{v.id}, false, false
-		v.vague, v.numeral = a.vague || b.vague, a.numeral
-		v.strict = a.strict && b.strict
-		if l.solid[a.id] && r.solid[b.id] {
-			both.solid[v.id] = true
+		v := d.Choice("union", []*Value{Clear(a), Clear(b)}, nil)
+		v.ID = d.Fresh()
+		v.Nulls, v.Constant, v.Opaque = []int{v.ID}, false, false
+		v.Vague, v.Numeral = a.Vague || b.Vague, a.Numeral
+		v.Strict = a.Strict && b.Strict
+		if l.solid[a.ID] && r.solid[b.ID] {
+			both.solid[v.ID] = true
 		}
-		for _, x := range a.anchors {
-			for _, y := range b.anchors {
-				if x.name == y.name && owner != nil {
-					v.anchors = append(v.anchors, anchor{name: x.name, root: x.root && y.root, of: owner})
-					if x.root && y.root {
-						both.roots = append(both.roots, v.id)
+		for _, x := range a.Anchors {
+			for _, y := range b.Anchors {
+				if x.Name == y.Name && owner != nil {
+					v.Anchors = append(v.Anchors, Anchor{Name: x.Name, Root: x.Root && y.Root, Of: owner})
+					if x.Root && y.Root {
+						both.roots = append(both.roots, v.ID)
 					}
 				}
 			}
 		}
-		d.note(v)
-		p.ids = append(p.ids, v.id)
+		d.Note(v)
+		p.ids = append(p.ids, v.ID)
 		both.columns = append(both.columns, named{"", l.columns[i].name, v})
 	}
 	both.parts = []*part{p}
@@ -254,29 +254,29 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 
 // domain notes a condition that leaves only some texts of a value: text = ANY (array) [OR text IS NULL].
 func (r *relation) domain(d *derivation, id int) {
-	t := d.term(id)
+	t := d.Term(id)
 	null := false
-	if t.op == "or" && len(t.args) == 2 {
-		other := d.term(t.args[1])
-		t = d.term(t.args[0])
-		if t.op != "any" || other.op != "isnull:"+strconv.Itoa(int(pgquery.NullTestType_IS_NULL)) || other.args[0] != t.args[0] {
+	if t.Op == "or" && len(t.Args) == 2 {
+		other := d.Term(t.Args[1])
+		t = d.Term(t.Args[0])
+		if t.Op != "any" || other.Op != "isnull:"+strconv.Itoa(int(pgquery.NullTestType_IS_NULL)) || other.Args[0] != t.Args[0] {
 			return
 		}
 		null = true
 	}
-	if t.op != "any" {
+	if t.Op != "any" {
 		return
 	}
-	x := t.args[0]
-	if d.term(x).op == "text" {
-		r.leave(d, d.term(x).args[0], t, null)
+	x := t.Args[0]
+	if d.Term(x).Op == "text" {
+		r.leave(d, d.Term(x).Args[0], t, null)
 	}
 	r.leave(d, x, t, null)
 }
 
 // leave notes that a value is NULL, if null, or one of those with the texts of an array.
-func (r *relation) leave(d *derivation, x int, t term, null bool) {
-	size, known := d.elements(t.args[1])
+func (r *relation) leave(d *derivation, x int, t Term, null bool) {
+	size, known := d.Elements(t.Args[1])
 	if !known {
 		return
 	}
@@ -296,27 +296,27 @@ func (r *relation) leave(d *derivation, x int, t term, null bool) {
 
 // form is a condition on the unit alone, written so that it is the same in every query; "" for others.
 func (d *derivation) form(id int, r *relation) string {
-	defer steps.Visit(d.steps).Leave()
+	defer steps.Visit(d.Steps).Leave()
 	if slices.Contains(r.roots, id) {
 		return "unit"
 	}
 	if id < 0 {
 		return "" // an aggregate
 	}
-	t := d.term(id)
-	if len(t.args) == 0 {
-		if t.op[0] == '#' || t.op[0] == '[' {
+	t := d.Term(id)
+	if len(t.Args) == 0 {
+		if t.Op[0] == '#' || t.Op[0] == '[' {
 			return ""
 		}
-		return strconv.Quote(t.op)
+		return strconv.Quote(t.Op)
 	}
-	if t.op[0] == '#' {
+	if t.Op[0] == '#' {
 		return ""
 	}
-	out := strconv.Quote(t.op) + "("
-	for _, a := range t.args {
+	out := strconv.Quote(t.Op) + "("
+	for _, a := range t.Args {
 		f := d.form(a, r)
-		if f == "" || slices.Contains(r.roots, a) && !d.identical(a) {
+		if f == "" || slices.Contains(r.roots, a) && !d.Identical(a) {
 			return ""
 		}
 		out += f + ","

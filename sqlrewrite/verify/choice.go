@@ -3,36 +3,36 @@ package verify
 import "slices"
 
 // always is a value that is never NULL.
-func (d *Terms) always(k kind, op string, args ...*value) *value {
-	v := d.apply(k, op, args...)
-	v.nulls = nil
+func (d *Terms) Always(k kind, op string, args ...*Value) *Value {
+	v := d.Apply(k, op, args...)
+	v.Nulls = nil
 	return v
 }
 
-func clear(v *value) *value {
-	if v.vague {
+func Clear(v *Value) *Value {
+	if v.Vague {
 		c := *v
-		c.vague = false
+		c.Vague = false
 		return &c
 	}
 	return v
 }
 
 // typed is a value as others see it: a text without a type is text.
-func typed(v *value) *value {
+func Typed(v *Value) *Value {
 	c := *v
 	c.untyped = false
 	return &c
 }
 
 // resolved are values of which one type is made: what is written without a type is character where no other is text.
-func (d *Terms) resolved(all []*value) []*value {
+func (d *Terms) Resolved(all []*Value) []*Value {
 	char := false
 	for _, v := range all {
-		if !v.untyped && v.kind == text {
+		if !v.untyped && v.Kind == Text {
 			return all
 		}
-		char = char || v.kind == bpchar
+		char = char || v.Kind == Char
 	}
 	if !char {
 		return all
@@ -41,7 +41,7 @@ func (d *Terms) resolved(all []*value) []*value {
 	for i, v := range all {
 		if v.untyped {
 			c := *v
-			c.id, c.kind, c.untyped, c.same = d.intern("character", v.id), bpchar, false, false
+			c.ID, c.Kind, c.untyped, c.Same = d.Intern("character", v.ID), Char, false, false
 			all[i] = &c
 		}
 	}
@@ -49,53 +49,53 @@ func (d *Terms) resolved(all []*value) []*value {
 }
 
 // pair is resolved, of two.
-func (d *Terms) pair(l, r *value) (*value, *value) {
-	both := d.resolved([]*value{l, r})
+func (d *Terms) Pair(l, r *Value) (*Value, *Value) {
+	both := d.Resolved([]*Value{l, r})
 	return both[0], both[1]
 }
 
 // choice is one of several values: of CASE, COALESCE, UNION ALL.
-func (d *Terms) choice(op string, all, conditions []*value) *value {
-	k := noKind
-	all = d.resolved(all)
+func (d *Terms) Choice(op string, all, conditions []*Value) *Value {
+	k := NoKind
+	all = d.Resolved(all)
 	for _, v := range all {
-		if !v.null || v.kind != noKind {
-			k = common(k, v.kind)
+		if !v.Null || v.Kind != NoKind {
+			k = Common(k, v.Kind)
 		}
 	}
-	v := d.made(k, op, false, append(slices.Clone(conditions), all...)...)
+	v := d.Made(k, op, false, append(slices.Clone(conditions), all...)...)
 	first := true
 	for _, b := range all {
-		if b.null {
+		if b.Null {
 			continue
 		}
-		b = d.convert(b, k)
+		b = d.Convert(b, k)
 		if first {
-			v.ident, v.bounds = b.ident, b.bounds
+			v.Ident, v.bounds = b.Ident, b.bounds
 			first = false
 			continue
 		}
-		if v.ident != b.ident {
-			v.ident = "one of several"
+		if v.Ident != b.Ident {
+			v.Ident = "one of several"
 		}
-		v.within = v.within.Hull(b.within)
+		v.Within = v.Within.Hull(b.Within)
 		for i := range v.parts {
 			v.parts[i] = v.parts[i].Hull(b.parts[i])
 		}
-		v.digits, v.grain, v.chars = unknownOr(v.digits, b.digits), unknownOr(v.grain, b.grain), unknownOr(v.chars, b.chars)
-		if v.bytes = max(v.bytes, b.bytes); b.bytes == 0 {
-			v.bytes = 0
+		v.Digits, v.Grain, v.Chars = unknownOr(v.Digits, b.Digits), unknownOr(v.Grain, b.Grain), unknownOr(v.Chars, b.Chars)
+		if v.Bytes = max(v.Bytes, b.Bytes); b.Bytes == 0 {
+			v.Bytes = 0
 		}
 		v.longest = v.longest.longer(b.longest)
-		v.nonzero = v.nonzero && b.nonzero
-		if v.scale != b.scale {
-			v.scale = -1
+		v.Nonzero = v.Nonzero && b.Nonzero
+		if v.Scale != b.Scale {
+			v.Scale = -1
 		}
-		v.same = v.same && b.same && (alwaysSame(k) || k.isFloat() || v.scale >= 0)
+		v.Same = v.Same && b.Same && (AlwaysSame(k) || k.IsFloat() || v.Scale >= 0)
 	}
 	if first {
-		d.like0(v, d.nullOf(k))
-		v.null = true
+		d.Bounded(v, d.NullOf(k))
+		v.Null = true
 	}
 	return v
 }
@@ -109,28 +109,28 @@ func unknownOr(a, b int) int {
 }
 
 // first is the choice of a value that is not NULL: NULL only where all are.
-func (d *Terms) first(op string, args []*value) *value {
-	v := d.choice(op, args, nil)
-	v.nulls = []int{v.id}
-	if slices.ContainsFunc(args, func(a *value) bool { return len(a.nulls) == 0 && !a.null }) {
-		v.nulls = nil
+func (d *Terms) First(op string, args []*Value) *Value {
+	v := d.Choice(op, args, nil)
+	v.Nulls = []int{v.ID}
+	if slices.ContainsFunc(args, func(a *Value) bool { return len(a.Nulls) == 0 && !a.Null }) {
+		v.Nulls = nil
 	}
 	return v
 }
 
-func (d *Terms) coalesce(args []*value) *value {
-	if len(args) == 2 && args[0].terms != nil && args[1].number() != nil && args[1].number().Sign() == 0 &&
-		common(args[0].kind, args[1].kind) == args[0].kind {
-		return args[0].terms.orZero(d, args[0])
+func (d *Terms) Coalesce(args []*Value) *Value {
+	if len(args) == 2 && args[0].Sum != nil && args[1].Number() != nil && args[1].Number().Sign() == 0 &&
+		Common(args[0].Kind, args[1].Kind) == args[0].Kind {
+		return args[0].Sum.orZero(d, args[0])
 	}
-	if len(args) == 2 && args[0].id == args[1].id && args[0].kind == args[1].kind && !args[0].untyped &&
-		args[0].collation == args[1].collation {
+	if len(args) == 2 && args[0].ID == args[1].ID && args[0].Kind == args[1].Kind && !args[0].untyped &&
+		args[0].Collation == args[1].Collation {
 		return args[0] // COALESCE(x, x) is x
 	}
-	return d.first("coalesce", args)
+	return d.First("coalesce", args)
 }
 
 // like0 gives a value the bounds of another, which it is wherever it is not NULL.
-func (d *Terms) like0(v, of *value) {
-	v.ident, v.bounds = of.ident, of.bounds
+func (d *Terms) Bounded(v, of *Value) {
+	v.Ident, v.bounds = of.Ident, of.bounds
 }

@@ -24,58 +24,58 @@ import (
 // 240) - 120·count(minutes) and a1 is count(minutes), lies in [-600, 600].
 
 // cut is the CASE of Lemma 2, and of 2b with a share of a total in the place of m; nil for others.
-func (s *scope) cut(c *pgquery.CaseExpr) *value {
+func (s *scope) cut(c *pgquery.CaseExpr) *Value {
 	counter, m, w := s.compared(c)
-	if w == nil || counter.tallied == nil || !counter.tallied.count || !positive(m) && !m.counts() {
+	if w == nil || counter.Summed == nil || !counter.Summed.Count || !positive(m) && !m.Counts() {
 		return nil
 	}
 	d := s.d
 	sum := s.expr(c.Defresult)
-	t := sum.tallied
-	if t == nil || sum.id == counter.id || t.of != counter.tallied.of || !subset(counter.tallied.where, t.where) || !t.each.Finite() {
+	t := sum.Summed
+	if t == nil || sum.ID == counter.ID || t.Of != counter.Summed.Of || !subset(counter.Summed.Where, t.Where) || !t.Each.Finite() {
 		return nil
 	}
-	limit, least := m.within.Hi, ranges.One // m < counter
+	limit, least := m.Within.Hi, ranges.One // m < counter
 	if positive(m) {
-		limit, least = m.number(), new(big.Rat).Add(m.number(), ranges.One)
+		limit, least = m.Number(), new(big.Rat).Add(m.Number(), ranges.One)
 	}
-	within := t.each.WithZero().Times(ranges.Point(limit))
-	numericSum, numericCount := d.convert(clearTally(sum), numeric), d.convert(clearTally(counter), numeric)
-	ratio := d.intern("div", d.intern("*", numericSum.id, m.id), numericCount.id)
+	within := t.Each.WithZero().Times(ranges.Point(limit))
+	numericSum, numericCount := d.Convert(ClearTally(sum), Numeric), d.Convert(ClearTally(counter), Numeric)
+	ratio := d.Intern("div", d.Intern("*", numericSum.ID, m.ID), numericCount.ID)
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.id, within: ranges.Span{Lo: least}},
-		narrowed{id: numericCount.id, within: ranges.Span{Lo: least}}, narrowed{id: ratio, within: within})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.ID, within: ranges.Span{Lo: least}},
+		narrowed{id: numericCount.ID, within: ranges.Span{Lo: least}}, narrowed{id: ratio, within: within})
 	then := branch.expr(w.Result)
-	if then.id != ratio && then.id != d.intern("to:"+kindName(int8), ratio) {
+	if then.ID != ratio && then.ID != d.Intern("to:"+KindName(Int8), ratio) {
 		return nil
 	}
-	v := d.made(common(then.kind, sum.kind), "cut", false, counter, m, clearTally(then), sum)
-	v.within, v.digits = within, -1
-	v.split = m.split.scaled(t.each.Most())
+	v := d.Made(Common(then.Kind, sum.Kind), "cut", false, counter, m, ClearTally(then), sum)
+	v.Within, v.Digits = within, -1
+	v.Split = m.Split.Scaled(t.Each.Most())
 	if positive(m) {
-		v.cut = &cutting{of: t, counter: counter.id, limit: limit}
+		v.Cut = &Cutting{Of: t, Counter: counter.ID, Limit: limit}
 	}
-	if t.digits == 0 {
-		v.digits, v.scale, v.same = 0, 0, true
+	if t.Digits == 0 {
+		v.Digits, v.Scale, v.Same = 0, 0, true
 	}
 	return v
 }
 
 // above reads CASE WHEN x > m THEN ... ELSE ... END, m a positive whole number.
-func (s *scope) above(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen) {
+func (s *scope) above(c *pgquery.CaseExpr) (x, m *Value, w *pgquery.CaseWhen) {
 	if x, m, w = s.compared(c); w == nil || !positive(m) {
 		return nil, nil, nil
 	}
 	return x, m, w
 }
 
-func positive(m *value) bool {
-	n := m.number()
-	return n != nil && n.Sign() > 0 && n.IsInt() && m.kind.isInteger()
+func positive(m *Value) bool {
+	n := m.Number()
+	return n != nil && n.Sign() > 0 && n.IsInt() && m.Kind.IsInteger()
 }
 
 // compared reads CASE WHEN x > m THEN ... ELSE ... END.
-func (s *scope) compared(c *pgquery.CaseExpr) (x, m *value, w *pgquery.CaseWhen) {
+func (s *scope) compared(c *pgquery.CaseExpr) (x, m *Value, w *pgquery.CaseWhen) {
 	if len(c.Args) != 1 || c.Defresult == nil {
 		return nil, nil, nil
 	}

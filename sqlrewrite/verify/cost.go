@@ -36,7 +36,7 @@ type bill struct {
 
 func newBill() *bill { return &bill{seen: make(map[*pgquery.Node]bool)} }
 
-func (b *bill) add(ns int64) { b.ns = capped(b.ns, ns) }
+func (b *bill) add(ns int64) { b.ns = Capped(b.ns, ns) }
 
 // What a tuple takes beside its expressions, in ns.
 const (
@@ -46,16 +46,16 @@ const (
 )
 
 // charge adds what a node takes to the tuple's bill, once however often it is looked at.
-func (s *scope) charge(n *pgquery.Node, v *value, operands []measure) {
-	if s.bill == nil || s.bill.seen[n] || v.constant {
+func (s *scope) charge(n *pgquery.Node, v *Value, operands []Measure) {
+	if s.bill == nil || s.bill.seen[n] || v.Constant {
 		return
 	}
 	s.bill.seen[n] = true
-	if regex := compiles(n, operands); regex != "" {
+	if regex := Compiles(n, operands); regex != "" {
 		s.d.compiled[regex] = true
 	}
-	ns, listed := s.d.price(n, v, operands)
-	s.bill.listed = capped(s.bill.listed, listed)
+	ns, listed := s.d.Price(n, v, operands)
+	s.bill.listed = Capped(s.bill.listed, listed)
 	s.bill.add(ns)
 }
 
@@ -81,9 +81,9 @@ func (s *scope) bills(grouped bool) {
 	if d.several { // planned without its arguments, which are hashed else
 		s.bill.add(s.bill.listed)
 	}
-	per := capped(s.bill.ns, max(readRow, meetRow*int64(len(s.rel.parts)-1)))
+	per := Capped(s.bill.ns, max(readRow, meetRow*int64(len(s.rel.parts)-1)))
 	if grouped {
-		per = capped(per, groupRow)
+		per = Capped(per, groupRow)
 	}
 	row, unit := s.rel.tuplesOfUnit(d)
 	var ofRow *big.Int

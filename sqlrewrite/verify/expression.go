@@ -56,46 +56,46 @@ type narrowed struct {
 }
 
 // expr derives what is known of an expression.
-func (s *scope) expr(n *pgquery.Node) *value {
-	defer steps.Visit(s.d.steps).Leave()
+func (s *scope) expr(n *pgquery.Node) *Value {
+	defer steps.Visit(s.d.Steps).Leave()
 	outer := s.d.operands
 	s.d.operands = nil
 	v := s.bare(n)
 	operands := s.d.operands
 	s.charge(n, v, operands)
-	s.d.note(v)
+	s.d.Note(v)
 	if s.group != nil && !s.inside {
 		v = s.group.of(v)
 	}
 	for _, w := range s.narrow {
-		if w.id == v.id {
+		if w.id == v.ID {
 			c := *v
-			c.within = c.within.Meet(w.within)
-			c.nonzero = c.nonzero || !c.within.Has(ranges.Zero)
-			if w.chars > 0 && (c.chars < 0 || c.chars > w.chars) {
-				c.chars = w.chars
+			c.Within = c.Within.Meet(w.within)
+			c.Nonzero = c.Nonzero || !c.Within.Has(ranges.Zero)
+			if w.chars > 0 && (c.Chars < 0 || c.Chars > w.chars) {
+				c.Chars = w.chars
 			}
-			if w.bytes > 0 && (c.bytes == 0 || c.bytes > w.bytes) {
-				c.bytes = w.bytes
+			if w.bytes > 0 && (c.Bytes == 0 || c.Bytes > w.bytes) {
+				c.Bytes = w.bytes
 			}
-			if w.away != nil && c.kind.isFloat() {
-				c.grain, c.same = grainOf(w.away), true // -0 is nearer to 0 too, and so is not here
+			if w.away != nil && c.Kind.IsFloat() {
+				c.Grain, c.Same = GrainOf(w.away), true // -0 is nearer to 0 too, and so is not here
 			}
 			v = &c
 		}
 	}
-	s.d.know(v)
-	s.d.operands = append(outer, v.measured(n, operands))
+	s.d.Know(v)
+	s.d.operands = append(outer, v.Measured(n, operands))
 	return v
 }
 
-func (s *scope) bare(n *pgquery.Node) *value {
+func (s *scope) bare(n *pgquery.Node) *Value {
 	d := s.d
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_ColumnRef:
 		return s.column(tree.Words(e.ColumnRef.Fields))
 	case *pgquery.Node_AConst:
-		return d.written(e.AConst)
+		return d.Written(e.AConst)
 	case *pgquery.Node_TypeCast:
 		return s.typeCast(e.TypeCast)
 	case *pgquery.Node_CollateClause:
@@ -110,19 +110,19 @@ func (s *scope) bare(n *pgquery.Node) *value {
 		if t.Nulltesttype != pgquery.NullTestType_IS_NULL && t.Nulltesttype != pgquery.NullTestType_IS_NOT_NULL {
 			refuse("a test for NULL of another kind")
 		}
-		return d.always(boolean, "isnull:"+strconv.Itoa(int(t.Nulltesttype)), s.loose(t.Arg))
+		return d.Always(Boolean, "isnull:"+strconv.Itoa(int(t.Nulltesttype)), s.loose(t.Arg))
 	case *pgquery.Node_BooleanTest:
 		t := e.BooleanTest
 		tree.Reads(t, "Arg", "Booltesttype")
 		if t.Booltesttype == pgquery.BoolTestType_BOOL_TEST_TYPE_UNDEFINED {
 			refuse("a test of truth of another kind")
 		}
-		return d.always(boolean, "is:"+strconv.Itoa(int(t.Booltesttype)), s.truth(t.Arg))
+		return d.Always(Boolean, "is:"+strconv.Itoa(int(t.Booltesttype)), s.truth(t.Arg))
 	case *pgquery.Node_CaseExpr:
 		return s.cases(e.CaseExpr)
 	case *pgquery.Node_CoalesceExpr:
 		tree.Reads(e.CoalesceExpr, "Args")
-		return s.d.coalesce(s.list(e.CoalesceExpr.Args))
+		return s.d.Coalesce(s.list(e.CoalesceExpr.Args))
 	case *pgquery.Node_MinMaxExpr:
 		m := e.MinMaxExpr
 		tree.Reads(m, "Args", "Op")
@@ -130,7 +130,7 @@ func (s *scope) bare(n *pgquery.Node) *value {
 		if op == "" {
 			refuse("neither GREATEST nor LEAST")
 		}
-		return d.first(op, s.list(m.Args))
+		return d.First(op, s.list(m.Args))
 	case *pgquery.Node_FuncCall:
 		return s.call(e.FuncCall)
 	case *pgquery.Node_SubLink:
@@ -141,8 +141,8 @@ func (s *scope) bare(n *pgquery.Node) *value {
 	}
 }
 
-func (s *scope) list(nodes []*pgquery.Node) []*value {
-	all := make([]*value, len(nodes))
+func (s *scope) list(nodes []*pgquery.Node) []*Value {
+	all := make([]*Value, len(nodes))
 	for i, n := range nodes {
 		all[i] = s.expr(n)
 	}
@@ -150,19 +150,19 @@ func (s *scope) list(nodes []*pgquery.Node) []*value {
 }
 
 // loose is a value of which only equality and order are looked at: it may be vague.
-func (s *scope) loose(n *pgquery.Node) *value { return clear(s.expr(n)) }
+func (s *scope) loose(n *pgquery.Node) *Value { return Clear(s.expr(n)) }
 
-func (s *scope) truth(n *pgquery.Node) *value {
+func (s *scope) truth(n *pgquery.Node) *Value {
 	v := s.expr(n)
-	if v.kind != boolean {
+	if v.Kind != Boolean {
 		refuse("a condition that is not boolean")
 	}
 	return v
 }
 
 // column looks a name up: in this query, or in one around it.
-func (s *scope) column(name []string) *value {
-	defer steps.Visit(s.d.steps).Leave()
+func (s *scope) column(name []string) *Value {
+	defer steps.Visit(s.d.Steps).Leave()
 	if len(name) == 0 || len(name) > 2 {
 		refuse("a name of %d parts", len(name))
 	}
@@ -172,7 +172,7 @@ func (s *scope) column(name []string) *value {
 	}
 	if s.rel != nil {
 		if v := s.rel.find(table, column); v != nil {
-			if v.numeral && !s.numbers {
+			if v.Numeral && !s.numbers {
 				refuse("the number of a unit, which neighbours may give otherwise")
 			}
 			if s.group != nil && !s.inside {
@@ -191,48 +191,48 @@ func (s *scope) column(name []string) *value {
 		refuse("an aggregate over an outer query's column")
 	}
 	v := *s.parent.column(name)
-	v.outer = true
+	v.Outer = true
 	if s.reads != nil {
-		*s.reads = append(*s.reads, v.id)
+		*s.reads = append(*s.reads, v.ID)
 	}
 	return &v
 }
 
-func (s *scope) collate(c *pgquery.CollateClause) *value {
+func (s *scope) collate(c *pgquery.CollateClause) *Value {
 	w := tree.Words(c.Collname)
 	if len(w) != 2 || w[0] != "pg_catalog" || w[1] != "C" && w[1] != "default" {
 		refuse("a collation other than C and default")
 	}
 	v := s.expr(c.Arg)
-	if !v.kind.isText() {
+	if !v.Kind.IsText() {
 		refuse("a collation of what is no text")
 	}
 	under := *v // both are deterministic: the same values are equal, but their order is another, and what matches a pattern
-	under.collation = w[1]
+	under.Collation = w[1]
 	return &under
 }
 
-func (s *scope) logic(b *pgquery.BoolExpr) *value {
+func (s *scope) logic(b *pgquery.BoolExpr) *Value {
 	tree.Reads(b, "Args", "Boolop")
 	if b.Boolop == pgquery.BoolExprType_BOOL_EXPR_TYPE_UNDEFINED {
 		refuse("neither AND, OR nor NOT")
 	}
-	args := make([]*value, len(b.Args))
+	args := make([]*Value, len(b.Args))
 	for i, n := range b.Args {
 		args[i] = s.truth(n)
 	}
 	switch b.Boolop {
 	case pgquery.BoolExprType_NOT_EXPR:
-		return s.d.apply(boolean, "not", args...)
+		return s.d.Apply(Boolean, "not", args...)
 	case pgquery.BoolExprType_OR_EXPR:
-		return s.d.made(boolean, "or", false, args...)
+		return s.d.Made(Boolean, "or", false, args...)
 	default:
-		return s.d.made(boolean, "and", false, args...)
+		return s.d.Made(Boolean, "and", false, args...)
 	}
 }
 
 // cases is CASE WHEN ... THEN ... ELSE ... END.
-func (s *scope) cases(c *pgquery.CaseExpr) *value {
+func (s *scope) cases(c *pgquery.CaseExpr) *Value {
 	tree.Reads(c, "Args", "Defresult") // no operand
 	if v := s.cut(c); v != nil {       // Lemma 2
 		return v
@@ -251,7 +251,7 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 	}
 	deeper := *s
 	deeper.narrow = slices.Clone(s.narrow)
-	var all, conditions []*value
+	var all, conditions []*Value
 	for _, n := range c.Args {
 		w := n.GetCaseWhen()
 		if w == nil {
@@ -269,58 +269,58 @@ func (s *scope) cases(c *pgquery.CaseExpr) *value {
 	if !open {
 		all = append(all, deeper.expr(c.Defresult))
 	}
-	v := s.d.choice("case", all, conditions)
+	v := s.d.Choice("case", all, conditions)
 	switch {
 	case open:
-		v.mayBeNull()
+		v.MayBeNull()
 	default:
-		v.nulls = s.nullsOfCase(c, all, conditions, v)
+		v.Nulls = s.nullsOfCase(c, all, conditions, v)
 	}
 	return v
 }
 
 // within is CASE WHEN octet_length(x) <= n THEN x END where no x is longer, which is x; nil for others.
-func (s *scope) within(c *pgquery.CaseExpr) *value {
+func (s *scope) within(c *pgquery.CaseExpr) *Value {
 	if len(c.Args) != 1 || c.Defresult != nil || c.Args[0].GetCaseWhen().GetResult().GetColumnRef() == nil {
 		return nil
 	}
 	x := s.expr(c.Args[0].GetCaseWhen().Result)
-	if x.octets == 0 || s.d.shorter(s.truth(c.Args[0].GetCaseWhen().Expr).id, x.id) < x.octets {
+	if x.Octets == 0 || s.d.Shorter(s.truth(c.Args[0].GetCaseWhen().Expr).ID, x.ID) < x.Octets {
 		return nil
 	}
 	return x
 }
 
 // short is a numeric of few digits, else NULL; nil for another CASE.
-func (s *scope) short(c *pgquery.CaseExpr) *value {
+func (s *scope) short(c *pgquery.CaseExpr) *Value {
 	column := tree.Short(c)
 	if column == nil {
 		return nil
 	}
 	x := s.column(tree.Words(column.Fields))
-	if x.kind != numeric {
+	if x.Kind != Numeric {
 		refuse("the bytes of what is no numeric")
 	}
-	return s.d.shortened(x)
+	return s.d.Shortened(x)
 }
 
 // nullsOfCase: where every branch but the last is a constant that is not NULL, and every condition is a comparison of the last branch's
 // parts with constants, the value is NULL exactly where the last branch is: where a part is NULL no condition is true.
-func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*value, v *value) []int {
+func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*Value, v *Value) []int {
 	last := all[len(all)-1]
-	if !slices.ContainsFunc(all, func(b *value) bool { return b.null || len(b.nulls) > 0 }) {
+	if !slices.ContainsFunc(all, func(b *Value) bool { return b.Null || len(b.Nulls) > 0 }) {
 		return nil
 	}
-	if slices.ContainsFunc(all[:len(all)-1], func(b *value) bool { return !b.constant || len(b.nulls) > 0 }) {
-		return []int{v.id}
+	if slices.ContainsFunc(all[:len(all)-1], func(b *Value) bool { return !b.Constant || len(b.Nulls) > 0 }) {
+		return []int{v.ID}
 	}
 	for _, w := range conditions {
 		// A condition that is NULL wherever the last branch is: every part of the latter is one of the former.
-		if !subset(last.nulls, w.nulls) || len(w.nulls) == 0 {
-			return []int{v.id}
+		if !subset(last.Nulls, w.Nulls) || len(w.Nulls) == 0 {
+			return []int{v.ID}
 		}
 	}
-	return last.nulls
+	return last.Nulls
 }
 
 func subset(a, b []int) bool {
@@ -334,7 +334,7 @@ func subset(a, b []int) bool {
 
 // narrowing is what a condition says of its operands where it is true, or where it is false or NULL.
 func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
-	defer steps.Visit(s.d.steps).Leave()
+	defer steps.Visit(s.d.Steps).Leave()
 	d := s.d
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == pgquery.BoolExprType_AND_EXPR {
 		if holds {
@@ -347,34 +347,34 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 		return s.hole(b)
 	}
 	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL && holds {
-		return []narrowed{{id: s.loose(t.Arg).id, solid: true}}
+		return []narrowed{{id: s.loose(t.Arg).ID, solid: true}}
 	}
 	e := n.GetAExpr()
 	if e.GetKind() != pgquery.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil {
 		return nil
 	}
 	x, c := s.expr(e.Lexpr), s.expr(e.Rexpr)
-	r := c.number()
-	if r == nil || x.constant || !(x.kind.isNumber() && c.kind.isNumber() || x.kind.isTime() && x.kind == c.kind) {
+	r := c.Number()
+	if r == nil || x.Constant || !(x.Kind.IsNumber() && c.Kind.IsNumber() || x.Kind.IsTime() && x.Kind == c.Kind) {
 		return nil
 	}
-	if x.kind.isFloat() != c.kind.isFloat() { // compared as floats
-		if c.kind.isFloat() {
+	if x.Kind.IsFloat() != c.Kind.IsFloat() { // compared as floats
+		if c.Kind.IsFloat() {
 			return nil
 		}
-		r = floated(r)
+		r = Floated(r)
 	}
 	op := tree.Operator(e.Name)
-	if t := d.term(x.id); t.op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
-		return []narrowed{{id: t.args[0], chars: int(r.Num().Int64()), bytes: r.Num().Int64()}} // a character has a byte at least
+	if t := d.Term(x.ID); t.Op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
+		return []narrowed{{id: t.Args[0], chars: int(r.Num().Int64()), bytes: r.Num().Int64()}} // a character has a byte at least
 	}
 	switch below, known := map[string]bool{"<": true, "<=": true, ">": false, ">=": false}[op]; {
 	case !known:
 		return nil
 	case below == holds:
-		return []narrowed{{id: x.id, within: ranges.Span{Hi: r}}}
+		return []narrowed{{id: x.ID, within: ranges.Span{Hi: r}}}
 	default:
-		return []narrowed{{id: x.id, within: ranges.Span{Lo: r}}}
+		return []narrowed{{id: x.ID, within: ranges.Span{Lo: r}}}
 	}
 }
 
@@ -395,33 +395,33 @@ func (s *scope) hole(b *pgquery.BoolExpr) []narrowed {
 }
 
 // operation is an operator, or what the grammar makes of one.
-func (s *scope) operation(e *pgquery.A_Expr) *value {
+func (s *scope) operation(e *pgquery.A_Expr) *Value {
 	op := tree.Operator(e.Name)
 	switch e.Kind {
 	case pgquery.A_Expr_Kind_AEXPR_OP:
 		if e.Lexpr == nil {
 			refuse("an operator with one operand")
 		}
-		return s.d.operated(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+		return s.d.Operated(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
 		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
-		if op != "=" || l.kind != text || l.ident != "" || r.kind != texts || !r.constant {
+		if op != "=" || l.Kind != Text || l.Ident != "" || r.Kind != Texts || !r.Constant {
 			refuse("= ANY of what is no constant array of texts")
 		}
-		return s.d.apply(boolean, "any", l, r)
+		return s.d.Apply(Boolean, "any", l, r)
 	case pgquery.A_Expr_Kind_AEXPR_IN:
 		return s.in(op, s.loose(e.Lexpr), e.Rexpr.GetList())
 	case pgquery.A_Expr_Kind_AEXPR_DISTINCT, pgquery.A_Expr_Kind_AEXPR_NOT_DISTINCT:
 		if op != "=" {
 			refuse("IS DISTINCT FROM with another operator")
 		}
-		l, r := s.d.pair(s.loose(e.Lexpr), s.loose(e.Rexpr))
-		s.d.meet(l, r)
-		return s.d.always(boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
+		l, r := s.d.Pair(s.loose(e.Lexpr), s.loose(e.Rexpr))
+		s.d.Meet(l, r)
+		return s.d.Always(Boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
 	case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
-		return s.d.like(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+		return s.d.Like(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	case pgquery.A_Expr_Kind_AEXPR_NULLIF:
-		return s.d.nullIf(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
+		return s.d.NullIf(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	default:
 		refuse("an expression of kind %s", e.Kind)
 		return nil
@@ -429,53 +429,53 @@ func (s *scope) operation(e *pgquery.A_Expr) *value {
 }
 
 // in is IN of a list, and NOT IN.
-func (s *scope) in(op string, v *value, list *pgquery.List) *value {
+func (s *scope) in(op string, v *Value, list *pgquery.List) *Value {
 	if list == nil || op != "=" && op != "<>" {
 		refuse("IN of what is no list")
 	}
-	k, all := v.kind, []*value{v}
+	k, all := v.Kind, []*Value{v}
 	for _, n := range list.Items {
 		x := s.loose(n)
-		identities(v, x)
-		k = common(k, x.kind)
+		Identities(v, x)
+		k = Common(k, x.Kind)
 		all = append(all, x)
 	}
-	all = s.d.resolved(all)
-	result := s.d.made(boolean, "in"+op, false, all...)
+	all = s.d.Resolved(all)
+	result := s.d.Made(Boolean, "in"+op, false, all...)
 	for _, x := range all {
-		s.d.comparable(x, k)
+		s.d.Comparable(x, k)
 	}
 	return result
 }
 
 // typeCast is x::type.
-func (s *scope) typeCast(c *pgquery.TypeCast) *value {
+func (s *scope) typeCast(c *pgquery.TypeCast) *Value {
 	d := s.d
-	k, precision, scale := typeOf(c.TypeName)
+	k, precision, scale := TypeOf(c.TypeName)
 	if p := c.Arg.GetParamRef(); p != nil {
 		if precision != 0 {
 			refuse("a constant cast to a type with modifiers")
 		}
-		return d.parameter(p, k)
+		return d.Parameter(p, k)
 	}
 	if a := c.Arg.GetAConst(); a != nil && a.Isnull {
 		if a.Val != nil {
 			refuse("a field of NULL")
 		}
-		return d.nullOf(k)
+		return d.NullOf(k)
 	}
 	v := s.expr(c.Arg)
-	if k.isFloat() && v.number() != nil && v.number().Sign() == 0 && v.kind == int4 {
-		return d.literal(k, "0")
+	if k.IsFloat() && v.Number() != nil && v.Number().Sign() == 0 && v.Kind == Int4 {
+		return d.Literal(k, "0")
 	}
 	if precision != 0 {
-		return d.toDigits(v, precision, scale)
+		return d.Digits(v, precision, scale)
 	}
-	return d.cast(typed(v), k)
+	return d.Cast(Typed(v), k)
 }
 
 // call is a call of a function, an aggregate or a window.
-func (s *scope) call(f *pgquery.FuncCall) *value {
+func (s *scope) call(f *pgquery.FuncCall) *Value {
 	if f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
 		refuse("a function call that no rule covers")
 	}
@@ -487,10 +487,10 @@ func (s *scope) call(f *pgquery.FuncCall) *value {
 	switch {
 	case f.Over != nil:
 		return s.window(name, f)
-	case f.AggStar || isAggregate(name):
+	case f.AggStar || IsAggregate(name):
 		return s.aggregate(name, f)
 	case f.AggFilter != nil || f.AggDistinct:
 		refuse("FILTER or DISTINCT of a function that is no aggregate")
 	}
-	return s.d.called(name, s.list(f.Args)...)
+	return s.d.Called(name, s.list(f.Args)...)
 }

@@ -26,42 +26,42 @@ import (
 
 // clamping is T_smaller or T_larger.
 func clamping(k kind, larger bool) function {
-	return taking("..", func(d *Terms, name string, args ...*value) *value { return d.clamp(name, k, larger, args) }).
+	return taking("..", func(d *Terms, name string, args ...*Value) *Value { return d.clamp(name, k, larger, args) }).
 		priced(lengths(100, 1))
 }
 
-func (d *Terms) clamp(name string, k kind, larger bool, args []*value) *value {
-	if k.isTime() && (args[0].kind != k || args[1].kind != k) {
+func (d *Terms) clamp(name string, k kind, larger bool, args []*Value) *Value {
+	if k.IsTime() && (args[0].Kind != k || args[1].Kind != k) {
 		refuse("%s of another type", name)
 	}
-	if k == float8 && args[0].kind == numeric {
+	if k == Float8 && args[0].Kind == Numeric {
 		refuse("%s of a numeric", name)
 	}
-	a, b := d.convert(args[0], k), d.convert(args[1], k)
-	v := d.apply(k, name, args...)
+	a, b := d.Convert(args[0], k), d.Convert(args[1], k)
+	v := d.Apply(k, name, args...)
 	if larger {
-		v.within = ranges.Between(ranges.Highest(a.within.Lo, b.within.Lo), ranges.Greater(a.within.Hi, b.within.Hi))
+		v.Within = ranges.Between(ranges.Highest(a.Within.Lo, b.Within.Lo), ranges.Greater(a.Within.Hi, b.Within.Hi))
 	} else {
-		v.within = ranges.Between(ranges.Lesser(a.within.Lo, b.within.Lo), ranges.Lowest(a.within.Hi, b.within.Hi))
+		v.Within = ranges.Between(ranges.Lesser(a.Within.Lo, b.Within.Lo), ranges.Lowest(a.Within.Hi, b.Within.Hi))
 	}
-	v.split, v.above = clampedBy(larger, a, b) // Lemma 2b
-	if k == interval {                         // one of the two: which, their lengths say
+	v.Split, v.above = clampedBy(larger, a, b) // Lemma 2b
+	if k == Interval {                         // one of the two: which, their lengths say
 		for i := range v.parts {
 			v.parts[i] = a.parts[i].Hull(b.parts[i])
 		}
 		return v
 	}
-	v.digits, v.grain = unknownOr(a.digits, b.digits), unknownOr(a.grain, b.grain)
-	if a.grain < 0 && k.isFloat() && v.within.Finite() {
-		v.grain = grainBeyond(v.within)
+	v.Digits, v.Grain = unknownOr(a.Digits, b.Digits), unknownOr(a.Grain, b.Grain)
+	if a.Grain < 0 && k.IsFloat() && v.Within.Finite() {
+		v.Grain = grainBeyond(v.Within)
 	}
-	if a.scale == b.scale {
-		v.scale = a.scale
+	if a.Scale == b.Scale {
+		v.Scale = a.Scale
 	}
-	v.nonzero = !v.within.Has(ranges.Zero) || a.nonzero && b.nonzero
-	if !alwaysSame(k) {
-		c := b.number()
-		v.same = c != nil && b.same && (a.same || k.isFloat() && (c.Sign() == 0 || !v.within.Has(ranges.Zero)))
+	v.Nonzero = !v.Within.Has(ranges.Zero) || a.Nonzero && b.Nonzero
+	if !AlwaysSame(k) {
+		c := b.Number()
+		v.Same = c != nil && b.Same && (a.Same || k.IsFloat() && (c.Sign() == 0 || !v.Within.Has(ranges.Zero)))
 	}
 	return v
 }
@@ -75,108 +75,108 @@ func grainBeyond(s ranges.Span) int {
 	if s.Lo.Sign() < 0 {
 		least.Abs(s.Hi)
 	}
-	return grainOf(least)
+	return GrainOf(least)
 }
 
 // position is array_position, which is NULL where the text is not found.
-func (d *Terms) position(name string, args ...*value) *value {
-	v := d.made(int4, name, false, args...)
-	v.within = ranges.Of(1, int64(max(args[0].size, 1)))
+func (d *Terms) position(name string, args ...*Value) *Value {
+	v := d.Made(Int4, name, false, args...)
+	v.Within = ranges.Of(1, int64(max(args[0].size, 1)))
 	return v
 }
 
-func (d *Terms) div(name string, args ...*value) *value {
-	a, b := d.convert(args[0], numeric), d.convert(args[1], numeric)
-	if !b.nonzero && b.within.Has(ranges.Zero) {
+func (d *Terms) div(name string, args ...*Value) *Value {
+	a, b := d.Convert(args[0], Numeric), d.Convert(args[1], Numeric)
+	if !b.Nonzero && b.Within.Has(ranges.Zero) {
 		refuse("div by what may be 0")
 	}
-	v := d.apply(numeric, name, args...)
-	v.within = quotient(a, b).Mapped(ranges.Whole)
-	if !a.within.Inside(huge) || !b.within.Finite() {
+	v := d.Apply(Numeric, name, args...)
+	v.Within = quotient(a, b).Mapped(ranges.Whole)
+	if !a.Within.Inside(huge) || !b.Within.Finite() {
 		refuse("div of numerics without bounds")
 	}
-	v.digits, v.scale, v.same = 0, 0, true
+	v.Digits, v.Scale, v.Same = 0, 0, true
 	return v
 }
 
 // hash is one of the hash functions of types: equal values have equal hashes, except that texts are hashed byte by byte.
-func (d *Terms) hash(name string, args ...*value) *value {
+func (d *Terms) hash(name string, args ...*Value) *Value {
 	x := args[0]
-	if x.kind == numeric || x.kind == float8 {
-		x = clear(x)
+	if x.Kind == Numeric || x.Kind == Float8 {
+		x = Clear(x)
 	}
-	return d.apply(int8, name, x, args[1])
+	return d.Apply(Int8, name, x, args[1])
 }
 
-func (d *Terms) buckets(name string, args ...*value) *value {
-	a, b, n := args[1].number(), args[2].number(), args[3].number()
+func (d *Terms) buckets(name string, args ...*Value) *Value {
+	a, b, n := args[1].Number(), args[2].Number(), args[3].Number()
 	limit := large
-	if args[0].kind == numeric {
+	if args[0].Kind == Numeric {
 		limit = ranges.Between(new(big.Rat).Neg(ranges.Ten(2000)), ranges.Ten(2000))
 	}
 	if a == nil || b == nil || n == nil || n.Cmp(ranges.One) < 0 || n.Cmp(big.NewRat(1<<30, 1)) > 0 || a.Cmp(b) == 0 ||
-		!args[0].within.Hull(ranges.Point(b)).Minus(ranges.Point(a)).Times(ranges.Of(2, 2).Hull(ranges.Point(n))).Inside(limit) {
+		!args[0].Within.Hull(ranges.Point(b)).Minus(ranges.Point(a)).Times(ranges.Of(2, 2).Hull(ranges.Point(n))).Inside(limit) {
 		refuse("width_bucket with limits or a value for which it fails")
 	}
-	v := d.apply(int4, name, args...)
-	v.within = ranges.Between(ranges.Zero, new(big.Rat).Add(n, ranges.One))
+	v := d.Apply(Int4, name, args...)
+	v.Within = ranges.Between(ranges.Zero, new(big.Rat).Add(n, ranges.One))
 	return v
 }
 
-func (d *Terms) abs(name string, args ...*value) *value {
+func (d *Terms) abs(name string, args ...*Value) *Value {
 	x := args[0]
-	v := d.apply(x.kind, name, x)
-	d.like0(v, x)
-	if most := x.within.Most(); most == nil {
-		v.within = ranges.Span{Lo: ranges.Zero}
-	} else if v.within = (ranges.Between(ranges.Zero, most)); !x.within.Has(ranges.Zero) {
-		v.within.Lo = ranges.Lesser(new(big.Rat).Abs(x.within.Lo), new(big.Rat).Abs(x.within.Hi))
+	v := d.Apply(x.Kind, name, x)
+	d.Bounded(v, x)
+	if most := x.Within.Most(); most == nil {
+		v.Within = ranges.Span{Lo: ranges.Zero}
+	} else if v.Within = (ranges.Between(ranges.Zero, most)); !x.Within.Has(ranges.Zero) {
+		v.Within.Lo = ranges.Lesser(new(big.Rat).Abs(x.Within.Lo), new(big.Rat).Abs(x.Within.Hi))
 	}
-	if x.kind.isInteger() && !v.within.Inside(fits(x.kind)) {
+	if x.Kind.IsInteger() && !v.Within.Inside(fits(x.Kind)) {
 		refuse("abs may leave its integer type")
 	}
-	v.same = alwaysSame(x.kind) || x.kind == numeric && x.scale >= 0 || x.kind.isFloat()
+	v.Same = AlwaysSame(x.Kind) || x.Kind == Numeric && x.Scale >= 0 || x.Kind.IsFloat()
 	return v
 }
 
-func (d *Terms) sign(name string, args ...*value) *value {
-	v := d.apply(args[0].kind, name, args...)
-	d.like0(v, args[0])
-	v.within, v.nonzero = ranges.Of(-1, 1), false
-	v.digits, v.grain, v.scale, v.same = 0, 0, 0, v.kind == numeric
+func (d *Terms) sign(name string, args ...*Value) *Value {
+	v := d.Apply(args[0].Kind, name, args...)
+	d.Bounded(v, args[0])
+	v.Within, v.Nonzero = ranges.Of(-1, 1), false
+	v.Digits, v.Grain, v.Scale, v.Same = 0, 0, 0, v.Kind == Numeric
 	return v
 }
 
 // trimScale drops zeros at the end: NaN and infinities have one form as well.
-func (d *Terms) trimScale(name string, args ...*value) *value {
-	v := d.apply(numeric, name, args...)
-	d.like0(v, args[0])
-	v.scale, v.same, v.anchors, v.strict = -1, true, args[0].anchors, args[0].strict
+func (d *Terms) trimScale(name string, args ...*Value) *Value {
+	v := d.Apply(Numeric, name, args...)
+	d.Bounded(v, args[0])
+	v.Scale, v.Same, v.Anchors, v.Strict = -1, true, args[0].Anchors, args[0].Strict
 	return v
 }
 
 // rounding is a function that makes whole numbers, or of numerics such with some digits after the point.
 func rounding(whole func(*big.Rat) *big.Rat) rule {
-	return func(d *Terms, name string, args ...*value) *value {
+	return func(d *Terms, name string, args ...*Value) *Value {
 		x, places := args[0], 0
 		if len(args) == 2 {
-			if places = int(args[1].number().Num().Int64()); max(places, -places) > 900 {
+			if places = int(args[1].Number().Num().Int64()); max(places, -places) > 900 {
 				return nil
 			}
 		}
-		v := d.apply(x.kind, name, args...)
-		d.like0(v, x)
-		v.within = x.within.Mapped(func(r *big.Rat) *big.Rat {
+		v := d.Apply(x.Kind, name, args...)
+		d.Bounded(v, x)
+		v.Within = x.Within.Mapped(func(r *big.Rat) *big.Rat {
 			rounded := whole(new(big.Rat).Mul(r, ranges.Ten(places)))
 			return rounded.Quo(rounded, ranges.Ten(places))
 		})
-		v.nonzero = !v.within.Has(ranges.Zero)
-		if x.kind == numeric {
-			v.digits, v.scale, v.same = max(places, 0), max(places, 0), v.within.Finite()
+		v.Nonzero = !v.Within.Has(ranges.Zero)
+		if x.Kind == Numeric {
+			v.Digits, v.Scale, v.Same = max(places, 0), max(places, 0), v.Within.Finite()
 			return v
 		}
-		v.grain, v.scale = 0, -1
-		v.same = v.nonzero || v.within.Finite() && v.within.Lo.Sign() >= 0 && x.within.Lo.Sign() >= 0 && x.same // -0.3 rounds to -0
+		v.Grain, v.Scale = 0, -1
+		v.Same = v.Nonzero || v.Within.Finite() && v.Within.Lo.Sign() >= 0 && x.Within.Lo.Sign() >= 0 && x.Same // -0.3 rounds to -0
 		return v
 	}
 }
@@ -190,85 +190,85 @@ func approx(lo, hi float64) ranges.Span {
 }
 
 // ends are those of a float's range.
-func ends(name string, x *value) (lo, hi float64) {
-	if !x.within.Finite() {
+func ends(name string, x *Value) (lo, hi float64) {
+	if !x.Within.Finite() {
 		refuse("%s of a float without bounds", name)
 	}
-	lo, _ = x.within.Lo.Float64()
-	hi, _ = x.within.Hi.Float64()
+	lo, _ = x.Within.Lo.Float64()
+	hi, _ = x.Within.Hi.Float64()
 	return lo, hi
 }
 
-func (d *Terms) sqrt(name string, args ...*value) *value {
+func (d *Terms) sqrt(name string, args ...*Value) *Value {
 	x := args[0]
 	lo, hi := ends(name, x)
-	if lo < 0 || x.grain < 0 {
+	if lo < 0 || x.Grain < 0 {
 		refuse("sqrt of what may be negative")
 	}
-	v := d.apply(float8, name, x)
-	v.within, v.grain = approx(math.Sqrt(lo), math.Sqrt(hi)), x.grain/2+55
-	v.within.Lo = ranges.Greater(v.within.Lo, ranges.Zero)
-	v.nonzero = !v.within.Has(ranges.Zero)
-	v.same = v.nonzero || x.same
+	v := d.Apply(Float8, name, x)
+	v.Within, v.Grain = approx(math.Sqrt(lo), math.Sqrt(hi)), x.Grain/2+55
+	v.Within.Lo = ranges.Greater(v.Within.Lo, ranges.Zero)
+	v.Nonzero = !v.Within.Has(ranges.Zero)
+	v.Same = v.Nonzero || x.Same
 	return v
 }
 
-func (d *Terms) exp(name string, args ...*value) *value {
+func (d *Terms) exp(name string, args ...*Value) *Value {
 	lo, hi := ends(name, args[0])
 	if lo < -700 || hi > 690 {
 		refuse("exp may overflow or underflow")
 	}
-	v := d.apply(float8, name, args...)
-	v.within = approx(math.Exp(lo), math.Exp(hi))
-	v.grain = grainBeyond(v.within)
-	v.nonzero = !v.within.Has(ranges.Zero)
-	v.same = v.nonzero
+	v := d.Apply(Float8, name, args...)
+	v.Within = approx(math.Exp(lo), math.Exp(hi))
+	v.Grain = grainBeyond(v.Within)
+	v.Nonzero = !v.Within.Has(ranges.Zero)
+	v.Same = v.Nonzero
 	return v
 }
 
 // logarithm is ln or log.
-func (d *Terms) logarithm(name string, args ...*value) *value {
+func (d *Terms) logarithm(name string, args ...*Value) *Value {
 	x := args[0]
 	lo, hi := ends(name, x)
-	if lo < 0 || lo == 0 && !x.nonzero || x.grain < 0 {
+	if lo < 0 || lo == 0 && !x.Nonzero || x.Grain < 0 {
 		refuse("%s of what may not be positive", name)
 	}
-	least := -float64(x.grain) * math.Ln2
+	least := -float64(x.Grain) * math.Ln2
 	if lo > 0 {
 		least = math.Log(lo)
 	}
 	most := max(least, math.Log(hi)) // hi may be 0, and x NULL
-	v := d.apply(float8, name, x)
-	v.within, v.grain = approx(least, most), 120 // |ln x| >= 2^-54 where x is not 1
+	v := d.Apply(Float8, name, x)
+	v.Within, v.Grain = approx(least, most), 120 // |ln x| >= 2^-54 where x is not 1
 	if name == "log" {
-		v.within = approx(least/math.Ln10, most/math.Ln10)
+		v.Within = approx(least/math.Ln10, most/math.Ln10)
 	}
-	v.nonzero = !v.within.Has(ranges.Zero)
-	v.same = v.nonzero
+	v.Nonzero = !v.Within.Has(ranges.Zero)
+	v.Same = v.Nonzero
 	return v
 }
 
-func (d *Terms) power(name string, args ...*value) *value {
-	x, n := args[0], args[1].number()
-	if n == nil || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(10, 1)) > 0 || !x.within.Finite() || x.grain < 0 {
+func (d *Terms) power(name string, args ...*Value) *Value {
+	x, n := args[0], args[1].Number()
+	if n == nil || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(10, 1)) > 0 || !x.Within.Finite() || x.Grain < 0 {
 		refuse("power of a float without bounds, or to an exponent that is no whole number from 0 to 10")
 	}
-	v := d.apply(float8, name, args...)
-	v.within, v.grain = ranges.Point(ranges.One), int(n.Num().Int64())*x.grain+55 // what is not 0 is at least 2^-grain, and its power that power
+	v := d.Apply(Float8, name, args...)
+	v.Within, v.Grain = ranges.Point(ranges.One), int(n.Num().Int64())*x.Grain+55 // what is not 0 is at least 2^-grain, and its power that power
 	for range n.Num().Int64() {
-		v.within = v.within.Times(x.within)
+		v.Within = v.Within.Times(x.Within)
 	}
 	if n.Num().Bit(0) == 0 {
-		v.within.Lo = ranges.Greater(v.within.Lo, ranges.Zero)
+		v.Within.Lo = ranges.Greater(v.Within.Lo, ranges.Zero)
 	}
-	v.within = v.within.Widened(ranges.Ten(-12))
-	if beyond := grainBeyond(v.within); beyond >= 0 {
-		v.grain = beyond
+	v.Within = v.Within.Widened(ranges.Ten(-12))
+	if beyond := grainBeyond(v.Within); beyond >= 0 {
+		v.Grain = beyond
 	}
-	if !v.within.Inside(large) || v.grain > maxGrain {
+	if !v.Within.Inside(large) || v.Grain > maxGrain {
 		refuse("power may overflow or underflow")
 	}
-	v.nonzero = !v.within.Has(ranges.Zero)
-	v.same = v.nonzero
+	v.Nonzero = !v.Within.Has(ranges.Zero)
+	v.Same = v.Nonzero
 	return v
 }

@@ -29,24 +29,24 @@ import (
 
 // grouping is a query's groups.
 type grouping struct {
-	group
-	keys   map[int]*value
+	Group
+	keys   map[int]*Value
 	order  []int // ids of the keys, as written
 	having bool
 }
 
 // key is what a column is in a group.
-func (g *grouping) key(v *value) *value {
+func (g *grouping) key(v *Value) *Value {
 	c := *v
-	c.whole = false
+	c.Whole = false
 	return &c
 }
 
 // of is a value that was computed in a group: a key is a function of the group.
-func (g *grouping) of(v *value) *value {
-	if k := g.keys[v.id]; k != nil {
+func (g *grouping) of(v *Value) *Value {
+	if k := g.keys[v.ID]; k != nil {
 		c := *k
-		c.collation = v.collation
+		c.Collation = v.Collation
 		return &c
 	}
 	return v
@@ -55,7 +55,7 @@ func (g *grouping) of(v *value) *value {
 // grouped is a SELECT with aggregates.
 func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	d := s.d
-	g := &grouping{group: group{number: d.fresh()}, keys: make(map[int]*value)}
+	g := &grouping{Group: Group{Number: d.Fresh()}, keys: make(map[int]*Value)}
 	owner := s.rel.owner()
 	led := false
 	for _, n := range q.GroupClause {
@@ -67,17 +67,17 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 			n = q.TargetList[at-1].GetResTarget().Val
 		}
 		v := s.loose(n)
-		if v.outer { // where an output has the name, PostgreSQL groups by that
+		if v.Outer { // where an output has the name, PostgreSQL groups by that
 			refuse("GROUP BY of an outer query's value")
 		}
 		led = led || names(v, s.rel)
 		k := *v
-		k.whole, k.vague = true, !v.same
-		k.terms, k.partial = nil, nil
-		g.keys[v.id] = &k
-		g.order = append(g.order, v.id)
+		k.Whole, k.Vague = true, !v.Same
+		k.Sum, k.Running = nil, nil
+		g.keys[v.ID] = &k
+		g.order = append(g.order, v.ID)
 	}
-	g.release = owner != nil && !led
+	g.Release = owner != nil && !led
 	s.group = g
 	r := &relation{solid: make(map[int]bool), scanned: s.rel.scanned}
 	domains := s.rel.domains
@@ -87,7 +87,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	if s.rel.released != nil {
 		return s.total(q, domains)
 	}
-	if q.HavingClause != nil && !g.release {
+	if q.HavingClause != nil && !g.Release {
 		refuse("HAVING within a unit")
 	}
 	for _, n := range q.TargetList {
@@ -96,21 +96,21 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 			refuse("an output that no rule covers")
 		}
 		v := s.expr(t.Val)
-		if !v.whole && !v.constant {
+		if !v.Whole && !v.Constant {
 			refuse("an output that is neither a key nor an aggregate")
 		}
-		if !g.release && v.terms != nil {
-			v = d.plain(v)
+		if !g.Release && v.Sum != nil {
+			v = d.Plain(v)
 		}
-		r.columns = append(r.columns, named{"", tree.NameOf(t), typed(v)})
+		r.columns = append(r.columns, named{"", tree.NameOf(t), Typed(v)})
 	}
-	if g.release {
+	if g.Release {
 		r.released = s.released(r.columns, domains)
 		return r
 	}
-	p := &part{number: d.number(), public: owner == nil, limits: []limit{{by: g.order, rows: 1}}}
+	p := &part{number: d.Number(), public: owner == nil, limits: []limit{{by: g.order, rows: 1}}}
 	for _, c := range r.columns {
-		p.ids = append(p.ids, c.v.id)
+		p.ids = append(p.ids, c.v.ID)
 	}
 	r.parts, r.units, r.domains = []*part{p}, s.rel.units, s.rel.domains // what is left of a key's values is left of groups
 	r.roots = kept(s.rel.roots, g.order)
@@ -133,8 +133,8 @@ func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 	if w == nil || w.Xpr != nil || e == nil || e.Kind != pgquery.A_Expr_Kind_AEXPR_OP || tree.Operator(e.Name) != ">" {
 		refuse("HAVING that no rule covers")
 	}
-	rows, none := s.expr(e.Lexpr), s.expr(e.Rexpr).number()
-	if rows.terms == nil || !rows.terms.count || len(rows.terms.where) > 0 || none == nil || none.Sign() != 0 {
+	rows, none := s.expr(e.Lexpr), s.expr(e.Rexpr).Number()
+	if rows.Sum == nil || !rows.Sum.Count || len(rows.Sum.Where) > 0 || none == nil || none.Sign() != 0 {
 		refuse("HAVING that no rule covers")
 	}
 	s.group.having = true
@@ -144,52 +144,52 @@ func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 	}
 	for _, n := range tree.Conjuncts(w.Result, nil) {
 		v := s.truth(n)
-		if !v.whole && !v.constant {
+		if !v.Whole && !v.Constant {
 			refuse("HAVING over what is no key")
 		}
-		left.domain(s.d, v.id)
+		left.domain(s.d, v.ID)
 	}
 	s.group.having = false
 	return left.domains
 }
 
 // aggregate is a call of an aggregate.
-func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value {
+func (s *scope) aggregate(name string, f *pgquery.FuncCall) *Value {
 	if s.group == nil || s.inside || s.group.having {
 		refuse("an aggregate where there may be none")
 	}
 	d, g := s.d, s.group
 	x, where := s.aggregated(name, f)
 	id := func(collation string) int {
-		return d.intern("aggregate "+name+strconv.FormatBool(f.AggDistinct)+strconv.Itoa(g.number)+collation,
-			append([]int{x.id, -1}, where...)...)
+		return d.Intern("aggregate "+name+strconv.FormatBool(f.AggDistinct)+strconv.Itoa(g.Number)+collation,
+			append([]int{x.ID, -1}, where...)...)
 	}
 	switch {
 	case x == nil:
-		return d.counted(g.group, where)
+		return d.Counted(g.Group, where)
 	case name == "count" && f.AggDistinct:
-		return d.different(g.group, where, id(""), s.rel.within(d, []int{x.id}, nil))
+		return d.Different(g.Group, where, id(""), s.rel.within(d, []int{x.ID}, nil))
 	case name == "count":
-		return d.counted(g.group, union(where, d.present(x)))
+		return d.Counted(g.Group, Union(where, d.present(x)))
 	case name == "sum" && f.AggDistinct:
-		return d.summedOnce(g.group, where, x, id(""))
+		return d.SummedOnce(g.Group, where, x, id(""))
 	case name == "sum":
-		return d.summed(g.group, union(where, d.present(x)), x)
-	case g.release:
+		return d.Summed(g.Group, Union(where, d.present(x)), x)
+	case g.Release:
 		refuse("%s over many units", name)
 	}
-	v := d.aggregated(name, x)
-	v.id, v.whole = id(x.collation), true
-	v.nulls = []int{v.id}
+	v := d.Aggregated(name, x)
+	v.ID, v.Whole = id(x.Collation), true
+	v.Nulls = []int{v.ID}
 	return v
 }
 
 // aggregated is what an aggregate is of: an argument, nil for *, in the rows that meet some conditions.
-func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *value, where []int) {
+func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *Value, where []int) {
 	in := *s
 	in.inside, in.narrow, in.runs = true, nil, nil
 	for _, n := range tree.Conjuncts(f.AggFilter, nil) {
-		where = union(where, s.d.condition(in.truth(n), n))
+		where = Union(where, s.d.condition(in.truth(n), n))
 	}
 	if f.AggStar {
 		if name != "count" || len(f.Args) > 0 || f.AggDistinct {
@@ -200,37 +200,37 @@ func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *value, where []
 	if len(f.Args) != 1 {
 		refuse("an aggregate of %d arguments", len(f.Args))
 	}
-	in.numbers = name == "count" && f.AggDistinct && s.group.release && f.Args[0].GetColumnRef() != nil
+	in.numbers = name == "count" && f.AggDistinct && s.group.Release && f.Args[0].GetColumnRef() != nil
 	x = in.expr(f.Args[0])
-	if x.moved() {
+	if x.Moved() {
 		refuse("an aggregate over an aggregate of many units")
 	}
-	if x.partial != nil || x.kind == noKind || x.kind == texts {
+	if x.Running != nil || x.Kind == NoKind || x.Kind == Texts {
 		refuse("an aggregate over a value that no rule covers")
 	}
-	if name != "count" && (x.vague || f.AggDistinct && (!x.same || s.group.release)) {
+	if name != "count" && (x.Vague || f.AggDistinct && (!x.Same || s.group.Release)) {
 		refuse("DISTINCT of many units, or a vague value, in another aggregate than count")
 	}
 	return x, where
 }
 
 // condition is what a conjunct of FILTER asks of a row.
-func (d *derivation) condition(v *value, n *pgquery.Node) []int {
+func (d *derivation) condition(v *Value, n *pgquery.Node) []int {
 	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL {
-		if of := d.term(v.id); len(of.args) == 1 {
-			if x := d.value(of.args[0]); x != nil {
+		if of := d.Term(v.ID); len(of.Args) == 1 {
+			if x := d.Value(of.Args[0]); x != nil {
 				return d.present(x)
 			}
 		}
 	}
-	return []int{v.id}
+	return []int{v.ID}
 }
 
 // present are the conditions under which a value is not NULL.
-func (d *derivation) present(v *value) []int {
-	all := make([]int, len(v.nulls))
-	for i, id := range v.nulls {
-		all[i] = d.intern("present", id)
+func (d *derivation) present(v *Value) []int {
+	all := make([]int, len(v.Nulls))
+	for i, id := range v.Nulls {
+		all[i] = d.Intern("present", id)
 	}
 	slices.Sort(all)
 	return all

@@ -20,33 +20,33 @@ import (
 // NULL GROUP BY x: all numbers together move by at most 5 when a unit comes.
 
 // share is the CASE of Lemma 5; nil for others.
-func (s *scope) share(c *pgquery.CaseExpr) *value {
+func (s *scope) share(c *pgquery.CaseExpr) *Value {
 	total, m, w := s.above(c)
-	if w == nil || total.partial == nil || total.partial.upto || total.partial.x < 0 {
+	if w == nil || total.Running == nil || total.Running.Upto || total.Running.Over < 0 {
 		return nil
 	}
 	d := s.d
 	n := s.expr(c.Defresult)
-	run := total.partial
-	if n.id != run.n || n.tallied == nil || !n.tallied.count {
+	run := total.Running
+	if n.ID != run.Added || n.Summed == nil || !n.Summed.Count {
 		return nil
 	}
-	two := d.literal(int4, "2").id
+	two := d.Literal(Int4, "2").ID
 	part := func(c int) int {
-		return d.intern("div", d.intern("+", d.intern("*", d.intern("*", two, c), m.id), total.id), d.intern("*", two, total.id))
+		return d.Intern("div", d.Intern("+", d.Intern("*", d.Intern("*", two, c), m.ID), total.ID), d.Intern("*", two, total.ID))
 	}
 	var shares []int
 	for _, upto := range s.upto(run) {
-		shares = append(shares, d.intern("-", part(upto), part(d.intern("-", upto, n.id))))
+		shares = append(shares, d.Intern("-", part(upto), part(d.Intern("-", upto, n.ID))))
 	}
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: ranges.Span{Lo: m.number()}})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.ID, within: ranges.Span{Lo: m.Number()}})
 	then := branch.expr(w.Result)
-	if !slices.Contains(shares, then.id) || !s.rel.solid[run.x] {
+	if !slices.Contains(shares, then.ID) || !s.rel.solid[run.Over] {
 		return nil
 	}
-	v := d.made(numeric, "share", false, total, m, then, n)
-	v.within, v.digits, v.scale, v.same = ranges.Between(ranges.Zero, m.number()), 0, 0, true
-	v.split = &share{most: m.number(), partition: run.partition, x: run.x, of: run.parts, base: v.id}
+	v := d.Made(Numeric, "share", false, total, m, then, n)
+	v.Within, v.Digits, v.Scale, v.Same = ranges.Between(ranges.Zero, m.Number()), 0, 0, true
+	v.Split = &Share{Most: m.Number(), Partition: run.Partition, Over: run.Over, Of: run.Parts, Base: v.ID}
 	return v
 }

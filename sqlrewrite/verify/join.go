@@ -39,7 +39,7 @@ func (s *scope) from(list []*pgquery.Node) *relation {
 
 // item is a part of FROM; left is what a LATERAL sees.
 func (s *scope) item(n *pgquery.Node, left *relation) *relation {
-	defer steps.Visit(s.d.steps).Leave()
+	defer steps.Visit(s.d.Steps).Leave()
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_RangeVar:
 		return s.rangeVar(e.RangeVar)
@@ -50,7 +50,7 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 			if left == nil {
 				refuse("LATERAL beside nothing")
 			}
-			inner.parent, inner.meeting = &scope{d: s.d, number: s.d.number(), rel: left}, s.meeting
+			inner.parent, inner.meeting = &scope{d: s.d, number: s.d.Number(), rel: left}, s.meeting
 			inner.bill = s.bill
 		}
 		alias := tree.AliasOf(q.Alias)
@@ -63,9 +63,9 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 		}
 		r := s.d.query(sub, inner).named(alias)
 		for i, c := range r.columns {
-			if q.Lateral && c.v.outer { // of the row beside it
+			if q.Lateral && c.v.Outer { // of the row beside it
 				v := *c.v
-				v.outer = false
+				v.Outer = false
 				r.columns[i].v = &v
 			}
 		}
@@ -95,7 +95,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	for _, x := range []*relation{l, r} {
 		if len(x.parts) == 1 && len(x.whole) > 0 {
 			p := *x.parts[0]
-			p.number = s.d.number()
+			p.number = s.d.Number()
 			p.limits = append(slices.Clone(p.limits), x.whole...)
 			x.parts = []*part{&p}
 		} else if len(x.whole) > 0 {
@@ -112,7 +112,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		}
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
-	on := &scope{d: s.d, number: s.d.number(), parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting, bill: s.bill}
+	on := &scope{d: s.d, number: s.d.Number(), parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting, bill: s.bill}
 	kind := j.Jointype
 	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
 		kind = pgquery.JoinType_JOIN_INNER
@@ -142,11 +142,11 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	}
 	inLeft := make(knowledge)
 	for _, c := range l.columns {
-		inLeft.add(c.v.id, false, true)
+		inLeft.add(c.v.ID, false, true)
 	}
 	at, given := len(s.rel.edges), len(s.rel.fixed)
 	// What ON says binds the right side's rows only: to it the left side is an outer query.
-	s.parent = &scope{d: s.d, number: s.d.number(), parent: s.parent, rel: l}
+	s.parent = &scope{d: s.d, number: s.d.Number(), parent: s.parent, rel: l}
 	s.rel.units = r.units
 	s.conditions(quals, l)
 	if r.owner() != nil && r.owner() != owner {
@@ -172,13 +172,13 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	}
 	for _, c := range r.columns {
 		v := *c.v
-		v.id = s.d.fresh(append([]int{c.v.id}, ids...)...)
-		v.nulls, v.strict, v.constant, v.opaque = []int{v.id}, false, false, false
-		v.place, v.partial, v.tallied, v.split = nil, nil, nil, nil
-		s.d.note(&v)
+		v.ID = s.d.Fresh(append([]int{c.v.ID}, ids...)...)
+		v.Nulls, v.Strict, v.Constant, v.Opaque = []int{v.ID}, false, false, false
+		v.Place, v.Running, v.Summed, v.Split = nil, nil, nil, nil
+		s.d.Note(&v)
 		before.columns = append(before.columns, named{c.table, c.name, &v})
-		matched.shown = append(matched.shown, v.id)
-		matched.on = append(matched.on, edge{from: c.v.id, to: v.id}, edge{from: v.id, to: c.v.id})
+		matched.shown = append(matched.shown, v.ID)
+		matched.on = append(matched.on, edge{from: c.v.ID, to: v.ID}, edge{from: v.ID, to: c.v.ID})
 	}
 	before.outer = append(slices.Clone(s.rel.outer), matched)
 	return before
@@ -203,8 +203,8 @@ func (s *scope) conditions(n *pgquery.Node, left *relation) {
 	}
 	for _, c := range all {
 		v := s.truth(c)
-		s.rel.domain(s.d, v.id)
-		if form := s.d.form(v.id, s.rel); form != "" {
+		s.rel.domain(s.d, v.ID)
+		if form := s.d.form(v.ID, s.rel); form != "" {
 			s.rel.forms = append(s.rel.forms, form)
 		}
 	}
@@ -213,7 +213,7 @@ func (s *scope) conditions(n *pgquery.Node, left *relation) {
 // fact is what one condition says.
 func (s *scope) fact(n *pgquery.Node) {
 	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL {
-		if v := s.loose(t.Arg); !v.outer {
+		if v := s.loose(t.Arg); !v.Outer {
 			s.solid(v)
 		}
 		return
@@ -234,38 +234,38 @@ func (s *scope) fact(n *pgquery.Node) {
 	s.equal(l, r)
 }
 
-func (s *scope) solid(v *value) {
-	s.rel.solid[v.id] = true
+func (s *scope) solid(v *Value) {
+	s.rel.solid[v.ID] = true
 }
 
 // equal is l = r: both are not NULL, and each follows from the other.
-func (s *scope) equal(l, r *value) {
-	for _, v := range []*value{l, r} {
-		if !v.outer && !v.constant {
+func (s *scope) equal(l, r *Value) {
+	for _, v := range []*Value{l, r} {
+		if !v.Outer && !v.Constant {
 			s.solid(v)
 		}
 	}
-	if (l.kind != r.kind || l.kind == bpchar) && !(l.kind.isInteger() && r.kind.isInteger()) {
-		if r.constant != l.constant {
+	if (l.Kind != r.Kind || l.Kind == Char) && !(l.Kind.IsInteger() && r.Kind.IsInteger()) {
+		if r.Constant != l.Constant {
 			s.fix(l, r)
 		}
 		return
 	}
 	switch {
-	case l.constant || r.constant:
+	case l.Constant || r.Constant:
 		s.fix(l, r)
-	case l.outer && r.outer:
+	case l.Outer && r.Outer:
 	default:
-		if l.outer != r.outer { // one value for each row of the outer query
-			s.rel.fixed = append(s.rel.fixed, map[bool]int{true: r.id, false: l.id}[l.outer])
+		if l.Outer != r.Outer { // one value for each row of the outer query
+			s.rel.fixed = append(s.rel.fixed, map[bool]int{true: r.ID, false: l.ID}[l.Outer])
 		}
-		if !l.outer && !r.outer {
-			s.rel.edges = append(s.rel.edges, edge{from: l.id, to: r.id}, edge{from: r.id, to: l.id})
+		if !l.Outer && !r.Outer {
+			s.rel.edges = append(s.rel.edges, edge{from: l.ID, to: r.ID}, edge{from: r.ID, to: l.ID})
 		}
-		for _, a := range l.anchors {
-			for _, b := range r.anchors {
-				if a.name == b.name {
-					s.merge(a.of.find(), b.of.find())
+		for _, a := range l.Anchors {
+			for _, b := range r.Anchors {
+				if a.Name == b.Name {
+					s.merge(a.Of.Find(), b.Of.Find())
 				}
 			}
 		}
@@ -273,32 +273,32 @@ func (s *scope) equal(l, r *value) {
 }
 
 // fix says that a value is equal to a constant, under an equality that tells its values apart as its own type does.
-func (s *scope) fix(l, r *value) {
+func (s *scope) fix(l, r *Value) {
 	v, c := l, r
-	if l.constant {
+	if l.Constant {
 		v, c = r, l
 	}
-	if v.constant || v.outer {
+	if v.Constant || v.Outer {
 		return
 	}
-	small := v.kind == int2 || v.kind == int4
-	if v.kind == c.kind || v.kind.isInteger() && (c.kind.isInteger() || c.kind == numeric) || v.kind == numeric && c.kind.isInteger() ||
-		small && c.kind.isFloat() {
-		s.rel.fixed = append(s.rel.fixed, v.id)
+	small := v.Kind == Int2 || v.Kind == Int4
+	if v.Kind == c.Kind || v.Kind.IsInteger() && (c.Kind.IsInteger() || c.Kind == Numeric) || v.Kind == Numeric && c.Kind.IsInteger() ||
+		small && c.Kind.IsFloat() {
+		s.rel.fixed = append(s.rel.fixed, v.ID)
 	}
 }
 
 // merge makes two units one. Those of an outer query stay as many as they are: an inner row has one of them.
-func (s *scope) merge(a, b *unit) {
+func (s *scope) merge(a, b *Unit) {
 	if a == b {
 		return
 	}
-	mine := func(u *unit) bool {
-		return slices.ContainsFunc(s.rel.units, func(x *unit) bool { return x.find() == u })
+	mine := func(u *Unit) bool {
+		return slices.ContainsFunc(s.rel.units, func(x *Unit) bool { return x.Find() == u })
 	}
-	outer := func(u *unit) bool {
+	outer := func(u *Unit) bool {
 		for p := s.parent; p != nil; p = p.parent {
-			if p.rel != nil && slices.ContainsFunc(p.rel.units, func(x *unit) bool { return x.find() == u }) {
+			if p.rel != nil && slices.ContainsFunc(p.rel.units, func(x *Unit) bool { return x.Find() == u }) {
 				return true
 			}
 		}
@@ -307,9 +307,9 @@ func (s *scope) merge(a, b *unit) {
 	switch {
 	case outer(a) && outer(b):
 	case mine(a) && (mine(b) || outer(b)) && !outer(a):
-		a.into = b
+		a.Into = b
 	case mine(b) && outer(a):
-		b.into = a
+		b.Into = a
 	default:
 		refuse("an equality of units that are elsewhere")
 	}

@@ -35,27 +35,27 @@ type Joint struct {
 
 // products is what a column adds up, of which one unit has so many rows.
 type products struct {
-	factors *[2]factor
+	factors *[2]Factor
 	counter int      // of the CASE that all columns must have in common; -1: none
 	rows    *big.Rat // for how many rows' products a unit counts at most
 }
 
 // productsOf reads a column of a release; nil where it adds up something else, or where rows are grouped.
-func (x *released) productsOf(d *derivation, v *value) *products {
-	t := v.terms
-	if x.rel == nil || len(x.keys) > 0 || t == nil || t.row == nil {
+func (x *released) productsOf(d *derivation, v *Value) *products {
+	t := v.Sum
+	if x.rel == nil || len(x.keys) > 0 || t == nil || t.Row == nil {
 		return nil
 	}
 	n := x.rel.rows(d, x.keys, true)
 	if n == nil {
 		return nil
 	}
-	p := &products{counter: -1, rows: new(big.Rat).SetInt(n), factors: t.row.factors}
-	if c := t.row.cut; c != nil && c.limit != nil && c.of.row != nil {
-		p.factors, p.counter = c.of.row.factors, c.counter
-		p.rows.Mul(p.rows, c.limit)
+	p := &products{counter: -1, rows: new(big.Rat).SetInt(n), factors: t.Row.Factors}
+	if c := t.Row.Cut; c != nil && c.Limit != nil && c.Of.Row != nil {
+		p.factors, p.counter = c.Of.Row.Factors, c.Counter
+		p.rows.Mul(p.rows, c.Limit)
 	}
-	if p.factors == nil || !p.factors[0].within.Finite() || !p.factors[1].within.Finite() {
+	if p.factors == nil || !p.factors[0].Within.Finite() || !p.factors[1].Within.Finite() {
 		return nil
 	}
 	return p
@@ -84,21 +84,21 @@ func (got *Claim) joint(j Joint) *big.Rat {
 			return nil
 		}
 		f, g := p.factors[0], p.factors[1]
-		a, b := sets.of(got.from, f.id), sets.of(got.from, g.id)
+		a, b := sets.of(got.from, f.ID), sets.of(got.from, g.ID)
 		if a > b {
 			a, b, f, g = b, a, g, f
 		}
-		if a == b && f.id != g.id {
+		if a == b && f.ID != g.ID {
 			continue // two members of one set
 		}
-		square := new(big.Rat).Mul(f.within.Most(), g.within.Most())
+		square := new(big.Rat).Mul(f.Within.Most(), g.Within.Most())
 		square.Mul(square, square).Mul(square, j.Weights[at])
 		of := most[pair{a, b}]
 		if of == nil {
 			of = make(map[pair]*big.Rat)
 			most[pair{a, b}] = of
 		}
-		members := pair{f.id, g.id}
+		members := pair{f.ID, g.ID}
 		if had := of[members]; had != nil {
 			square.Add(square, had)
 		}
@@ -144,27 +144,27 @@ func (e exclusions) of(d *derivation, id int) int {
 
 // choiceOf reads CASE WHEN x = c THEN y ELSE 0 END, cast or not: what tells the set, which is x and the type of c, and c; "" for others.
 func (d *derivation) choiceOf(id int) (set, constant string) {
-	for id >= 0 && strings.HasPrefix(d.term(id).op, "to:") && len(d.term(id).args) == 1 {
-		id = d.term(id).args[0]
+	for id >= 0 && strings.HasPrefix(d.Term(id).Op, "to:") && len(d.Term(id).Args) == 1 {
+		id = d.Term(id).Args[0]
 	}
 	if id < 0 {
 		return "", ""
 	}
-	t := d.term(id)
-	if t.op != "case" || len(t.args) != 3 || t.args[0] < 0 || t.args[2] < 0 {
+	t := d.Term(id)
+	if t.Op != "case" || len(t.Args) != 3 || t.Args[0] < 0 || t.Args[2] < 0 {
 		return "", ""
 	}
-	if _, other := d.constantOf(t.args[2]); other != "0" {
+	if _, other := d.ConstantOf(t.Args[2]); other != "0" {
 		return "", ""
 	}
-	equal := d.term(t.args[0])
-	if equal.op != "=" || len(equal.args) != 2 || equal.args[0] < 0 || equal.args[1] < 0 {
+	equal := d.Term(t.Args[0])
+	if equal.Op != "=" || len(equal.Args) != 2 || equal.Args[0] < 0 || equal.Args[1] < 0 {
 		return "", ""
 	}
-	k, c := d.constantOf(equal.args[1])
+	k, c := d.ConstantOf(equal.Args[1])
 	switch k {
-	case text:
-	case int2, int4:
+	case Text:
+	case Int2, Int4:
 		n, err := strconv.ParseInt(c, 10, 32)
 		if err != nil {
 			return "", ""
@@ -173,5 +173,5 @@ func (d *derivation) choiceOf(id int) (set, constant string) {
 	default:
 		return "", ""
 	}
-	return strconv.Itoa(equal.args[0]) + ":" + kindName(k), "=" + c
+	return strconv.Itoa(equal.Args[0]) + ":" + KindName(k), "=" + c
 }

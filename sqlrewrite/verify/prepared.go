@@ -101,11 +101,11 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 	own := b.Copy.Copy.Own() - 1 // of the columns but the unit's
 	for i, name := range in.Outputs {
 		secret := times != nil && i == len(in.Outputs)-1 // the hash, which no statement over a copy is to name
-		if v := rel.find("", name); v == nil || v.vague || v.opaque && (!secret || v.constant) || v.terms != nil || v.ident != "" ||
-			len(v.anchors) > 0 ||
-			i >= own && v.kind != kindOf(b.Copy.Columns[i+1].Type) {
+		if v := rel.find("", name); v == nil || v.Vague || v.Opaque && (!secret || v.Constant) || v.Sum != nil || v.Ident != "" ||
+			len(v.Anchors) > 0 ||
+			i >= own && v.Kind != KindOf(b.Copy.Columns[i+1].Type) {
 			refuse("an output of a copy that is no function of a unit's rows, that tells one or the seed, or that is of another type")
-		} else if i >= own && v.kind == text && !d.cut(v.id, b.Copy.Columns[i+1].LongestText()) {
+		} else if i >= own && v.Kind == Text && !d.cut(v.ID, b.Copy.Columns[i+1].LongestText()) {
 			refuse("texts of a copy that may be longer than those that count")
 		}
 	}
@@ -115,7 +115,7 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *relation) {
 	d := newDerivation("", args, on, b.Pins, nil)
 	rel := d.query(q, &scope{d: d})
-	if rel.released != nil || d.unread() {
+	if rel.released != nil || d.Unread() {
 		refuse("aggregates over many units, or an argument that the text does not name")
 	}
 	return d, rel
@@ -124,39 +124,39 @@ func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any)
 // owns refuses rows of which a column does not hold the id of the one unit that each belongs to.
 func owns(rel *relation, name string) {
 	owner, v := rel.owner(), rel.find("", name)
-	if owner == nil || v == nil || v.vague || !v.same || !slices.Contains(rel.roots, v.id) || !rel.solid[v.id] ||
-		!slices.ContainsFunc(v.anchors, func(a anchor) bool { return a.root && a.of.find() == owner }) {
+	if owner == nil || v == nil || v.Vague || !v.Same || !slices.Contains(rel.roots, v.ID) || !rel.solid[v.ID] ||
+		!slices.ContainsFunc(v.Anchors, func(a Anchor) bool { return a.Root && a.Of.Find() == owner }) {
 		refuse("rows without a unit are not left out, or the id is not that of the unit")
 	}
 }
 
 // ranks places the columns of a copy that number rows. A pinned key (unit, rank), rank checked to be at least 1, numbers the rows of a
 // unit as row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] derived (Lemma 16).
-func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value, solid map[int]bool) {
+func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*Value, solid map[int]bool) {
 	unit, rank := byName[t.Unit.Column], byName[catalog.RankColumn]
-	if unit == nil || !solid[unit.id] {
+	if unit == nil || !solid[unit.ID] {
 		return
 	}
 	key := []string{catalog.RankColumn, t.Unit.Column}
 	slices.Sort(key)
-	if rank != nil && solid[rank.id] && rank.checked && rank.within.Lo.Cmp(ranges.One) >= 0 &&
+	if rank != nil && solid[rank.ID] && rank.Checked && rank.Within.Lo.Cmp(ranges.One) >= 0 &&
 		slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
-		rank.place = &placing{partition: []int{unit.id}, of: []int{p.number}, rows: p.ids}
-		p.limits = append(p.limits, limit{by: []int{unit.id}, rows: rank.within.Hi.Num().Int64()})
+		rank.Place = &Place{Partition: []int{unit.ID}, Of: []int{p.number}, Rows: p.ids}
+		p.limits = append(p.limits, limit{by: []int{unit.ID}, rows: rank.Within.Hi.Num().Int64()})
 	}
 	for _, set := range t.Copy.Ranks {
 		var keys []int
 		for _, name := range set.Keys {
-			if v := byName[name]; v != nil && v.same {
-				keys = append(keys, v.id)
+			if v := byName[name]; v != nil && v.Same {
+				keys = append(keys, v.ID)
 			}
 		}
 		group, row := byName[set.Group], byName[set.Row]
-		if len(keys) == 0 || len(keys) < len(set.Keys) || group == nil || row == nil || !solid[group.id] || !solid[row.id] {
+		if len(keys) == 0 || len(keys) < len(set.Keys) || group == nil || row == nil || !solid[group.ID] || !solid[row.ID] {
 			continue
 		}
-		group.place = &placing{dense: true, partition: []int{unit.id}, order: keys}
-		row.place = &placing{partition: append([]int{unit.id}, keys...), of: []int{p.number}, rows: p.ids}
+		group.Place = &Place{Dense: true, Partition: []int{unit.ID}, Order: keys}
+		row.Place = &Place{Partition: append([]int{unit.ID}, keys...), Of: []int{p.number}, Rows: p.ids}
 	}
 }
 
@@ -170,41 +170,41 @@ func (b Copying) places(d *derivation, rel *relation, in copying.Rows) {
 	}
 	unit := rel.find("", in.ID)
 	for i, set := range b.Copy.Copy.Ranks {
-		group, row := rel.find("", in.Outputs[1+2*i]).place, rel.find("", in.Outputs[2+2*i]).place
-		known, keys := make(knowledge), []int{unit.id}
-		known.add(unit.id, true, true)
+		group, row := rel.find("", in.Outputs[1+2*i]).Place, rel.find("", in.Outputs[2+2*i]).Place
+		known, keys := make(knowledge), []int{unit.ID}
+		known.add(unit.ID, true, true)
 		for _, name := range set.Keys {
 			v := rel.find("", in.Outputs[slices.Index(in.Columns, name)-1])
-			known.add(v.id, false, true)
-			keys = append(keys, v.id)
+			known.add(v.ID, false, true)
+			keys = append(keys, v.ID)
 		}
-		if group == nil || row == nil || !group.dense || row.dense || !slices.Equal(group.partition, keys[:1]) ||
-			!subset(keys[1:], group.order) ||
-			!d.all(group.order, known) || !subset(keys, row.partition) || !d.all(row.partition, known) {
+		if group == nil || row == nil || !group.Dense || row.Dense || !slices.Equal(group.Partition, keys[:1]) ||
+			!subset(keys[1:], group.Order) ||
+			!d.all(group.Order, known) || !subset(keys, row.Partition) || !d.all(row.Partition, known) {
 			refuse("ranks of groups or rows that are not by the set's columns within one unit")
 		}
 	}
 }
 
 // check narrows a column to what a pinned check holds it to.
-func (p *Pin) check(v *value, column string) {
+func (p *Pin) check(v *Value, column string) {
 	for _, c := range p.Checks {
 		if c.Column != column {
 			continue
 		}
-		if c.Lo > c.Hi || !v.kind.isInteger() {
+		if c.Lo > c.Hi || !v.Kind.IsInteger() {
 			refuse("a pinned check of no range, or of what is no whole number")
 		}
-		v.within, v.checked = v.within.Meet(ranges.Of(c.Lo, c.Hi)), true
+		v.Within, v.Checked = v.Within.Meet(ranges.Of(c.Lo, c.Hi)), true
 	}
 }
 
 // cut reports whether a value is CASE WHEN octet_length(x) <= n THEN x END, n at most some number.
 func (d *derivation) cut(id int, most int64) bool {
-	t := d.term(id)
-	if t.op != "case" || len(t.args) != 2 {
+	t := d.Term(id)
+	if t.Op != "case" || len(t.Args) != 2 {
 		return false
 	}
-	n := d.shorter(t.args[0], t.args[1])
+	n := d.Shorter(t.Args[0], t.Args[1])
 	return n >= 0 && n <= most
 }

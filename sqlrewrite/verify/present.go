@@ -34,8 +34,8 @@ func (s *scope) unfenced(conditions []*pgquery.Node) []*pgquery.Node {
 		if columns, below, ok := tree.NumNulls(n); ok {
 			for _, c := range columns {
 				v := s.column(tree.Words(c.GetColumnRef().Fields))
-				if below == 1 && !v.outer {
-					s.rel.solid[v.id] = true
+				if below == 1 && !v.Outer {
+					s.rel.solid[v.ID] = true
 				}
 			}
 			continue

@@ -21,14 +21,14 @@ const (
 	shortTakes = 500                  // to tell a short numeric, and to write it in one form
 )
 
-func capped(a, b int64) int64 {
+func Capped(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}
 	return a + b
 }
 
-func product(a, b int64) int64 {
+func Product(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64/b {
 		return math.MaxInt64
 	}
@@ -36,19 +36,19 @@ func product(a, b int64) int64 {
 }
 
 // price is what one evaluation of a node takes, in ns, and what it takes more where the elements of an array are compared one by one.
-func (d *Terms) price(n *pgquery.Node, v *value, operands []measure) (ns, listed int64) {
+func (d *Terms) Price(n *pgquery.Node, v *Value, operands []Measure) (ns, listed int64) {
 	ns = takes(n, v, operands)
-	if n.GetColumnRef() != nil && v.id >= 0 && d.term(v.id).op == shortForm {
+	if n.GetColumnRef() != nil && v.ID >= 0 && d.Term(v.ID).Op == shortForm {
 		ns += shortTakes // PostgreSQL writes the form out wherever it is named
 	}
 	if n.GetAExpr().GetKind() == pgquery.A_Expr_Kind_AEXPR_OP_ANY {
-		listed = max(0, product(textCompared, operands[1].items)-ns)
+		listed = max(0, Product(textCompared, operands[1].items)-ns)
 	}
 	return ns, listed
 }
 
 // compiles is the regular expression that a node compiles, with its operator; "": none.
-func compiles(n *pgquery.Node, operands []measure) string {
+func Compiles(n *pgquery.Node, operands []Measure) string {
 	if _, op := calledBy(n); len(operands) == 2 && strings.Contains(op, "~") {
 		return op + operands[1].text
 	}
@@ -56,18 +56,18 @@ func compiles(n *pgquery.Node, operands []measure) string {
 }
 
 // takes is what one evaluation of a node takes, in ns, wherever it stands.
-func takes(n *pgquery.Node, v *value, operands []measure) int64 {
-	at := func(i int) measure {
+func takes(n *pgquery.Node, v *Value, operands []Measure) int64 {
+	at := func(i int) Measure {
 		if i < len(operands) {
 			return operands[i]
 		}
-		return measure{}
+		return Measure{}
 	}
 	a, b := at(0), at(1)
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_ColumnRef:
-		if long := v.longest[0] + v.longest[1]; v.kind == numeric && long > readDigits { // it is copied, and read from elsewhere if it is longer
-			return capped(plain/4, long/2)
+		if long := v.longest[0] + v.longest[1]; v.Kind == Numeric && long > readDigits { // it is copied, and read from elsewhere if it is longer
+			return Capped(plain/4, long/2)
 		}
 		return plain / 4
 	case *pgquery.Node_CaseExpr:
@@ -76,7 +76,7 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 		}
 		return plain
 	case *pgquery.Node_TypeCast:
-		return castTakes(a, v.kind)
+		return castTakes(a, v.Kind)
 	case *pgquery.Node_AExpr:
 		switch e.AExpr.Kind {
 		case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
@@ -85,14 +85,14 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 			return operators[tree.Operator(e.AExpr.Name)].ns(operands)
 		case pgquery.A_Expr_Kind_AEXPR_IN:
 			if count := int64(len(operands)) - 1; count <= 8 || tree.Operator(e.AExpr.Name) == "<>" {
-				return product(count, comparing("=", a, a))
+				return Product(count, comparing("=", a, a))
 			}
 			total := comparing("=", a, a)
 			for _, o := range operands[1:] {
-				if a.kind.isText() || a.kind == numeric || a.kind == interval || o.kind == numeric {
-					total = capped(total, 60+o.length()/10)
+				if a.kind.IsText() || a.kind == Numeric || a.kind == Interval || o.kind == Numeric {
+					total = Capped(total, 60+o.length()/10)
 				} else {
-					total = capped(total, 16)
+					total = Capped(total, 16)
 				}
 			}
 			return total
@@ -104,7 +104,7 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 	case *pgquery.Node_MinMaxExpr:
 		total := int64(0)
 		for i := range operands[min(1, len(operands)):] {
-			total = capped(total, 100+5*operands[i+1].length())
+			total = Capped(total, 100+5*operands[i+1].length())
 		}
 		return total
 	case *pgquery.Node_FuncCall:
@@ -114,14 +114,14 @@ func takes(n *pgquery.Node, v *value, operands []measure) int64 {
 	}
 }
 
-func callTakes(f *pgquery.FuncCall, operands []measure) int64 {
+func callTakes(f *pgquery.FuncCall, operands []Measure) int64 {
 	name := tree.Builtin(f.Funcname)
 	switch price := functions[name].ns; {
 	case f.Over != nil && name == "row_number":
 		return numberRow
 	case f.Over != nil:
 		return windowRow
-	case isAggregate(name):
+	case IsAggregate(name):
 		return plain
 	case price != nil:
 		return price(operands)
@@ -130,19 +130,19 @@ func callTakes(f *pgquery.FuncCall, operands []measure) int64 {
 	}
 }
 
-func thousandths(n int64) int64 { return capped(n, 999) / 1000 }
+func thousandths(n int64) int64 { return Capped(n, 999) / 1000 }
 
-func castTakes(a measure, to kind) int64 {
+func castTakes(a Measure, to kind) int64 {
 	switch {
 	case a.kind == to:
 		return 0
-	case to.isText() && a.kind.isText():
+	case to.IsText() && a.kind.IsText():
 		return 200 + 6*a.bytes
-	case to.isText():
+	case to.IsText():
 		return 500 + 4*a.length()
-	case a.kind == numeric && to.isFloat():
+	case a.kind == Numeric && to.IsFloat():
 		return 200 + 10*a.length()
-	case to.isNumber() && to != numeric && a.kind != numeric:
+	case to.IsNumber() && to != Numeric && a.kind != Numeric:
 		return plain
 	default:
 		return 500
@@ -152,28 +152,28 @@ func castTakes(a measure, to kind) int64 {
 // perComparison is what it takes LIKE to compare a byte.
 const perComparison = 7
 
-func likeTakes(a, b measure, folded bool) int64 {
+func likeTakes(a, b Measure, folded bool) int64 {
 	times := b.bytes // of a pattern that is not known
 	if b.read {
 		times = depthOf(b.text, folded)
 	}
 	if folded {
-		return 1000 + 20*(a.bytes+b.bytes) + product(a.bytes*3/2*perComparison, 1+times)
+		return 1000 + 20*(a.bytes+b.bytes) + Product(a.bytes*3/2*perComparison, 1+times)
 	}
-	return 200 + product(a.bytes*perComparison, 1+times)
+	return 200 + Product(a.bytes*perComparison, 1+times)
 }
 
-func comparing(op string, a, b measure) int64 {
+func comparing(op string, a, b Measure) int64 {
 	switch {
-	case a.kind.isText() && (op == "=" || op == "<>"):
+	case a.kind.IsText() && (op == "=" || op == "<>"):
 		return 200 + a.bytes + b.bytes
-	case a.kind.isText():
+	case a.kind.IsText():
 		return 200 + 5*(a.bytes+b.bytes)
-	case a.kind.isFloat() && b.kind == numeric || a.kind == numeric && b.kind.isFloat():
+	case a.kind.IsFloat() && b.kind == Numeric || a.kind == Numeric && b.kind.IsFloat():
 		return 400 + 10*(a.length()+b.length())
-	case a.kind == numeric || b.kind == numeric:
+	case a.kind == Numeric || b.kind == Numeric:
 		return 200 + (a.length()+b.length())/2
-	case a.kind == interval:
+	case a.kind == Interval:
 		return 500
 	default:
 		return plain
@@ -181,11 +181,11 @@ func comparing(op string, a, b measure) int64 {
 }
 
 // lengths is a price of so many ns, and some for each byte or digit of all operands.
-func lengths(ns, each int64) func([]measure) int64 {
-	return func(operands []measure) int64 { return ns + each*lengthOf(operands) }
+func lengths(ns, each int64) func([]Measure) int64 {
+	return func(operands []Measure) int64 { return ns + each*lengthOf(operands) }
 }
 
-func lengthOf(operands []measure) (length int64) {
+func lengthOf(operands []Measure) (length int64) {
 	for _, o := range operands {
 		length += o.length()
 	}
@@ -193,37 +193,37 @@ func lengthOf(operands []measure) (length int64) {
 }
 
 // ordinary is the price of a function without one of its own.
-func ordinary(operands []measure) int64 {
-	if operands[0].kind.isText() {
+func ordinary(operands []Measure) int64 {
+	if operands[0].kind.IsText() {
 		return 200 + 5*lengthOf(operands)
 	}
 	return 200 + 2*lengthOf(operands)
 }
 
-func hashes(operands []measure) int64 { return 100 + lengthOf(operands)/2 }
+func hashes(operands []Measure) int64 { return 100 + lengthOf(operands)/2 }
 
-func looksUp(o []measure) int64 { return 300 + product(textCompared, o[0].items) }
+func looksUp(o []Measure) int64 { return 300 + Product(textCompared, o[0].items) }
 
-func formats(o []measure) int64 { return 1000 + 100*o[1].bytes }
+func formats(o []Measure) int64 { return 1000 + 100*o[1].bytes }
 
-func joins(o []measure) int64 { return 200 + thousandths(200*(o[0].bytes+o[1].bytes)) }
+func joins(o []Measure) int64 { return 200 + thousandths(200*(o[0].bytes+o[1].bytes)) }
 
-func matches(o []measure) int64 {
+func matches(o []Measure) int64 {
 	states := int64(unknownBytes)
 	if o[1].read {
 		states = statesOf(o[1].text)
 	}
-	return 2000 + 2*o[0].bytes + product(o[0].bytes/4*5+5, states)
+	return 2000 + 2*o[0].bytes + Product(o[0].bytes/4*5+5, states)
 }
 
 // calculates is the price of an operator on numerics, and on what is none.
-func calculates(numerics func(a, b measure) int64) func([]measure) int64 {
-	return func(o []measure) int64 {
+func calculates(numerics func(a, b Measure) int64) func([]Measure) int64 {
+	return func(o []Measure) int64 {
 		a, b := o[0], o[1]
 		switch {
-		case a.kind == interval, b.kind == interval, a.kind.isTime(), b.kind.isTime():
+		case a.kind == Interval, b.kind == Interval, a.kind.IsTime(), b.kind.IsTime():
 			return 500
-		case a.kind != numeric && b.kind != numeric:
+		case a.kind != Numeric && b.kind != Numeric:
 			return plain
 		default:
 			return numerics(a, b)
@@ -231,48 +231,48 @@ func calculates(numerics func(a, b measure) int64) func([]measure) int64 {
 	}
 }
 
-func adds(a, b measure) int64 { return 200 + 2*(a.length()+b.length()) }
+func adds(a, b Measure) int64 { return 200 + 2*(a.length()+b.length()) }
 
-func multiplies(a, b measure) int64 {
-	return 500 + thousandths(500*product(a.fours(), b.fours())) + a.length() + b.length()
+func multiplies(a, b Measure) int64 {
+	return 500 + thousandths(500*Product(a.fours(), b.fours())) + a.length() + b.length()
 }
 
-func divides(whole bool) func(a, b measure) int64 {
-	return func(a, b measure) int64 {
-		return 500 + product(4*quotientFours(a, b, whole), b.fours()) + a.length() + b.length()
+func divides(whole bool) func(a, b Measure) int64 {
+	return func(a, b Measure) int64 {
+		return 500 + Product(4*quotientFours(a, b, whole), b.fours()) + a.length() + b.length()
 	}
 }
 
-func divTakes(o []measure) int64 {
-	if o[0].kind != numeric && o[1].kind != numeric {
+func divTakes(o []Measure) int64 {
+	if o[0].kind != Numeric && o[1].kind != Numeric {
 		return 100
 	}
 	return divides(true)(o[0], o[1])
 }
 
-func bucketsTake(operands []measure) int64 {
-	wide, numerics := measure{whole: 11}, false
+func bucketsTake(operands []Measure) int64 {
+	wide, numerics := Measure{whole: 11}, false
 	for _, o := range operands {
-		wide.whole, wide.scale, numerics = max(wide.whole, o.whole+11), max(wide.scale, o.scale), numerics || o.kind == numeric
+		wide.whole, wide.scale, numerics = max(wide.whole, o.whole+11), max(wide.scale, o.scale), numerics || o.kind == Numeric
 	}
 	if !numerics {
 		return 100
 	}
-	return 1000 + product(4*quotientFours(wide, wide, false), wide.fours()) + lengthOf(operands)
+	return 1000 + Product(4*quotientFours(wide, wide, false), wide.fours()) + lengthOf(operands)
 }
 
-func trims(operands []measure) int64 {
+func trims(operands []Measure) int64 {
 	cut := int64(1)
 	if len(operands) > 1 {
 		cut = max(1, operands[1].bytes)
 	}
-	return 500 + 2*lengthOf(operands) + product(5*operands[0].bytes, cut)
+	return 500 + 2*lengthOf(operands) + Product(5*operands[0].bytes, cut)
 }
 
-func finds(o []measure) int64 {
+func finds(o []Measure) int64 {
 	depth := max(1, o[1].bytes)
 	if o[1].read {
 		depth = 1 + needleOf(o[1].text)
 	}
-	return 500 + 2*lengthOf(o) + product(o[0].bytes, depth)
+	return 500 + 2*lengthOf(o) + Product(o[0].bytes, depth)
 }

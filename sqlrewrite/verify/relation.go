@@ -27,7 +27,7 @@ type relation struct {
 	edges    []edge
 	fixed    []int // equal to constants
 	solid    map[int]bool
-	units    []*unit
+	units    []*Unit
 	roots    []int   // columns that hold the unit
 	whole    []limit // of rows of the whole relation
 	rankings []ranking
@@ -45,7 +45,7 @@ type relation struct {
 
 type named struct {
 	table, name string
-	v           *value
+	v           *Value
 }
 
 type part struct {
@@ -95,8 +95,8 @@ func (r *relation) named(alias string) *relation {
 }
 
 // find looks a column up; nil if there is none.
-func (r *relation) find(table, name string) *value {
-	var found *value
+func (r *relation) find(table, name string) *Value {
+	var found *Value
 	for _, c := range r.columns {
 		if c.name == name && (table == "" || c.table == table) {
 			if found != nil {
@@ -118,13 +118,13 @@ func (r *relation) hides(table string) bool {
 }
 
 // owner is the one unit of each row; nil: the rows are public.
-func (r *relation) owner() *unit {
-	var one *unit
+func (r *relation) owner() *Unit {
+	var one *Unit
 	for _, u := range r.units {
-		if one != nil && u.find() != one {
+		if one != nil && u.Find() != one {
 			refuse("rows of two units")
 		}
-		one = u.find()
+		one = u.Find()
 	}
 	return one
 }
@@ -234,18 +234,18 @@ func (d *derivation) determined(id int, known knowledge) bool {
 // follows reports whether a value follows from known ones, and whether it is then identical wherever they are known, or equal only: 1.0
 // is equal to 1.00, and their texts and quotients are not. So functions follow from what is identical only.
 func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
-	defer steps.Visit(d.steps).Leave()
+	defer steps.Visit(d.Steps).Leave()
 	if id < 0 {
 		return false, false // an aggregate: of other rows too
 	}
 	if f := known[id]; f.known {
-		return true, f.exact || d.identical(id)
+		return true, f.exact || d.Identical(id)
 	}
-	t := d.term(id)
-	if strings.HasPrefix(t.op, "over ") || len(t.args) == 0 && strings.HasPrefix(t.op, "#") {
+	t := d.Term(id)
+	if strings.HasPrefix(t.Op, "over ") || len(t.Args) == 0 && strings.HasPrefix(t.Op, "#") {
 		return false, false
 	}
-	for _, a := range t.args {
+	for _, a := range t.Args {
 		if _, identical := d.follows(a, known); !identical {
 			return false, false
 		}

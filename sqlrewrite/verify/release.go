@@ -77,7 +77,7 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 	}
 	got := &Claim{Groups: x.count(d, ids), from: d}
 	for _, c := range x.columns[len(shown):] {
-		if c.v.kind != text || c.v.terms == nil {
+		if c.v.Kind != Text || c.v.Sum == nil {
 			refuse("a value that is not a sum over units, as text")
 		}
 		move, together := x.move(d, c.v, ids)
@@ -104,13 +104,13 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 }
 
 // keyOf is the key that an output shows as text, and those that are left.
-func (d *derivation) keyOf(v *value, keys []int) (id int, left []int) {
-	if v.kind != text || v.terms != nil || v.vague {
+func (d *derivation) keyOf(v *Value, keys []int) (id int, left []int) {
+	if v.Kind != Text || v.Sum != nil || v.Vague {
 		refuse("a key that is not shown as text")
 	}
-	at := slices.Index(keys, v.id)
-	if t := d.term(v.id); t.op == "text" {
-		if of := slices.Index(keys, t.args[0]); of >= 0 {
+	at := slices.Index(keys, v.ID)
+	if t := d.Term(v.ID); t.Op == "text" {
+		if of := slices.Index(keys, t.Args[0]); of >= 0 {
 			at = of
 		}
 	}
@@ -121,22 +121,22 @@ func (d *derivation) keyOf(v *value, keys []int) (id int, left []int) {
 }
 
 // move is what one unit adds to an integer of one group; together: to all those of the rows that share ids.
-func (x *released) move(d *derivation, v *value, ids []int) (move, together ranges.Span) {
-	t := v.terms
-	if t.moves != nil {
-		return t.moves.WithZero(), ranges.Span{}
+func (x *released) move(d *derivation, v *Value, ids []int) (move, together ranges.Span) {
+	t := v.Sum
+	if t.Moves != nil {
+		return t.Moves.WithZero(), ranges.Span{}
 	}
-	if n := x.rel.rows(d, x.keys, true); t.once {
-		move = t.each.WithZero()
+	if n := x.rel.rows(d, x.keys, true); t.Once {
+		move = t.Each.WithZero()
 	} else if n != nil {
-		move = t.each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
+		move = t.Each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
 	if n := x.rel.rows(d, ids, true); n != nil {
-		together = t.each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
+		together = t.Each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
-	if t.share != nil && t.share.x >= 0 && slices.Equal(x.rel.parted(), t.share.of) && x.rel.solid[t.share.x] &&
-		x.rel.within(d, t.share.partition, ids) {
-		together = ranges.Between(ranges.Zero, t.share.most)
+	if t.Share != nil && t.Share.Over >= 0 && slices.Equal(x.rel.parted(), t.Share.Of) && x.rel.solid[t.Share.Over] &&
+		x.rel.within(d, t.Share.Partition, ids) {
+		together = ranges.Between(ranges.Zero, t.Share.Most)
 	}
 	return move, together
 }
@@ -233,14 +233,14 @@ func (d *derivation) pieces(l, r *relation) *relation {
 	}
 	for i := range a.columns {
 		x, y := a.columns[i].v, b.columns[i].v
-		v := d.make(common(x.kind, y.kind), d.fresh())
-		v.nulls = []int{v.id}
-		if x.terms == nil && y.terms == nil {
-			if x.kind != y.kind || !x.same || !y.same || x.scale != y.scale && !alwaysSame(x.kind) {
+		v := d.Make(Common(x.Kind, y.Kind), d.Fresh())
+		v.Nulls = []int{v.ID}
+		if x.Sum == nil && y.Sum == nil {
+			if x.Kind != y.Kind || !x.Same || !y.Same || x.Scale != y.Scale && !AlwaysSame(x.Kind) {
 				refuse("pieces with keys of different types")
 			}
-			v.same, v.scale = true, x.scale
-			union.keys = append(union.keys, v.id)
+			v.Same, v.Scale = true, x.Scale
+			union.keys = append(union.keys, v.ID)
 			union.columns = append(union.columns, named{"", a.columns[i].name, v})
 			continue
 		}
@@ -255,16 +255,16 @@ func (d *derivation) pieces(l, r *relation) *relation {
 				m = m.Plus(p.moves[i].WithZero())
 			}
 		}
-		v.terms = &tally{moves: &m}
+		v.Sum = &Tally{Moves: &m}
 		union.columns = append(union.columns, named{"", a.columns[i].name, v})
 	}
-	return &relation{columns: union.columns, solid: make(map[int]bool), released: union, scanned: l.scanned + r.scanned, units: []*unit{{}}}
+	return &relation{columns: union.columns, solid: make(map[int]bool), released: union, scanned: l.scanned + r.scanned, units: []*Unit{{}}}
 }
 
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
-func (x *released) pieceMove(d *derivation, v *value) *ranges.Span {
-	if v.terms == nil {
-		if !slices.Contains(x.keys, v.id) {
+func (x *released) pieceMove(d *derivation, v *Value) *ranges.Span {
+	if v.Sum == nil {
+		if !slices.Contains(x.keys, v.ID) {
 			refuse("a piece's column that is neither a key nor a sum")
 		}
 		return nil
@@ -279,8 +279,8 @@ func (x *released) pieceMove(d *derivation, v *value) *ranges.Span {
 func (x *released) groupsOf(d *derivation) *big.Int {
 	shown := make(map[int]bool)
 	for _, c := range x.columns {
-		if c.v.terms == nil {
-			shown[c.v.id] = true
+		if c.v.Sum == nil {
+			shown[c.v.ID] = true
 		}
 	}
 	if len(shown) != len(x.keys) {
@@ -321,16 +321,16 @@ func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation
 }
 
 // piecewise is an output over pieces: a key as text, or the sum of a column as text.
-func (s *scope) piecewise(n *pgquery.Node) *value {
+func (s *scope) piecewise(n *pgquery.Node) *Value {
 	c := n.GetTypeCast()
-	k, precision, _ := typeOf(c.GetTypeName())
-	if c == nil || k != text || precision != 0 {
+	k, precision, _ := TypeOf(c.GetTypeName())
+	if c == nil || k != Text || precision != 0 {
 		refuse("an output over pieces that is no text")
 	}
 	f := c.Arg.GetFuncCall()
 	if f == nil {
-		v := s.d.cast(s.expr(c.Arg), text)
-		if !v.whole || v.terms != nil {
+		v := s.d.Cast(s.expr(c.Arg), Text)
+		if !v.Whole || v.Sum != nil {
 			refuse("an output over pieces that is neither a key nor a sum")
 		}
 		return v
@@ -342,10 +342,10 @@ func (s *scope) piecewise(n *pgquery.Node) *value {
 	in := *s
 	in.inside = true
 	v := in.expr(f.Args[0])
-	if !v.moved() || f.Args[0].GetColumnRef() == nil {
+	if !v.Moved() || f.Args[0].GetColumnRef() == nil {
 		refuse("a sum over pieces of what is no sum")
 	}
 	sum := *v
-	sum.id, sum.kind = s.d.fresh(), text
+	sum.ID, sum.Kind = s.d.Fresh(), Text
 	return &sum
 }

@@ -30,43 +30,43 @@ import (
 func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 	pin := d.pins.of(t)
 	r := &relation{solid: make(map[int]bool), scanned: 1, tables: []string{alias}}
-	p := &part{number: d.number(), public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
-	var owner *unit
+	p := &part{number: d.Number(), public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
+	var owner *Unit
 	if !t.Public {
-		owner = &unit{}
-		r.units = []*unit{owner}
+		owner = &Unit{}
+		r.units = []*Unit{owner}
 	}
-	byName := make(map[string]*value)
+	byName := make(map[string]*Value)
 	for _, c := range t.Columns {
 		pinned := pin.column(c)
-		if pinned == nil || kindOf(c.Type) == noKind {
+		if pinned == nil || KindOf(c.Type) == NoKind {
 			continue
 		}
-		v := d.leaf(c)
+		v := d.Stored(c)
 		pin.check(v, c.Name)
 		if pinned.NotNull {
-			r.solid[v.id], d.stored[v.id] = true, true
+			r.solid[v.ID], d.stored[v.ID] = true, true
 		}
 		if owner != nil {
 			d.own(v, t, c.Name, pin, owner)
 		}
-		for _, a := range v.anchors {
-			if a.root {
-				r.roots = append(r.roots, v.id)
+		for _, a := range v.Anchors {
+			if a.Root {
+				r.roots = append(r.roots, v.ID)
 			}
 		}
 		if t.Copy != nil && c.Type == catalog.Text && c.Name != t.Unit.Column { // longer ones are NULL there: Build has seen it
-			v.octets = c.LongestText()
+			v.Octets = c.LongestText()
 		}
-		d.note(v)
+		d.Note(v)
 		if byName[c.Name] = v; pinned.MostEqual > 0 {
-			p.equal[v.id] = pinned.MostEqual
+			p.equal[v.ID] = pinned.MostEqual
 		}
-		if v.kind == enum { // a label is what its text says
-			r.edges = append(r.edges, edge{d.toText(v).id, v.id, true})
+		if v.Kind == Enum { // a label is what its text says
+			r.edges = append(r.edges, edge{d.Text(v).ID, v.ID, true})
 		}
-		p.ids = append(p.ids, v.id)
-		v.numeral = t.Copy != nil && c.Name == t.Unit.Column
+		p.ids = append(p.ids, v.ID)
+		v.Numeral = t.Copy != nil && c.Name == t.Unit.Column
 		r.columns = append(r.columns, named{alias, c.Name, v})
 	}
 	for _, key := range pin.Keys {
@@ -76,7 +76,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 			if v == nil {
 				refuse("a pinned key of columns that are not pinned")
 			}
-			l.by = append(l.by, v.id)
+			l.by = append(l.by, v.ID)
 		}
 		p.limits = append(p.limits, l)
 	}
@@ -95,19 +95,19 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 }
 
 // own gives a column of an owned table its anchors.
-func (d *derivation) own(v *value, t *catalog.Table, column string, pin *Pin, owner *unit) {
+func (d *derivation) own(v *Value, t *catalog.Table, column string, pin *Pin, owner *Unit) {
 	if (t.Unit.Kind == catalog.RowUnit || t.Unit.Kind == catalog.ColumnUnit) && t.Unit.Column == column {
-		v.anchors, v.strict = append(v.anchors, anchor{name: unitName(t), root: true, of: owner}), true
+		v.Anchors, v.Strict = append(v.Anchors, Anchor{Name: unitName(t), Root: true, Of: owner}), true
 	}
 	if t.Unit.Kind == catalog.PathUnit && t.Unit.Column == column {
 		to, known := d.on.Table(t.Unit.ToSchema, t.Unit.ToTable)
 		if !known || to.Public || !d.pins.of(to).unique(t.Unit.ToColumn) {
 			refuse("a path to a column that is not pinned as unique")
 		}
-		v.anchors, v.strict = append(v.anchors, anchor{name: columnName(to, t.Unit.ToColumn), of: owner}), true
+		v.Anchors, v.Strict = append(v.Anchors, Anchor{Name: columnName(to, t.Unit.ToColumn), Of: owner}), true
 	}
 	if pin.unique(column) {
-		v.anchors = append(v.anchors, anchor{name: columnName(t, column), of: owner})
+		v.Anchors = append(v.Anchors, Anchor{Name: columnName(t, column), Of: owner})
 	}
 }
 

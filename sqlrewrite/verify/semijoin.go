@@ -22,7 +22,7 @@ import (
 //
 // Example: of people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age) the condition follows from p.age; with visits in the
 // place of lines it is refused, and people JOIN (SELECT DISTINCT person_id FROM visits) is not.
-func (s *scope) subquery(l *pgquery.SubLink) *value {
+func (s *scope) subquery(l *pgquery.SubLink) *Value {
 	if s.group != nil && !s.inside { // of a row; it counts where it is a key
 		c := *s
 		c.inside = true
@@ -37,9 +37,9 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		if r.released != nil || r.owner() != nil {
 			refuse("EXISTS over rows of people, row by row")
 		}
-		v := d.make(boolean, s.written(l, *inner.reads...))
+		v := d.Make(Boolean, s.written(l, *inner.reads...))
 		if len(*inner.reads) > 0 { // else it is evaluated once
-			s.met(v.id, inner.rel, !inner.besides && s.joined(l, *inner.reads))
+			s.met(v.ID, inner.rel, !inner.besides && s.joined(l, *inner.reads))
 		}
 		return v
 	case pgquery.SubLinkType_ANY_SUBLINK:
@@ -60,15 +60,15 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 		hashed := true
 		for i, n := range tests {
 			x, c := s.loose(n), r.columns[i].v
-			d.meet(x, c)
-			args = append(args, x.id)
+			d.Meet(x, c)
+			args = append(args, x.ID)
 			hashed = hashed && (len(tests) == 1 || d.isThere(x) && d.isThere(c))
-			hashed = hashed && (x.kind == c.kind || !x.kind.isTime() || !c.kind.isTime()) // of times of two kinds there is no hash
+			hashed = hashed && (x.Kind == c.Kind || !x.Kind.IsTime() || !c.Kind.IsTime()) // of times of two kinds there is no hash
 		}
-		v := d.make(boolean, s.written(l, append(args, *inner.reads...)...))
-		v.nulls = []int{v.id}
+		v := d.Make(Boolean, s.written(l, append(args, *inner.reads...)...))
+		v.Nulls = []int{v.ID}
 		if len(*inner.reads) > 0 || !hashed { // else its rows are a set, which is looked into once
-			s.met(v.id, inner.rel, false)
+			s.met(v.ID, inner.rel, false)
 		}
 		return v
 	default:
@@ -80,7 +80,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value {
 // joined reports whether PostgreSQL makes a join of EXISTS (SELECT 1 ...) whose FROM reads nothing of the rows around (work.go, 4).
 func (s *scope) joined(l *pgquery.SubLink, reads []int) bool {
 	left, ok := s.d.joins[l]
-	ofLeft := func(c named) bool { return slices.Contains(reads, c.v.id) }
+	ofLeft := func(c named) bool { return slices.Contains(reads, c.v.ID) }
 	q := tree.SelectOf(l.Subselect)
 	one := len(q.TargetList) == 1 && q.TargetList[0].GetResTarget().GetVal().GetAConst() != nil && q.HavingClause == nil
 	return ok && one && q.LimitOffset == nil && (left == nil || !slices.ContainsFunc(left.columns, ofLeft))
@@ -93,7 +93,7 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 	at := int(l.Location)
 	if at < 0 || at >= len(d.sql) || strings.ContainsAny(d.sql, "\\") || strings.Contains(d.sql, "$$") || strings.Contains(d.sql, "--") ||
 		strings.Contains(d.sql, "/*") {
-		return d.fresh(args...)
+		return d.Fresh(args...)
 	}
 	depth, quote := 0, byte(0)
 	for i := at; i < len(d.sql); i++ {
@@ -112,14 +112,14 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 				for p := s; p != nil; p = p.parent {
 					place += strconv.Itoa(p.number) + ","
 				}
-				return d.intern("#query "+place+strconv.Itoa(int(l.SubLinkType))+d.sql[at:i+1], args...)
+				return d.Intern("#query "+place+strconv.Itoa(int(l.SubLinkType))+d.sql[at:i+1], args...)
 			}
 		}
 	}
-	return d.fresh(args...)
+	return d.Fresh(args...)
 }
 
 // isThere reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
-func (d *derivation) isThere(v *value) bool {
-	return !slices.ContainsFunc(v.nulls, func(id int) bool { return !d.stored[id] })
+func (d *derivation) isThere(v *Value) bool {
+	return !slices.ContainsFunc(v.Nulls, func(id int) bool { return !d.stored[id] })
 }

@@ -24,7 +24,7 @@ import (
 // *Example.* left(x, 200) has 800 bytes, and 300 where x has at most 300; a · b of numbers below 100 with two digits each has 4 and 4.
 
 // measure is how large a value is at most.
-type measure struct {
+type Measure struct {
 	kind         kind
 	constant     bool
 	text         string // of a constant that was read
@@ -58,36 +58,36 @@ func (p places) longer(q places) places {
 }
 
 // fours are the digits in base 10,000.
-func (m measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
+func (m Measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
 
-func (m measure) length() int64 { return m.bytes + m.whole + m.scale }
+func (m Measure) length() int64 { return m.bytes + m.whole + m.scale }
 
 // measured is a value's size, where its node is computed of some operands. It notes the digits of a numeric.
-func (v *value) measured(n *pgquery.Node, operands []measure) measure {
-	m := measure{kind: v.kind, constant: v.constant, read: v.read() && !v.null, text: v.text, items: int64(v.size)}
+func (v *Value) Measured(n *pgquery.Node, operands []Measure) Measure {
+	m := Measure{kind: v.Kind, constant: v.Constant, read: v.read() && !v.Null, text: v.text, items: int64(v.size)}
 	switch {
-	case v.constant && v.null:
-	case v.kind.isText() || v.kind == enum:
+	case v.Constant && v.Null:
+	case v.Kind.IsText() || v.Kind == Enum:
 		m.bytes = textBytes(n, v, operands)
-	case v.kind == numeric:
+	case v.Kind == Numeric:
 		m.whole, m.scale = numericDigits(n, v, operands)
 	}
-	if v.kind == numeric && v.longest == (places{}) {
+	if v.Kind == Numeric && v.longest == (places{}) {
 		v.longest = places{m.whole, m.scale}
 	}
 	return m
 }
 
 // shortened is a numeric that is NULL where it is long.
-func (d *Terms) shortened(x *value) *value {
-	v := d.made(numeric, shortForm, false, x)
-	d.like0(v, x)
-	v.scale, v.same, v.anchors = -1, true, x.anchors
+func (d *Terms) Shortened(x *Value) *Value {
+	v := d.Made(Numeric, shortForm, false, x)
+	d.Bounded(v, x)
+	v.Scale, v.Same, v.Anchors = -1, true, x.Anchors
 	v.longest = places{tree.ShortDigits, tree.ShortDigits}
 	return v
 }
 
-func textBytes(n *pgquery.Node, v *value, operands []measure) int64 {
+func textBytes(n *pgquery.Node, v *Value, operands []Measure) int64 {
 	if v.read() {
 		return int64(len(v.text))
 	}
@@ -97,10 +97,10 @@ func textBytes(n *pgquery.Node, v *value, operands []measure) int64 {
 			most = bytes
 		}
 	}
-	lower(v.octets)
-	lower(v.bytes)
-	if v.chars > 0 {
-		lower(utf8.UTFMax * int64(v.chars))
+	lower(v.Octets)
+	lower(v.Bytes)
+	if v.Chars > 0 {
+		lower(utf8.UTFMax * int64(v.Chars))
 	}
 	name, op := calledBy(n)
 	if f := functions[name]; f.bytes != nil {
@@ -113,7 +113,7 @@ func textBytes(n *pgquery.Node, v *value, operands []measure) int64 {
 	switch {
 	case most > 0:
 		return most
-	case v.kind == enum:
+	case v.Kind == Enum:
 		return labelBytes
 	case n.GetColumnRef() != nil || ofAll(operands) >= storedBytes:
 		return storedBytes
@@ -133,25 +133,25 @@ func calledBy(n *pgquery.Node) (name, op string) {
 	return "", ""
 }
 
-func numericDigits(n *pgquery.Node, v *value, operands []measure) (whole, scale int64) {
+func numericDigits(n *pgquery.Node, v *Value, operands []Measure) (whole, scale int64) {
 	_, op := calledBy(n)
 	most := v.longest
 	if most == (places{}) {
 		for _, o := range operands {
 			if of := (places{o.whole, o.scale}); op == "*" {
 				most = places{most[0] + of[0], most[1] + of[1]}
-			} else if o.kind == numeric {
+			} else if o.kind == Numeric {
 				most = most.longer(of)
 			}
 		}
 		most = most.longer(most)
 	}
 	whole, scale = most[0], most[1]
-	if most := v.within.Most(); v.within.Finite() && most != nil {
+	if most := v.Within.Most(); v.Within.Finite() && most != nil {
 		whole = int64(len(new(big.Int).Quo(most.Num(), most.Denom()).Text(10)))
 	}
-	if v.digits >= 0 {
-		return whole, int64(v.digits)
+	if v.Digits >= 0 {
+		return whole, int64(v.Digits)
 	}
 	if op == "/" && len(operands) == 2 {
 		a, b := operands[0], operands[1]
@@ -161,7 +161,7 @@ func numericDigits(n *pgquery.Node, v *value, operands []measure) (whole, scale 
 }
 
 // quotientFours is how many digits in base 10,000 a quotient is computed to, with those that it is rounded by.
-func quotientFours(a, b measure, whole bool) int64 {
+func quotientFours(a, b Measure, whole bool) int64 {
 	if whole {
 		return (a.whole+b.scale)/4 + 3
 	}

@@ -13,8 +13,8 @@ import (
 // function is what is known of a function, or of an operator.
 type function struct {
 	overloads []overload
-	bytes     func(operands []measure) int64 // of a text that it gives, at most; nil: only what its rule says of characters
-	ns        func(operands []measure) int64 // what a call takes (cost.go); nil: what is ordinary
+	bytes     func(operands []Measure) int64 // of a text that it gives, at most; nil: only what its rule says of characters
+	ns        func(operands []Measure) int64 // what a call takes (cost.go); nil: what is ordinary
 }
 
 // overload are the types that arguments have, one letter for each, and the value of such a call.
@@ -24,7 +24,7 @@ type overload struct {
 }
 
 // rule is the value of a call; nil where it is refused for its arguments, by a text that names no more than the function.
-type rule func(d *Terms, name string, args ...*value) *value
+type rule func(d *Terms, name string, args ...*Value) *Value
 
 // letters are the types of arguments: kinds, and
 //
@@ -33,20 +33,20 @@ type rule func(d *Terms, name string, args ...*value) *value
 //	K  a whole number of at most 2^30 that the statement has as a constant
 //	Q  a text, and A an array of texts, that it has as a constant
 var letters = map[byte][]kind{
-	'b': {boolean}, '2': {int2}, '4': {int4}, 'n': {numeric}, 'f': {float8}, 't': {text}, 'c': {bpchar}, 'd': {date}, 's': {timestamp},
-	'z': {timestamptz}, 'i': {interval}, 'Q': {text}, 'A': {texts}, 'W': {int2, int4, int8}, 'K': {int2, int4, int8},
-	'E': {int2, int4, int8, numeric}, 'N': {int2, int4, int8, numeric, float4, float8}, 'F': {numeric, float8}, 'T': {timestamp, timestamptz}}
+	'b': {Boolean}, '2': {Int2}, '4': {Int4}, 'n': {Numeric}, 'f': {Float8}, 't': {Text}, 'c': {Char}, 'd': {Date}, 's': {Timestamp},
+	'z': {Timestamptz}, 'i': {Interval}, 'Q': {Text}, 'A': {Texts}, 'W': {Int2, Int4, Int8}, 'K': {Int2, Int4, Int8},
+	'E': {Int2, Int4, Int8, Numeric}, 'N': {Int2, Int4, Int8, Numeric, Float4, Float8}, 'F': {Numeric, Float8}, 'T': {Timestamp, Timestamptz}}
 
 // is reports whether a value is of a letter.
-func (v *value) is(letter byte) bool {
+func (v *Value) is(letter byte) bool {
 	if letter == '.' {
 		return true
 	}
 	for _, k := range letters[letter] {
-		if v.kind != k {
+		if v.Kind != k {
 			continue
 		}
-		switch n := v.number(); letter {
+		switch n := v.Number(); letter {
 		case 'K':
 			return n != nil && n.Num().CmpAbs(big.NewInt(1<<30)) <= 0
 		case 'Q', 'A':
@@ -59,7 +59,7 @@ func (v *value) is(letter byte) bool {
 }
 
 // value is that of a call of a function or an operator; nil where no overload takes the arguments.
-func (f function) value(d *Terms, name string, args ...*value) *value {
+func (f function) value(d *Terms, name string, args ...*Value) *Value {
 	for _, o := range f.overloads {
 		for takes := range strings.FieldsSeq(o.takes) {
 			if suit(takes, args) {
@@ -71,7 +71,7 @@ func (f function) value(d *Terms, name string, args ...*value) *value {
 }
 
 // called is the value of a call of a function.
-func (d *Terms) called(name string, args ...*value) *value {
+func (d *Terms) Called(name string, args ...*Value) *Value {
 	if len(args) == 0 || len(args) > 8 {
 		refuse("function %s with %d arguments", name, len(args))
 	}
@@ -86,7 +86,7 @@ func (d *Terms) called(name string, args ...*value) *value {
 }
 
 // operated is the value of an operator.
-func (d *Terms) operated(op string, l, r *value) *value {
+func (d *Terms) Operated(op string, l, r *Value) *Value {
 	v := operators[op].value(d, op, l, r)
 	if v == nil {
 		refuse("operator %s on these types", op)
@@ -94,7 +94,7 @@ func (d *Terms) operated(op string, l, r *value) *value {
 	return v
 }
 
-func suit(takes string, args []*value) bool {
+func suit(takes string, args []*Value) bool {
 	if takes == "*" { // of as many as there are
 		return true
 	}
@@ -117,27 +117,27 @@ func (f function) or(takes string, r rule) function {
 	return f
 }
 
-func (f function) sized(bytes func([]measure) int64) function {
+func (f function) sized(bytes func([]Measure) int64) function {
 	f.bytes = bytes
 	return f
 }
 
-func (f function) priced(ns func([]measure) int64) function {
+func (f function) priced(ns func([]Measure) int64) function {
 	f.ns = ns
 	return f
 }
 
 // functions are those that are no aggregates and no windows.
 var functions = map[string]function{
-	"int2smaller": clamping(int2, false), "int2larger": clamping(int2, true),
-	"int4smaller": clamping(int4, false), "int4larger": clamping(int4, true),
-	"int8smaller": clamping(int8, false), "int8larger": clamping(int8, true),
-	"numeric_smaller": clamping(numeric, false), "numeric_larger": clamping(numeric, true),
-	"float8smaller": clamping(float8, false), "float8larger": clamping(float8, true),
-	"date_smaller": clamping(date, false), "date_larger": clamping(date, true),
-	"timestamp_smaller": clamping(timestamp, false), "timestamp_larger": clamping(timestamp, true),
-	"timestamptz_smaller": clamping(timestamptz, false), "timestamptz_larger": clamping(timestamptz, true),
-	"interval_smaller": clamping(interval, false), "interval_larger": clamping(interval, true),
+	"int2smaller": clamping(Int2, false), "int2larger": clamping(Int2, true),
+	"int4smaller": clamping(Int4, false), "int4larger": clamping(Int4, true),
+	"int8smaller": clamping(Int8, false), "int8larger": clamping(Int8, true),
+	"numeric_smaller": clamping(Numeric, false), "numeric_larger": clamping(Numeric, true),
+	"float8smaller": clamping(Float8, false), "float8larger": clamping(Float8, true),
+	"date_smaller": clamping(Date, false), "date_larger": clamping(Date, true),
+	"timestamp_smaller": clamping(Timestamp, false), "timestamp_larger": clamping(Timestamp, true),
+	"timestamptz_smaller": clamping(Timestamptz, false), "timestamptz_larger": clamping(Timestamptz, true),
+	"interval_smaller": clamping(Interval, false), "interval_larger": clamping(Interval, true),
 
 	"hashint8extended":      taking("WW", (*Terms).hash).priced(hashes),
 	"hash_numeric_extended": taking("nW", (*Terms).hash).priced(hashes),
@@ -163,18 +163,18 @@ var functions = map[string]function{
 	"array_position": taking("At", (*Terms).position).priced(looksUp),
 
 	"octet_length": taking("t c", (*Terms).octets).priced(lengths(plain, 0)),
-	"length":       taking("t", ofText(int4, 1, 0)),
-	"strpos":       taking("tt", ofText(int4, 1, 1)).priced(finds),
-	"starts_with":  taking("tt", ofText(boolean, 0, 0)),
-	"upper":        taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(500, 20)), // of at most three letters for one
-	"lower":        taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(500, 20)),
-	"initcap":      taking("t", ofText(text, 3, 0)).sized(ofFirst(3)).priced(lengths(20_000, 50)),
+	"length":       taking("t", ofText(Int4, 1, 0)),
+	"strpos":       taking("tt", ofText(Int4, 1, 1)).priced(finds),
+	"starts_with":  taking("tt", ofText(Boolean, 0, 0)),
+	"upper":        taking("t", ofText(Text, 3, 0)).sized(ofFirst(3)).priced(lengths(500, 20)), // of at most three letters for one
+	"lower":        taking("t", ofText(Text, 3, 0)).sized(ofFirst(3)).priced(lengths(500, 20)),
+	"initcap":      taking("t", ofText(Text, 3, 0)).sized(ofFirst(3)).priced(lengths(20_000, 50)),
 	"left":         taking("tK", (*Terms).left).sized(ofFirst(1)),
-	"right":        taking("tK", ofText(text, 1, 0)).sized(ofFirst(1)),
+	"right":        taking("tK", ofText(Text, 1, 0)).sized(ofFirst(1)),
 	"substr":       taking("tK tKK", (*Terms).substr).sized(ofFirst(1)),
-	"btrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
-	"ltrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
-	"rtrim":        taking("t tt", ofText(text, 1, 0)).sized(ofFirst(1)).priced(trims),
+	"btrim":        taking("t tt", ofText(Text, 1, 0)).sized(ofFirst(1)).priced(trims),
+	"ltrim":        taking("t tt", ofText(Text, 1, 0)).sized(ofFirst(1)).priced(trims),
+	"rtrim":        taking("t tt", ofText(Text, 1, 0)).sized(ofFirst(1)).priced(trims),
 	"concat":       taking("*", (*Terms).concat).sized(ofAll),
 
 	"date_trunc":    taking("QT", (*Terms).dateTrunc).priced(lengths(500, 0)),
@@ -185,7 +185,7 @@ var functions = map[string]function{
 }
 
 func comparison(op string) function {
-	return taking("..", (*Terms).compare).priced(func(o []measure) int64 { return comparing(op, o[0], o[1]) })
+	return taking("..", (*Terms).compare).priced(func(o []Measure) int64 { return comparing(op, o[0], o[1]) })
 }
 
 var pattern = taking("..", (*Terms).match).priced(matches)
@@ -207,14 +207,14 @@ var operators = map[string]function{
 
 // computation is an operator on numbers.
 type computation struct {
-	within  func(a, b *value) ranges.Span
+	within  func(a, b *Value) ranges.Span
 	places  func(a, b int) int // digits after the point of an exact result; nil: it is rounded
 	divides bool
 }
 
 var computations = map[string]computation{
-	"+": {within: func(a, b *value) ranges.Span { return a.within.Plus(b.within) }, places: func(a, b int) int { return max(a, b) }},
-	"-": {within: func(a, b *value) ranges.Span { return a.within.Minus(b.within) }, places: func(a, b int) int { return max(a, b) }},
+	"+": {within: func(a, b *Value) ranges.Span { return a.Within.Plus(b.Within) }, places: func(a, b int) int { return max(a, b) }},
+	"-": {within: func(a, b *Value) ranges.Span { return a.Within.Minus(b.Within) }, places: func(a, b int) int { return max(a, b) }},
 	"*": {within: multiplied, places: func(a, b int) int { return a + b }},
 	"/": {within: quotient, divides: true},
 	"%": {within: remainder, places: func(a, b int) int { return max(a, b) }, divides: true},

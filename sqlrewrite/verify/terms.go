@@ -9,41 +9,41 @@ import (
 
 // Terms are the values of one proof, by how they are made.
 type Terms struct {
-	steps *steps.Count
+	Steps *steps.Count
 	args  []any
 	read  []bool // which of them the text names
-	all   []term // by id: how a value is made; equal ids are equal values in every row
+	all   []Term // by id: how a value is made; equal ids are equal values in every row
 	ids   map[string]int
-	known map[int]*value
+	known map[int]*Value
 	same  map[int]bool // whether equal values are identical
 	last  int          // number that was given
 }
 
 // newTerms are those of a statement with some arguments.
-func newTerms(args []any, count *steps.Count) *Terms {
-	return &Terms{steps: count, args: args, read: make([]bool, len(args)), ids: make(map[string]int, 128),
-		known: make(map[int]*value, 128), same: make(map[int]bool)}
+func NewTerms(args []any, count *steps.Count) *Terms {
+	return &Terms{Steps: count, args: args, read: make([]bool, len(args)), ids: make(map[string]int, 128),
+		known: make(map[int]*Value, 128), same: make(map[int]bool)}
 }
 
 // unread reports whether there is an argument that the text does not name.
-func (d *Terms) unread() bool { return slices.Contains(d.read, false) }
+func (d *Terms) Unread() bool { return slices.Contains(d.read, false) }
 
 // term is how the value of an id is made.
-func (d *Terms) term(id int) term { return d.all[id] }
+func (d *Terms) Term(id int) Term { return d.all[id] }
 
 // know remembers a value that an expression has.
-func (d *Terms) know(v *value) { d.known[v.id] = v }
+func (d *Terms) Know(v *Value) { d.known[v.ID] = v }
 
 // value is that of an id; nil: no expression had it.
-func (d *Terms) value(id int) *value { return d.known[id] }
+func (d *Terms) Value(id int) *Value { return d.known[id] }
 
 // identical reports whether equal values of an id are identical.
-func (d *Terms) identical(id int) bool { return d.same[id] }
+func (d *Terms) Identical(id int) bool { return d.same[id] }
 
 // elements is how many elements an array has, that is an argument.
-func (d *Terms) elements(id int) (size int, known bool) {
-	at, err := strconv.Atoi(d.all[id].op[1:])
-	if err != nil || d.all[id].op[0] != '[' {
+func (d *Terms) Elements(id int) (size int, known bool) {
+	at, err := strconv.Atoi(d.all[id].Op[1:])
+	if err != nil || d.all[id].Op[0] != '[' {
 		return 0, false
 	}
 	list, _ := d.args[at-1].([]string)
@@ -51,13 +51,13 @@ func (d *Terms) elements(id int) (size int, known bool) {
 }
 
 // term is how a value is made of others.
-type term struct {
-	op   string
-	args []int
+type Term struct {
+	Op   string
+	Args []int
 }
 
 // intern gives equal terms one id.
-func (d *Terms) intern(op string, args ...int) int {
+func (d *Terms) Intern(op string, args ...int) int {
 	var room [64]byte // most keys are short, and known
 	key := append(room[:0], op...)
 	for _, a := range args {
@@ -66,52 +66,52 @@ func (d *Terms) intern(op string, args ...int) int {
 	if id, ok := d.ids[string(key)]; ok {
 		return id
 	}
-	d.all = append(d.all, term{op, args})
+	d.all = append(d.all, Term{op, args})
 	d.ids[string(key)] = len(d.all) - 1
 	return len(d.all) - 1
 }
 
 // fresh is an id that no other value has.
-func (d *Terms) fresh(args ...int) int { return d.intern("#"+strconv.Itoa(len(d.all)), args...) }
+func (d *Terms) Fresh(args ...int) int { return d.Intern("#"+strconv.Itoa(len(d.all)), args...) }
 
 // number is one that nothing else has.
-func (d *Terms) number() int { d.last++; return d.last }
+func (d *Terms) Number() int { d.last++; return d.last }
 
 // note remembers whether equal values are identical wherever a value is read.
-func (d *Terms) note(v *value) {
-	same, known := d.same[v.id]
-	d.same[v.id] = v.same && (same || !known)
+func (d *Terms) Note(v *Value) {
+	same, known := d.same[v.ID]
+	d.same[v.ID] = v.Same && (same || !known)
 }
 
 // behind is the value that a form of it is equal to, wherever the form is not NULL: character as text, numerics without zeros at their end,
 // floats plus 0, texts of a limited length.
-func (d *Terms) behind(id int) (of int, ok bool) {
-	t := d.term(id)
-	k := noKind
-	if len(t.args) > 0 && d.known[t.args[0]] != nil {
-		k = d.known[t.args[0]].kind
+func (d *Terms) Behind(id int) (of int, ok bool) {
+	t := d.Term(id)
+	k := NoKind
+	if len(t.Args) > 0 && d.known[t.Args[0]] != nil {
+		k = d.known[t.Args[0]].Kind
 	}
 	switch {
-	case t.op == "trim_scale", t.op == shortForm, t.op == "text" && k == bpchar,
-		t.op == "+" && k.isFloat() && d.term(t.args[1]).op == "="+kindName(k)+":0":
-		return t.args[0], true
-	case t.op == "case" && len(t.args) == 2:
-		result := d.term(t.args[1])
-		isResult := func(id int) bool { return id == t.args[1] || result.op == "text" && id == result.args[0] }
-		if c := d.term(t.args[0]); c.op == "<=" && d.term(c.args[0]).op == "octet_length" && isResult(d.term(c.args[0]).args[0]) {
-			return t.args[1], true
+	case t.Op == "trim_scale", t.Op == shortForm, t.Op == "text" && k == Char,
+		t.Op == "+" && k.IsFloat() && d.Term(t.Args[1]).Op == "="+KindName(k)+":0":
+		return t.Args[0], true
+	case t.Op == "case" && len(t.Args) == 2:
+		result := d.Term(t.Args[1])
+		isResult := func(id int) bool { return id == t.Args[1] || result.Op == "text" && id == result.Args[0] }
+		if c := d.Term(t.Args[0]); c.Op == "<=" && d.Term(c.Args[0]).Op == "octet_length" && isResult(d.Term(c.Args[0]).Args[0]) {
+			return t.Args[1], true
 		}
 	}
 	return 0, false
 }
 
 // shorter is n of the condition octet_length(x) <= n; -1 of others.
-func (d *Terms) shorter(condition, x int) int64 {
-	t := d.term(condition)
-	if t.op != "<=" || d.term(t.args[0]).op != "octet_length" || d.term(t.args[0]).args[0] != x {
+func (d *Terms) Shorter(condition, x int) int64 {
+	t := d.Term(condition)
+	if t.Op != "<=" || d.Term(t.Args[0]).Op != "octet_length" || d.Term(t.Args[0]).Args[0] != x {
 		return -1
 	}
-	if n := d.known[t.args[1]].number(); n != nil && n.IsInt() && n.Num().IsInt64() {
+	if n := d.known[t.Args[1]].Number(); n != nil && n.IsInt() && n.Num().IsInt64() {
 		return n.Num().Int64()
 	}
 	return -1

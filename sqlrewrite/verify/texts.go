@@ -20,64 +20,64 @@ const maxChars = 10_000
 
 // ofText is a function of texts: the length of what it gives is bounded by a multiple of the first one's.
 func ofText(k kind, times, more int) rule {
-	return func(d *Terms, name string, args ...*value) *value {
-		return d.short(k, times*args[0].chars+more, name, args)
+	return func(d *Terms, name string, args ...*Value) *Value {
+		return d.short(k, times*args[0].Chars+more, name, args)
 	}
 }
 
 // short is a text of at most some characters, or a number of them, of texts that are not long.
-func (d *Terms) short(k kind, most int, name string, args []*value) *value {
+func (d *Terms) short(k kind, most int, name string, args []*Value) *Value {
 	for _, a := range args {
-		if a.kind == text && (a.chars < 0 || a.chars > maxChars) {
+		if a.Kind == Text && (a.Chars < 0 || a.Chars > maxChars) {
 			refuse("%s of a text that may be long", name)
 		}
 	}
 	return d.upTo(k, most, name, args)
 }
 
-func (d *Terms) upTo(k kind, most int, name string, args []*value) *value {
-	v := d.apply(k, name, args...)
+func (d *Terms) upTo(k kind, most int, name string, args []*Value) *Value {
+	v := d.Apply(k, name, args...)
 	switch k {
-	case text:
-		v.chars = most
-	case int4:
-		v.within = ranges.Of(0, int64(most))
+	case Text:
+		v.Chars = most
+	case Int4:
+		v.Within = ranges.Of(0, int64(most))
 	default: // without a bound
 	}
 	return v
 }
 
-func (d *Terms) octets(name string, args ...*value) *value {
-	return d.upTo(int4, 1<<30, name, args)
+func (d *Terms) octets(name string, args ...*Value) *Value {
+	return d.upTo(Int4, 1<<30, name, args)
 }
 
 // left is total on any text.
-func (d *Terms) left(name string, args ...*value) *value {
-	most := int(args[1].number().Num().Int64())
+func (d *Terms) left(name string, args ...*Value) *Value {
+	most := int(args[1].Number().Num().Int64())
 	if max(most, -most) > maxChars {
 		refuse("%s of a text that may be long", name)
 	}
 	if most < 0 { // all but the last
-		most = args[0].chars
+		most = args[0].Chars
 	}
-	return d.upTo(text, most, name, args)
+	return d.upTo(Text, most, name, args)
 }
 
-func (d *Terms) substr(name string, args ...*value) *value {
-	if len(args) == 3 && args[2].number().Sign() < 0 {
+func (d *Terms) substr(name string, args ...*Value) *Value {
+	if len(args) == 3 && args[2].Number().Sign() < 0 {
 		refuse("substr of a negative length")
 	}
-	return d.short(text, args[0].chars, name, args)
+	return d.short(Text, args[0].Chars, name, args)
 }
 
 // ofFirst and ofAll bound the bytes of a text by those of what it is made of.
-func ofFirst(times int64) func([]measure) int64 {
-	return func(operands []measure) int64 { return times * operands[0].bytes }
+func ofFirst(times int64) func([]Measure) int64 {
+	return func(operands []Measure) int64 { return times * operands[0].bytes }
 }
 
-func ofAll(operands []measure) (sum int64) {
+func ofAll(operands []Measure) (sum int64) {
 	for _, o := range operands {
-		if o.kind.isText() || o.kind == enum {
+		if o.kind.IsText() || o.kind == Enum {
 			sum += o.bytes
 		} else {
 			sum += max(textOfOther, o.whole+o.scale+2) // the sign and the point
@@ -87,15 +87,15 @@ func ofAll(operands []measure) (sum int64) {
 }
 
 // concat leaves NULLs out.
-func (d *Terms) concat(name string, args ...*value) *value {
-	v := d.always(text, name, args...)
-	v.chars = 0
+func (d *Terms) concat(name string, args ...*Value) *Value {
+	v := d.Always(Text, name, args...)
+	v.Chars = 0
 	for _, a := range args {
 		switch {
-		case a.kind == text && a.chars >= 0 && a.chars <= maxChars:
-			v.chars += a.chars
-		case a.kind.isInteger(), a.kind == boolean, a.kind == date, a.kind == uuid:
-			v.chars += 40
+		case a.Kind == Text && a.Chars >= 0 && a.Chars <= maxChars:
+			v.Chars += a.Chars
+		case a.Kind.IsInteger(), a.Kind == Boolean, a.Kind == Date, a.Kind == UUID:
+			v.Chars += 40
 		default:
 			refuse("concat of a type, or of a text that may be long")
 		}
@@ -104,19 +104,19 @@ func (d *Terms) concat(name string, args ...*value) *value {
 }
 
 // join is l || r.
-func (d *Terms) join(op string, args ...*value) *value {
+func (d *Terms) join(op string, args ...*Value) *Value {
 	l, r := args[0], args[1]
-	if l.kind != text || r.kind != text || l.chars < 0 || r.chars < 0 || l.chars+r.chars > maxChars {
+	if l.Kind != Text || r.Kind != Text || l.Chars < 0 || r.Chars < 0 || l.Chars+r.Chars > maxChars {
 		refuse("|| of texts that may be long")
 	}
-	v := d.apply(text, op, l, r)
-	v.chars = l.chars + r.chars
+	v := d.Apply(Text, op, l, r)
+	v.Chars = l.Chars + r.Chars
 	return v
 }
 
 // like is [NOT] LIKE and ILIKE.
-func (d *Terms) like(op string, l, r *value) *value {
-	if !l.kind.isText() || l.ident != "" || r.kind != text || !r.read() {
+func (d *Terms) Like(op string, l, r *Value) *Value {
+	if !l.Kind.IsText() || l.Ident != "" || r.Kind != Text || !r.read() {
 		refuse("LIKE with a pattern that is no constant")
 	}
 	if trailing := len(r.text) - len(strings.TrimRight(r.text, `\`)); trailing%2 == 1 {
@@ -127,22 +127,22 @@ func (d *Terms) like(op string, l, r *value) *value {
 	}
 	switch op {
 	case "~~", "!~~", "~~*", "!~~*":
-		return d.apply(boolean, op, l, r)
+		return d.Apply(Boolean, op, l, r)
 	}
 	refuse("LIKE with another operator")
 	return nil
 }
 
 // match is ~ ~* !~ !~*.
-func (d *Terms) match(op string, args ...*value) *value {
+func (d *Terms) match(op string, args ...*Value) *Value {
 	l, r := args[0], args[1]
-	if l.kind != text || l.ident != "" || l.chars < 0 || l.chars > maxChars || r.kind != text || !r.read() {
+	if l.Kind != Text || l.Ident != "" || l.Chars < 0 || l.Chars > maxChars || r.Kind != Text || !r.read() {
 		refuse("a regular expression over a text that may be long, or that is no constant")
 	}
-	if !r.null {
+	if !r.Null {
 		if len(r.text) > 1000 || !utf8.ValidString(r.text) || !regex.Compiles(r.text) {
 			refuse("a regular expression that PostgreSQL may not compile")
 		}
 	}
-	return d.apply(boolean, op, l, r)
+	return d.Apply(Boolean, op, l, r)
 }

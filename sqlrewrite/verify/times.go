@@ -22,47 +22,47 @@ import (
 
 // The rules of + - * on dates, times and intervals.
 
-func (d *Terms) daysBetween(op string, args ...*value) *value {
-	v := d.apply(int4, op, args...)
-	if v.within = args[0].within.Minus(args[1].within); !v.within.Inside(ranges.Int4) {
+func (d *Terms) daysBetween(op string, args ...*Value) *Value {
+	v := d.Apply(Int4, op, args...)
+	if v.Within = args[0].Within.Minus(args[1].Within); !v.Within.Inside(ranges.Int4) {
 		refuse("a difference of dates that may be infinite")
 	}
 	return v
 }
 
-func (d *Terms) daysLater(op string, args ...*value) *value {
+func (d *Terms) daysLater(op string, args ...*Value) *Value {
 	at, days := args[0], args[1]
-	v := d.apply(date, op, at, days)
-	v.within = computations[op].within(at, days)
-	if !v.within.Finite() {
+	v := d.Apply(Date, op, at, days)
+	v.Within = computations[op].within(at, days)
+	if !v.Within.Finite() {
 		refuse("a date without bounds plus days")
 	}
-	calendar.Check(v.within.Times(ranges.Point(big.NewRat(calendar.Day, 1))))
+	calendar.Check(v.Within.Times(ranges.Point(big.NewRat(calendar.Day, 1))))
 	return v
 }
 
-func (d *Terms) timeBetween(op string, args ...*value) *value {
-	v := d.apply(interval, op, args...)
-	between := args[0].within.Minus(args[1].within)
+func (d *Terms) timeBetween(op string, args ...*Value) *Value {
+	v := d.Apply(Interval, op, args...)
+	between := args[0].Within.Minus(args[1].Within)
 	if !between.Finite() {
 		refuse("a difference of times without bounds")
 	}
-	calendar.Check(args[0].within)
-	calendar.Check(args[1].within)
+	calendar.Check(args[0].Within)
+	calendar.Check(args[1].Within)
 	inDays := between.Times(ranges.Point(big.NewRat(1, calendar.Day)))
 	v.parts = [3]ranges.Span{ranges.Point(ranges.Zero), inDays.Hull(ranges.Point(ranges.Zero)), ranges.Of(-calendar.Day, calendar.Day)}
-	v.same = true // whole days, and less than a day of the same sign
+	v.Same = true // whole days, and less than a day of the same sign
 	return v
 }
 
-func (d *Terms) timeMoved(op string, args ...*value) *value {
-	v := d.apply(args[0].kind, op, args...)
-	v.within = calendar.Moved(args[0].within, args[1].parts, op == "-")
+func (d *Terms) timeMoved(op string, args ...*Value) *Value {
+	v := d.Apply(args[0].Kind, op, args...)
+	v.Within = calendar.Moved(args[0].Within, args[1].parts, op == "-")
 	return v
 }
 
-func (d *Terms) intervals(op string, args ...*value) *value {
-	v := d.apply(interval, op, args...)
+func (d *Terms) intervals(op string, args ...*Value) *Value {
+	v := d.Apply(Interval, op, args...)
 	for i := range v.parts {
 		if v.parts[i] = args[0].parts[i].Plus(args[1].parts[i]); op == "-" {
 			v.parts[i] = args[0].parts[i].Minus(args[1].parts[i])
@@ -74,98 +74,98 @@ func (d *Terms) intervals(op string, args ...*value) *value {
 
 // turned is a rule for the operands in the other order.
 func turned(r rule) rule {
-	return func(d *Terms, op string, args ...*value) *value { return r(d, op, args[1], args[0]) }
+	return func(d *Terms, op string, args ...*Value) *Value { return r(d, op, args[1], args[0]) }
 }
 
-func (d *Terms) dateTrunc(name string, args ...*value) *value {
+func (d *Terms) dateTrunc(name string, args ...*Value) *Value {
 	length, known := calendar.Lengths[args[0].text]
 	if !known {
 		return nil
 	}
-	v := d.apply(args[1].kind, name, args...)
-	if !args[1].within.Finite() {
+	v := d.Apply(args[1].Kind, name, args...)
+	if !args[1].Within.Finite() {
 		refuse("date_trunc of a time without bounds")
 	}
-	v.within = args[1].within.Plus(ranges.Of(-length*calendar.Day, 0))
-	calendar.Check(v.within)
+	v.Within = args[1].Within.Plus(ranges.Of(-length*calendar.Day, 0))
+	calendar.Check(v.Within)
 	return v
 }
 
 // extract is extract, which gives a numeric, or date_part, which gives a float.
-func (d *Terms) extract(name string, args ...*value) *value {
+func (d *Terms) extract(name string, args ...*Value) *Value {
 	field, x := args[0].text, args[1]
 	f, known := calendar.Fields[field]
 	if !known {
 		return nil
 	}
-	k := numeric
+	k := Numeric
 	if name == "date_part" {
-		k = float8
+		k = Float8
 	}
-	v := d.apply(k, name, args...)
+	v := d.Apply(k, name, args...)
 	switch {
-	case x.kind == interval:
-		if v.within, known = calendar.PartOf(field, x.parts); !known {
+	case x.Kind == Interval:
+		if v.Within, known = calendar.PartOf(field, x.parts); !known {
 			return nil
 		}
-	case f.OfDay && x.kind == date || !x.within.Finite():
+	case f.OfDay && x.Kind == Date || !x.Within.Finite():
 		refuse("%s of a time without bounds", name)
 	case f.Within.Finite():
-		v.within = f.Within
+		v.Within = f.Within
 	default:
-		v.within = yearly(field, x)
+		v.Within = yearly(field, x)
 	}
-	v.digits = f.Digits
-	if k == numeric {
-		v.scale, v.same = f.Digits, true
-		if field == "epoch" && x.kind == date {
-			v.digits, v.scale = 0, 0
+	v.Digits = f.Digits
+	if k == Numeric {
+		v.Scale, v.Same = f.Digits, true
+		if field == "epoch" && x.Kind == Date {
+			v.Digits, v.Scale = 0, 0
 		}
 	} else {
-		v.grain, v.same, v.digits = 0, false, -1
+		v.Grain, v.Same, v.Digits = 0, false, -1
 		if f.Digits > 0 {
-			v.grain = grainOf(ranges.Ten(-f.Digits))
+			v.Grain = GrainOf(ranges.Ten(-f.Digits))
 		}
-		v.within = v.within.Mapped(floated)
+		v.Within = v.Within.Mapped(Floated)
 	}
-	v.nonzero = !v.within.Has(ranges.Zero)
+	v.Nonzero = !v.Within.Has(ranges.Zero)
 	return v
 }
 
 // toChar is a time as a text.
-func (d *Terms) toChar(name string, args ...*value) *value {
+func (d *Terms) toChar(name string, args ...*Value) *Value {
 	const longest = 9 // September, Wednesday
 	at, template := args[0], args[1].text
-	if !at.within.Inside(calendar.FourDigits) {
+	if !at.Within.Inside(calendar.FourDigits) {
 		refuse("to_char of a time that may have a year of other than four digits")
 	}
-	if args[1].null || len(template) > 1000 || !calendar.Templates.MatchString(template) {
+	if args[1].Null || len(template) > 1000 || !calendar.Templates.MatchString(template) {
 		refuse("to_char with a template that no rule covers")
 	}
-	v := d.apply(text, name, args...)
-	v.chars = longest * len(template)
+	v := d.Apply(Text, name, args...)
+	v.Chars = longest * len(template)
 	return v
 }
 
 // makeInterval is make_interval(0, months, 0, days, hours, minutes, seconds): its parts are sums of these.
-func (d *Terms) makeInterval(name string, args ...*value) *value {
+func (d *Terms) makeInterval(name string, args ...*Value) *Value {
 	for i, a := range args {
-		if n := a.number(); a.null && i < 6 || !a.within.Finite() || (i == 0 || i == 2) && (n == nil || n.Sign() != 0) {
+		if n := a.Number(); a.Null && i < 6 || !a.Within.Finite() || (i == 0 || i == 2) && (n == nil || n.Sign() != 0) {
 			refuse("make_interval of other arguments")
 		}
 	}
-	v := d.apply(interval, name, args...)
-	size := func(i int, n int64) ranges.Span { return args[i].within.Times(ranges.Point(big.NewRat(n, 1))) }
-	v.parts = [3]ranges.Span{args[1].within, args[3].within,
+	v := d.Apply(Interval, name, args...)
+	size := func(i int, n int64) ranges.Span { return args[i].Within.Times(ranges.Point(big.NewRat(n, 1))) }
+	v.parts = [3]ranges.Span{args[1].Within, args[3].Within,
 		size(4, 3600_000000).Plus(size(5, 60_000000)).Plus(size(6, 1000000)).Plus(ranges.Of(-1, 1))}
 	calendar.CheckParts(v.parts)
 	return v
 }
 
 // yearly is the range of a field that grows with time.
-func yearly(field string, x *value) ranges.Span {
-	days := x.within
-	if x.kind != date {
+func yearly(field string, x *Value) ranges.Span {
+	days := x.Within
+	if x.Kind != Date {
 		days = days.Times(ranges.Point(big.NewRat(1, calendar.Day)))
 	}
 	if field == "epoch" {

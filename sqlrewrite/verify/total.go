@@ -30,16 +30,16 @@ import (
 // 2·1200² + 480².
 
 // totalRun is a window's sum of whole numbers, none negative, over a whole partition, or up to a row of it.
-func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
-	if len(filter) > 0 || !n.kind.isInteger() || !n.within.Finite() || n.within.Lo.Sign() < 0 {
+func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *Value, filter []*pgquery.Node) *WindowSum {
+	if len(filter) > 0 || !n.Kind.IsInteger() || !n.Within.Finite() || n.Within.Lo.Sign() < 0 {
 		return nil
 	}
-	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.number, parts: s.rel.parted(), x: -1}
-	slices.Sort(p.partition)
+	p := &WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.parted(), Over: -1}
+	slices.Sort(p.Partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault:
 	case len(x.order) > 0 && int(w.FrameOptions) == frameNonDefault|frameRows|unboundedPreceding|untilCurrentRow && s.untied(x):
-		p.upto = true
+		p.Upto = true
 	default:
 		return nil
 	}
@@ -47,58 +47,58 @@ func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value, filter []*pgque
 }
 
 // shareOfTotal is the CASE of Lemma 2b; nil for others.
-func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value {
+func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *Value {
 	total, most, w := s.above(c)
-	if w == nil || total.partial == nil || total.partial.x >= 0 || total.partial.upto || total.kind != numeric {
+	if w == nil || total.Running == nil || total.Running.Over >= 0 || total.Running.Upto || total.Kind != Numeric {
 		return nil
 	}
-	d, run := s.d, total.partial
+	d, run := s.d, total.Running
 	n := s.expr(c.Defresult)
-	if n.id != run.n || n.kind != int8 {
+	if n.ID != run.Added || n.Kind != Int8 {
 		return nil
 	}
-	part := func(c int) int { return d.intern("div", d.intern("*", c, most.id), total.id) }
-	within := ranges.Between(ranges.Zero, ranges.Lowest(n.within.Hi, most.number()))
+	part := func(c int) int { return d.Intern("div", d.Intern("*", c, most.ID), total.ID) }
+	within := ranges.Between(ranges.Zero, ranges.Lowest(n.Within.Hi, most.Number()))
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.id, within: ranges.Span{Lo: new(big.Rat).Add(most.number(), ranges.One)}})
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.ID, within: ranges.Span{Lo: new(big.Rat).Add(most.Number(), ranges.One)}})
 	var shares []int
 	for _, upto := range s.upto(run) {
-		difference := d.intern("-", part(upto), part(d.intern("-", upto, n.id)))
+		difference := d.Intern("-", part(upto), part(d.Intern("-", upto, n.ID)))
 		branch.narrow = append(branch.narrow, narrowed{id: difference, within: within})
-		shares = append(shares, d.intern("to:"+kindName(int8), difference))
+		shares = append(shares, d.Intern("to:"+KindName(Int8), difference))
 	}
 	then := branch.expr(w.Result)
-	if !slices.Contains(shares, then.id) {
+	if !slices.Contains(shares, then.ID) {
 		return nil
 	}
-	v := d.made(int8, "share of a total", false, total, most, then, clearTally(n))
-	v.within, v.nulls = within, n.nulls
-	v.split = &share{most: most.number(), partition: run.partition, x: -1, of: run.parts, base: v.id}
+	v := d.Made(Int8, "share of a total", false, total, most, then, ClearTally(n))
+	v.Within, v.Nulls = within, n.Nulls
+	v.Split = &Share{Most: most.Number(), Partition: run.Partition, Over: -1, Of: run.Parts, Base: v.ID}
 	return v
 }
 
 // upto are the windows of the same partition that run up to a row: several, where columns add up equal numbers.
-func (s *scope) upto(run *windowRun) (all []int) {
+func (s *scope) upto(run *WindowSum) (all []int) {
 	for _, c := range s.rel.columns {
-		if p := c.v.partial; p != nil && p.upto && p.n == run.n && p.x == run.x && p.of == run.of && slices.Equal(p.partition, run.partition) {
-			all = append(all, c.v.id)
+		if p := c.v.Running; p != nil && p.Upto && p.Added == run.Added && p.Over == run.Over && p.Of == run.Of && slices.Equal(p.Partition, run.Partition) {
+			all = append(all, c.v.ID)
 		}
 	}
 	return all
 }
 
 // total is what one unit adds to an integer of all groups together; nil: nothing bounds it but the number of groups.
-func (x *released) total(d *derivation, v *value) *big.Int {
-	t := v.terms
-	if t != nil && t.share == nil && t.moves == nil && x.rel != nil && t.each.Finite() {
+func (x *released) total(d *derivation, v *Value) *big.Int {
+	t := v.Sum
+	if t != nil && t.Share == nil && t.Moves == nil && x.rel != nil && t.Each.Finite() {
 		// Each of the unit's rows is in one group at most, and adds to it what a row adds.
 		if n := x.rel.rows(d, nil, true); n != nil {
-			return ranges.Ceiled(new(big.Rat).Mul(t.each.WithZero().Most(), new(big.Rat).SetInt(n))).Num()
+			return ranges.Ceiled(new(big.Rat).Mul(t.Each.WithZero().Most(), new(big.Rat).SetInt(n))).Num()
 		}
 	}
-	if t == nil || t.share == nil || t.share.x >= 0 || x.rel == nil || !slices.Equal(x.rel.parted(), t.share.of) ||
-		!x.rel.within(d, t.share.partition, nil) {
+	if t == nil || t.Share == nil || t.Share.Over >= 0 || x.rel == nil || !slices.Equal(x.rel.parted(), t.Share.Of) ||
+		!x.rel.within(d, t.Share.Partition, nil) {
 		return nil
 	}
-	return ranges.Ceiled(t.share.most).Num()
+	return ranges.Ceiled(t.Share.Most).Num()
 }

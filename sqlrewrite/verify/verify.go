@@ -164,7 +164,7 @@ type derivation struct {
 	on   *catalog.Snapshot
 	pins *pinBook
 
-	operands []measure       // of the expression that is being read
+	operands []Measure       // of the expression that is being read
 	taken    Work            // cost.go
 	several  bool            // tables are joined
 	compiled map[string]bool // regular expressions
@@ -184,7 +184,7 @@ func parse(sql string) *pgquery.SelectStmt {
 }
 
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, count *steps.Count) *derivation {
-	return &derivation{Terms: newTerms(args, count), sql: sql, on: on, pins: &pinBook{given: pins}, work: big.NewInt(1),
+	return &derivation{Terms: NewTerms(args, count), sql: sql, on: on, pins: &pinBook{given: pins}, work: big.NewInt(1),
 		taken:    Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
 		compiled: make(map[string]bool), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation)}
 }
@@ -195,7 +195,7 @@ func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot,
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")
 	}
-	if d.unread() { // PostgreSQL would not know its type: the statement fails after its charge
+	if d.Unread() { // PostgreSQL would not know its type: the statement fails after its charge
 		refuse("an argument that the text does not name")
 	}
 	got := r.released.claim(d, c.Keys, c.Histogram)

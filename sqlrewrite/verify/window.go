@@ -41,7 +41,7 @@ import (
 type windows struct{ all []*run }
 
 type run struct {
-	partition, order []*value
+	partition, order []*Value
 	orderForm        string // directions
 	sequential       bool
 	positional       bool
@@ -59,7 +59,7 @@ const (
 	frameKnown                             = 0x7fff // all but EXCLUDE
 )
 
-func (s *scope) window(name string, f *pgquery.FuncCall) *value {
+func (s *scope) window(name string, f *pgquery.FuncCall) *Value {
 	if s.runs == nil || s.group != nil {
 		refuse("a window where there may be none")
 	}
@@ -87,26 +87,26 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value {
 	}
 	s.ordered(w.OrderClause, x)
 	offsets := s.frame(w, x)
-	var args []*value
+	var args []*Value
 	for _, n := range f.Args {
 		args = append(args, s.expr(n))
 	}
 	filter := tree.Conjuncts(f.AggFilter, nil)
-	if len(filter) > 0 && !isAggregate(name) {
+	if len(filter) > 0 && !IsAggregate(name) {
 		refuse("FILTER of a window that is no aggregate")
 	}
 	reads := append(offsets, ids(x.partition)...)
 	reads = append(append(reads, ids(x.order)...), ids(args)...)
 	for _, n := range filter {
-		reads = append(reads, s.truth(n).id)
+		reads = append(reads, s.truth(n).ID)
 	}
 	v := s.over(name, f, x, args, filter)
-	v.id = d.intern("over "+d.term(d.fresh()).op, reads...)
-	v.constant, v.opaque, v.whole = false, false, false
-	if v.nulls == nil || len(v.nulls) > 0 {
-		v.nulls = []int{v.id}
+	v.ID = d.Intern("over "+d.Term(d.Fresh()).Op, reads...)
+	v.Constant, v.Opaque, v.Whole = false, false, false
+	if v.Nulls == nil || len(v.Nulls) > 0 {
+		v.Nulls = []int{v.ID}
 	}
-	v.anchors, v.strict, v.tallied, v.terms = nil, false, nil, nil
+	v.Anchors, v.Strict, v.Summed, v.Sum = nil, false, nil, nil
 	s.runs.all = append(s.runs.all, x)
 	return v
 }
@@ -121,21 +121,21 @@ func (s *scope) ordered(list []*pgquery.Node, x *run) {
 			refuse("an order that no rule covers")
 		}
 		v := s.loose(b.Node)
-		if v.kind == noKind || v.kind == texts {
+		if v.Kind == NoKind || v.Kind == Texts {
 			refuse("an order of a type that has none")
 		}
 		x.order = append(x.order, v)
 		form.WriteByte('a' + byte(b.SortbyDir))
 		form.WriteByte('a' + byte(b.SortbyNulls))
-		form.WriteString(v.collation)
+		form.WriteString(v.Collation)
 	}
 	x.orderForm = form.String()
 }
 
-func ids(all []*value) []int {
+func ids(all []*Value) []int {
 	list := make([]int, len(all))
 	for i, v := range all {
-		list[i] = v.id
+		list[i] = v.ID
 	}
 	return list
 }
@@ -155,19 +155,19 @@ func (s *scope) frame(w *pgquery.WindowDef, x *run) (reads []int) {
 			continue
 		}
 		v := s.expr(n)
-		at := v.number()
+		at := v.Number()
 		if at == nil || at.Sign() < 0 {
 			refuse("an offset of a frame that may be negative")
 		}
 		if o&frameRange != 0 {
-			if len(x.order) != 1 || !v.kind.isNumber() || v.kind == float4 || x.order[0].kind != v.kind &&
-				!(v.kind.isInteger() && x.order[0].kind.isInteger()) {
+			if len(x.order) != 1 || !v.Kind.IsNumber() || v.Kind == Float4 || x.order[0].Kind != v.Kind &&
+				!(v.Kind.IsInteger() && x.order[0].Kind.IsInteger()) {
 				refuse("an offset of RANGE that no rule covers")
 			}
-		} else if !v.kind.isInteger() || at.Cmp(big.NewRat(1<<31, 1)) > 0 {
+		} else if !v.Kind.IsInteger() || at.Cmp(big.NewRat(1<<31, 1)) > 0 {
 			refuse("an offset of a frame that is no number of rows")
 		}
-		reads = append(reads, v.id)
+		reads = append(reads, v.ID)
 	}
 	x.sequential = o&frameRows != 0
 	return reads
@@ -179,7 +179,7 @@ type windowFunction struct {
 	framed      bool
 	sequential  bool
 	positional  bool
-	value       func(s *scope, name string, x *run, args []*value) *value
+	value       func(s *scope, name string, x *run, args []*Value) *Value
 }
 
 var windowFunctions = map[string]windowFunction{
@@ -197,8 +197,8 @@ var windowFunctions = map[string]windowFunction{
 }
 
 // over is what is known of a window's value.
-func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value, filter []*pgquery.Node) *value {
-	if isAggregate(name) {
+func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*Value, filter []*pgquery.Node) *Value {
+	if IsAggregate(name) {
 		return s.overAll(name, f, x, args, filter)
 	}
 	if f.AggStar {
@@ -213,32 +213,32 @@ func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value, fi
 }
 
 // placing is row_number, rank or dense_rank.
-func (s *scope) placing(name string, x *run, _ []*value) *value {
-	v := s.d.make(int8, s.d.fresh())
-	v.within = ranges.Of(1, mostRows)
+func (s *scope) placing(name string, x *run, _ []*Value) *Value {
+	v := s.d.Make(Int8, s.d.Fresh())
+	v.Within = ranges.Of(1, MostRows)
 	switch name {
 	case "row_number":
-		v.place = s.rel.placing(ids(x.partition), ids(x.order))
+		v.Place = s.rel.placing(ids(x.partition), ids(x.order))
 	case "dense_rank":
-		v.place = &placing{dense: true, partition: ids(x.partition), order: ids(x.order)}
+		v.Place = &Place{Dense: true, Partition: ids(x.partition), Order: ids(x.order)}
 	}
 	return v
 }
 
 // part is percent_rank or cume_dist.
-func (s *scope) part(string, *run, []*value) *value {
-	v := s.d.make(float8, s.d.fresh())
-	v.within, v.grain, v.same = ranges.Of(0, 1), grainOf(big.NewRat(1, mostRows)), true
+func (s *scope) part(string, *run, []*Value) *Value {
+	v := s.d.Make(Float8, s.d.Fresh())
+	v.Within, v.Grain, v.Same = ranges.Of(0, 1), GrainOf(big.NewRat(1, MostRows)), true
 	return v
 }
 
-func (s *scope) ntile(name string, _ *run, args []*value) *value {
-	v := s.d.make(int4, s.d.fresh())
-	v.within = ranges.Between(ranges.One, rowsOf(name, args[0], 1))
+func (s *scope) ntile(name string, _ *run, args []*Value) *Value {
+	v := s.d.Make(Int4, s.d.Fresh())
+	v.Within = ranges.Between(ranges.One, rowsOf(name, args[0], 1))
 	return v
 }
 
-func (s *scope) lag(name string, x *run, args []*value) *value {
+func (s *scope) lag(name string, x *run, args []*Value) *Value {
 	if len(args) > 1 {
 		rowsOf(name, args[1], -1<<31+1)
 	}
@@ -246,87 +246,87 @@ func (s *scope) lag(name string, x *run, args []*value) *value {
 		return s.picked(name, x, args[:1])
 	}
 	of, other := args[0], args[2]
-	if other.kind != of.kind && !other.null && !(of.kind.isText() && other.kind.isText()) {
+	if other.Kind != of.Kind && !other.Null && !(of.Kind.IsText() && other.Kind.IsText()) {
 		refuse("%s with a default of another type", name)
 	}
-	return s.picked(name, x, []*value{of, other})
+	return s.picked(name, x, []*Value{of, other})
 }
 
-func (s *scope) nth(name string, x *run, args []*value) *value {
+func (s *scope) nth(name string, x *run, args []*Value) *Value {
 	rowsOf(name, args[1], 1)
 	return s.picked(name, x, args[:1])
 }
 
 // rowsOf is a constant number of rows.
-func rowsOf(name string, v *value, least int64) *big.Rat {
-	if v.constant && v.null {
+func rowsOf(name string, v *Value, least int64) *big.Rat {
+	if v.Constant && v.Null {
 		return ranges.One // the result is NULL
 	}
-	n := v.number()
-	if n == nil || !v.kind.isInteger() || n.Cmp(big.NewRat(least, 1)) < 0 || n.Cmp(big.NewRat(1<<31, 1)) > 0 {
+	n := v.Number()
+	if n == nil || !v.Kind.IsInteger() || n.Cmp(big.NewRat(least, 1)) < 0 || n.Cmp(big.NewRat(1<<31, 1)) > 0 {
 		refuse("%s of a number of rows that is no constant", name)
 	}
 	return n
 }
 
 // picked is one of several rows' values, or NULL.
-func (s *scope) picked(_ string, _ *run, all []*value) *value {
+func (s *scope) picked(_ string, _ *run, all []*Value) *Value {
 	for _, v := range all {
-		if v.vague {
+		if v.Vague {
 			refuse("a window picks a value that stands for several")
 		}
 	}
-	v := s.d.choice("picked", all, nil)
-	v.nulls = []int{v.id}
-	if v.kind == text && all[0].kind == bpchar {
+	v := s.d.Choice("picked", all, nil)
+	v.Nulls = []int{v.ID}
+	if v.Kind == Text && all[0].Kind == Char {
 		refuse("a window picks from character and text")
 	}
 	return v
 }
 
 // overAll is an aggregate over a window.
-func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value, filter []*pgquery.Node) *value {
+func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*Value, filter []*pgquery.Node) *Value {
 	d := s.d
 	if f.AggStar != (len(args) == 0) || len(args) > 1 || f.AggStar && name != "count" {
 		refuse("an aggregate of %d arguments over a window", len(args))
 	}
-	g := &grouping{group: group{number: d.fresh()}, keys: make(map[int]*value)}
+	g := &grouping{Group: Group{Number: d.Fresh()}, keys: make(map[int]*Value)}
 	inner := *s
 	inner.group, inner.runs = g, nil
 	call := &pgquery.FuncCall{Funcname: f.Funcname, Args: f.Args, AggFilter: f.AggFilter, AggStar: f.AggStar, Funcformat: f.Funcformat}
 	v := *inner.aggregate(name, call)
-	if name == "sum" && len(args) == 1 && args[0].tallied != nil && args[0].tallied.count {
-		v.partial = s.runOf(f.Over, x, args[0], filter)
-		if v.partial != nil {
-			v.within, v.digits, v.scale, v.same = ranges.Between(ranges.Zero, new(big.Rat).SetInt64(1<<62)), 0, 0, true
+	if name == "sum" && len(args) == 1 && args[0].Summed != nil && args[0].Summed.Count {
+		v.Running = s.runOf(f.Over, x, args[0], filter)
+		if v.Running != nil {
+			v.Within, v.Digits, v.Scale, v.Same = ranges.Between(ranges.Zero, new(big.Rat).SetInt64(1<<62)), 0, 0, true
 		}
 	}
-	if name == "sum" && len(args) == 1 && v.partial == nil {
-		v.partial = s.totalRun(f.Over, x, args[0], filter)
+	if name == "sum" && len(args) == 1 && v.Running == nil {
+		v.Running = s.totalRun(f.Over, x, args[0], filter)
 	}
-	v.terms, v.split = nil, nil
+	v.Sum, v.Split = nil, nil
 	s.slides(name, f.Over, x, args)
 	return &v
 }
 
 // runOf recognises the two sums of Lemma 5.
-func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value, filter []*pgquery.Node) *windowRun {
-	p := &windowRun{n: n.id, partition: ids(x.partition), of: s.number, parts: s.rel.parted()}
-	slices.Sort(p.partition)
+func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *Value, filter []*pgquery.Node) *WindowSum {
+	p := &WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.parted()}
+	slices.Sort(p.Partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault && len(filter) == 1:
 		t := filter[0].GetNullTest()
 		if t == nil || t.Nulltesttype != pgquery.NullTestType_IS_NOT_NULL {
 			return nil
 		}
-		p.x = s.loose(t.Arg).id
+		p.Over = s.loose(t.Arg).ID
 	case len(x.order) == 1 && x.orderForm == orderDefault &&
 		int(w.FrameOptions) == frameNonDefault|frameRows|unboundedPreceding|untilCurrentRow && len(filter) == 0:
-		p.upto, p.x = true, x.order[0].id
+		p.Upto, p.Over = true, x.order[0].ID
 	default:
 		return nil
 	}
-	if rows := s.rel.rows(s.d, append(ids(x.partition), p.x), false); rows == nil || rows.Cmp(big.NewInt(1)) > 0 {
+	if rows := s.rel.rows(s.d, append(ids(x.partition), p.Over), false); rows == nil || rows.Cmp(big.NewInt(1)) > 0 {
 		return nil
 	}
 	return p
@@ -357,26 +357,26 @@ func (s *scope) settle(r *relation) {
 	seen := make(map[int]bool)
 	var read func(id int)
 	read = func(id int) {
-		defer steps.Visit(s.d.steps).Leave()
+		defer steps.Visit(s.d.Steps).Leave()
 		if seen[id] || shared.tells(d, id) {
 			return
 		}
 		seen[id] = true
-		t := d.term(id)
-		if len(t.args) == 0 {
-			if strings.HasPrefix(t.op, "#") {
+		t := d.Term(id)
+		if len(t.Args) == 0 {
+			if strings.HasPrefix(t.Op, "#") {
 				refuse("rows that tie in a window may differ in a column that is read")
 			}
 			return
 		}
-		for _, a := range t.args {
+		for _, a := range t.Args {
 			if a >= 0 {
 				read(a)
 			}
 		}
 	}
 	for _, c := range r.columns {
-		read(c.v.id)
+		read(c.v.ID)
 	}
 }
 
@@ -393,8 +393,8 @@ func (s *scope) untied(x *run) bool {
 			r.solid[id] = true
 		}
 	}
-	rows := r.rows(s.d, given, slices.ContainsFunc(x.partition, func(v *value) bool {
-		return names(v, s.rel) && slices.Contains(s.rel.roots, v.id)
+	rows := r.rows(s.d, given, slices.ContainsFunc(x.partition, func(v *Value) bool {
+		return names(v, s.rel) && slices.Contains(s.rel.roots, v.ID)
 	}))
 	return rows != nil && rows.Cmp(big.NewInt(1)) <= 0
 }
@@ -403,52 +403,52 @@ func (s *scope) untied(x *run) bool {
 func (x *run) tells(d *derivation, id int) bool {
 	asText, octets := false, false
 	for _, v := range append(slices.Clone(x.order), x.partition...) {
-		if v.id == id && v.same {
+		if v.ID == id && v.Same {
 			return true
 		}
-		t := d.term(v.id)
-		if len(t.args) == 1 && t.args[0] == id {
-			asText = asText || t.op == "text"
-			octets = octets || t.op == "octet_length"
+		t := d.Term(v.ID)
+		if len(t.Args) == 1 && t.Args[0] == id {
+			asText = asText || t.Op == "text"
+			octets = octets || t.Op == "octet_length"
 		}
 	}
-	of := d.value(id)
+	of := d.Value(id)
 	if !asText || of == nil {
 		return false
 	}
-	return of.kind == numeric || of.kind.isFloat() || octets && of.kind == bpchar
+	return of.Kind == Numeric || of.Kind.IsFloat() || octets && of.Kind == Char
 }
 
 // placed reads place <= n.
-func (s *scope) placed(l, r *value) {
-	n := r.number()
-	if l.place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.outer {
+func (s *scope) placed(l, r *Value) {
+	n := r.Number()
+	if l.Place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.Outer {
 		return
 	}
 	most := max(n.Num().Int64(), 1)
-	if l.place.dense {
-		s.rel.rankings = append(s.rel.rankings, ranking{by: l.place.partition, order: l.place.order, places: most})
+	if l.Place.Dense {
+		s.rel.rankings = append(s.rel.rankings, ranking{by: l.Place.Partition, order: l.Place.Order, places: most})
 		s.both()
 		return
 	}
 	defer s.both()
-	cut := limit{by: l.place.partition, rows: most}
-	if slices.Equal(l.place.of, s.rel.parted()) {
+	cut := limit{by: l.Place.Partition, rows: most}
+	if slices.Equal(l.Place.Of, s.rel.parted()) {
 		s.rel.whole = append(s.rel.whole, cut)
 		return
 	}
 	for i, part := range s.rel.parts {
-		if len(l.place.of) == 1 && slices.Equal(part.ids, l.place.rows) {
+		if len(l.Place.Of) == 1 && slices.Equal(part.ids, l.Place.Rows) {
 			s.limited(i, cut)
 		}
 	}
 }
 
 // placing is row_number of a relation's rows.
-func (r *relation) placing(partition, order []int) *placing {
-	p := &placing{partition: partition, order: order, of: r.parted()}
+func (r *relation) placing(partition, order []int) *Place {
+	p := &Place{Partition: partition, Order: order, Of: r.parted()}
 	if len(r.parts) == 1 {
-		p.rows = r.parts[0].ids
+		p.Rows = r.parts[0].ids
 	}
 	return p
 }
@@ -457,7 +457,7 @@ func (r *relation) placing(partition, order []int) *placing {
 func (s *scope) limited(i int, l limit) {
 	r := s.rel
 	p := *r.parts[i]
-	p.number = s.d.number()
+	p.number = s.d.Number()
 	p.limits = append(slices.Clone(p.limits), l)
 	r.parts = slices.Clone(r.parts)
 	r.parts[i] = &p

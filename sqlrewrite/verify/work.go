@@ -87,7 +87,7 @@ type choosing struct {
 }
 
 func (r *choosing) rest(left []*part, known knowledge) (best *big.Int) {
-	defer steps.Visit(r.d.steps).Leave()
+	defer steps.Visit(r.d.Steps).Leave()
 	set := fmt.Sprint(left)
 	if made, ok := r.made[set]; ok {
 		return made
@@ -222,7 +222,7 @@ func (o outerJoin) holds(p *part) bool {
 
 // work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.
 func (r *relation) work(d *derivation) (best *big.Int) {
-	defer steps.Visit(d.steps).Leave()
+	defer steps.Visit(d.Steps).Leave()
 	for _, p := range r.parts {
 		if p.public {
 			continue
@@ -267,7 +267,7 @@ func (s *scope) met(query int, r *relation, joined bool) {
 		n = r.tuples(s.d, new(part))
 	}
 	if n != nil && n.IsInt64() && r.bill != nil {
-		s.bill.add(product(n.Int64(), capped(r.bill.ns, meetRow)))
+		s.bill.add(Product(n.Int64(), Capped(r.bill.ns, meetRow)))
 	}
 	s.meets(times(n, r.meeting))
 }
@@ -299,9 +299,9 @@ func bounded(a, b *big.Int) *big.Int {
 
 // slides notes the rows of a frame whose start moves, for an aggregate that PostgreSQL computes anew for each row: what leaves the frame
 // can be taken back of counts, booleans and sums that are exact in every order, and of no others.
-func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value) {
+func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*Value) {
 	o := int(w.FrameOptions)
-	anew := name == "min" || name == "max" || len(args) == 1 && args[0].kind == numeric && args[0].scale < 0 && name != "count"
+	anew := name == "min" || name == "max" || len(args) == 1 && args[0].Kind == Numeric && args[0].Scale < 0 && name != "count"
 	if !anew || o&unboundedPreceding != 0 || len(x.order) == 0 && o&frameRange != 0 {
 		return
 	}
@@ -315,7 +315,7 @@ func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value)
 			if end.offset == nil {
 				continue
 			}
-			n := s.expr(end.offset).number().Num()
+			n := s.expr(end.offset).Number().Num()
 			if end.inward {
 				n = new(big.Int).Neg(n)
 			}

@@ -66,7 +66,7 @@ func everyOrder(r *relation, d *derivation, left []*part, known knowledge) (best
 func randomJoin(w *rand.Rand) (*relation, *derivation) {
 	r, d := &relation{}, newDerivation("", nil, nil, nil, nil)
 	for range 20 {
-		d.fresh()
+		d.Fresh()
 	}
 	for i := range 1 + w.IntN(6) {
 		p := &part{ids: []int{2*i + 1, 2*i + 2}, limits: []limit{{by: []int{0}, rows: 1 + w.Int64N(9)}}}
