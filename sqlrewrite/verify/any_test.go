@@ -10,6 +10,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // What is proven of any text in the place of an argument is proven of each text, but for those that are refused as they are: texts that
@@ -44,7 +45,7 @@ func TestAnyTextIsEachText(t *testing.T) {
 		}
 		for _, mask := range masks {
 			replaced++
-			if prove(func(int) any { return Any{} }, mask) != nil {
+			if prove(func(int) any { return value.Any{} }, mask) != nil {
 				continue
 			}
 			proven++
@@ -77,7 +78,7 @@ func unsafeForAny(sql string, args []any, on *catalog.Snapshot, c Claim, refused
 		}
 	}
 	return refused != nil && len(places) > 0 && !notRead(refused) &&
-		Statement(sql, with(args, places, func(int) any { return Any{} }), on, c) == nil
+		Statement(sql, with(args, places, func(int) any { return value.Any{} }), on, c) == nil
 }
 
 // A unit's id is compared with no constant that somebody chose, nor with what is computed of one.
@@ -94,7 +95,7 @@ func TestAnyIsNobodysID(t *testing.T) {
 	} {
 		sql, _ := expand(`SELECT @count(*)::@text FROM ONLY "public"."people" WHERE (` + condition + `)`)
 		c := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins}
-		if err := Statement(sql, []any{Any{}}, on, c); (err == nil) != proven {
+		if err := Statement(sql, []any{value.Any{}}, on, c); (err == nil) != proven {
 			t.Errorf("%s of any text: %v", condition, err)
 		}
 		if err := Statement(sql, []any{int64(0)}, on, c); err != nil && !strings.Contains(condition, "NULLIF") {

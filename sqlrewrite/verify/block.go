@@ -9,6 +9,7 @@ import (
 
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // SELECT (**Lemma 0**). Its rows are those of FROM that meet WHERE, with outputs computed of one row each; the order in which PostgreSQL
@@ -69,7 +70,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	s.conditions(q.WhereClause, nil)
 	s.rel.owner()
 	var r *relation
-	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, IsAggregate) {
+	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, value.IsAggregate) {
 		if len(q.DistinctClause) > 0 {
 			refuse("DISTINCT of aggregates")
 		}
@@ -104,7 +105,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 		}
 		of := *s
 		of.numbers = s.parent == nil && t.Val.GetColumnRef() != nil // an item of FROM may hand it on
-		r.columns = append(r.columns, named{"", tree.NameOf(t), Typed(of.expr(t.Val))})
+		r.columns = append(r.columns, named{"", tree.NameOf(t), value.Typed(of.expr(t.Val))})
 	}
 	for i, c := range r.columns {
 		if len(c.v.Anchors) > 0 && r.solid[c.v.ID] && !c.v.Strict { // it is NULL on no row that is left
@@ -120,7 +121,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 			r.edges = append(slices.Clone(r.edges), edge{id, of, true})
 			id = of
 		}
-		if slices.ContainsFunc(c.v.Anchors, func(a Anchor) bool { return a.Root }) && c.v.Strict && !slices.Contains(r.roots, c.v.ID) {
+		if slices.ContainsFunc(c.v.Anchors, func(a value.Anchor) bool { return a.Root }) && c.v.Strict && !slices.Contains(r.roots, c.v.ID) {
 			r.roots = append(slices.Clone(r.roots), c.v.ID)
 			if of, ok := d.Behind(c.v.ID); ok && r.solid[of] {
 				r.solid[c.v.ID] = true
@@ -186,11 +187,11 @@ func (s *scope) distinct(r *relation) *relation {
 }
 
 // names reports whether a value names the unit of each row, also where it is NULL.
-func names(v *Value, r *relation) bool {
+func names(v *value.Value, r *relation) bool {
 	if !v.Strict && !r.solid[v.ID] || v.Vague {
 		return false
 	}
-	return slices.ContainsFunc(v.Anchors, func(a Anchor) bool { return a.Of.Find() == r.owner() })
+	return slices.ContainsFunc(v.Anchors, func(a value.Anchor) bool { return a.Of.Find() == r.owner() })
 }
 
 // kept are the ids that are still there.
@@ -213,10 +214,10 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 		return d.pieces(l, r)
 	}
 	both := &relation{solid: make(map[int]bool), scanned: l.scanned + r.scanned}
-	var owner *Unit
+	var owner *value.Unit
 	if l.owner() != nil && r.owner() != nil {
-		owner = &Unit{}
-		both.units = []*Unit{owner}
+		owner = &value.Unit{}
+		both.units = []*value.Unit{owner}
 	} else if l.owner() != r.owner() {
 		refuse("UNION ALL of owned and public rows")
 	}
@@ -226,7 +227,7 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 		if a.Kind != b.Kind || a.Numeral != b.Numeral || a.Moved() || b.Moved() {
 			refuse("UNION ALL of different types, or of numbers of units and other values")
 		}
-		v := d.Choice("union", []*Value{Clear(a), Clear(b)}, nil)
+		v := d.Choice("union", []*value.Value{value.Clear(a), value.Clear(b)}, nil)
 		v.ID = d.Fresh()
 		v.Nulls, v.Constant, v.Opaque = []int{v.ID}, false, false
 		v.Vague, v.Numeral = a.Vague || b.Vague, a.Numeral
@@ -237,7 +238,7 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 		for _, x := range a.Anchors {
 			for _, y := range b.Anchors {
 				if x.Name == y.Name && owner != nil {
-					v.Anchors = append(v.Anchors, Anchor{Name: x.Name, Root: x.Root && y.Root, Of: owner})
+					v.Anchors = append(v.Anchors, value.Anchor{Name: x.Name, Root: x.Root && y.Root, Of: owner})
 					if x.Root && y.Root {
 						both.roots = append(both.roots, v.ID)
 					}
@@ -275,7 +276,7 @@ func (r *relation) domain(d *derivation, id int) {
 }
 
 // leave notes that a value is NULL, if null, or one of those with the texts of an array.
-func (r *relation) leave(d *derivation, x int, t Term, null bool) {
+func (r *relation) leave(d *derivation, x int, t value.Term, null bool) {
 	size, known := d.Elements(t.Args[1])
 	if !known {
 		return

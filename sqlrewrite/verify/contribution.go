@@ -8,6 +8,7 @@ import (
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // What rows add up to (Lemma 2). Inside a group an aggregate is a tally: with k rows that meet certain conditions (FILTER, and that the
@@ -24,7 +25,7 @@ import (
 // 240) - 120·count(minutes) and a1 is count(minutes), lies in [-600, 600].
 
 // cut is the CASE of Lemma 2, and of 2b with a share of a total in the place of m; nil for others.
-func (s *scope) cut(c *pgquery.CaseExpr) *Value {
+func (s *scope) cut(c *pgquery.CaseExpr) *value.Value {
 	counter, m, w := s.compared(c)
 	if w == nil || counter.Summed == nil || !counter.Summed.Count || !positive(m) && !m.Counts() {
 		return nil
@@ -40,20 +41,20 @@ func (s *scope) cut(c *pgquery.CaseExpr) *Value {
 		limit, least = m.Number(), new(big.Rat).Add(m.Number(), ranges.One)
 	}
 	within := t.Each.WithZero().Times(ranges.Point(limit))
-	numericSum, numericCount := d.Convert(ClearTally(sum), Numeric), d.Convert(ClearTally(counter), Numeric)
+	numericSum, numericCount := d.Convert(value.ClearTally(sum), value.Numeric), d.Convert(value.ClearTally(counter), value.Numeric)
 	ratio := d.Intern("div", d.Intern("*", numericSum.ID, m.ID), numericCount.ID)
 	branch := *s
 	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: counter.ID, within: ranges.Span{Lo: least}},
 		narrowed{id: numericCount.ID, within: ranges.Span{Lo: least}}, narrowed{id: ratio, within: within})
 	then := branch.expr(w.Result)
-	if then.ID != ratio && then.ID != d.Intern("to:"+KindName(Int8), ratio) {
+	if then.ID != ratio && then.ID != d.Intern("to:"+value.KindName(value.Int8), ratio) {
 		return nil
 	}
-	v := d.Made(Common(then.Kind, sum.Kind), "cut", false, counter, m, ClearTally(then), sum)
+	v := d.Made(value.Common(then.Kind, sum.Kind), "cut", false, counter, m, value.ClearTally(then), sum)
 	v.Within, v.Digits = within, -1
 	v.Split = m.Split.Scaled(t.Each.Most())
 	if positive(m) {
-		v.Cut = &Cutting{Of: t, Counter: counter.ID, Limit: limit}
+		v.Cut = &value.Cutting{Of: t, Counter: counter.ID, Limit: limit}
 	}
 	if t.Digits == 0 {
 		v.Digits, v.Scale, v.Same = 0, 0, true
@@ -62,20 +63,20 @@ func (s *scope) cut(c *pgquery.CaseExpr) *Value {
 }
 
 // above reads CASE WHEN x > m THEN ... ELSE ... END, m a positive whole number.
-func (s *scope) above(c *pgquery.CaseExpr) (x, m *Value, w *pgquery.CaseWhen) {
+func (s *scope) above(c *pgquery.CaseExpr) (x, m *value.Value, w *pgquery.CaseWhen) {
 	if x, m, w = s.compared(c); w == nil || !positive(m) {
 		return nil, nil, nil
 	}
 	return x, m, w
 }
 
-func positive(m *Value) bool {
+func positive(m *value.Value) bool {
 	n := m.Number()
 	return n != nil && n.Sign() > 0 && n.IsInt() && m.Kind.IsInteger()
 }
 
 // compared reads CASE WHEN x > m THEN ... ELSE ... END.
-func (s *scope) compared(c *pgquery.CaseExpr) (x, m *Value, w *pgquery.CaseWhen) {
+func (s *scope) compared(c *pgquery.CaseExpr) (x, m *value.Value, w *pgquery.CaseWhen) {
 	if len(c.Args) != 1 || c.Defresult == nil {
 		return nil, nil, nil
 	}

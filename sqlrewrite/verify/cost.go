@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
+
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Time. RowWork bounds what one row of people takes in any SELECT that is charged to rows, and UnitWork what the rows of one unit take in
@@ -36,7 +38,7 @@ type bill struct {
 
 func newBill() *bill { return &bill{seen: make(map[*pgquery.Node]bool)} }
 
-func (b *bill) add(ns int64) { b.ns = Capped(b.ns, ns) }
+func (b *bill) add(ns int64) { b.ns = value.Capped(b.ns, ns) }
 
 // What a tuple takes beside its expressions, in ns.
 const (
@@ -46,16 +48,16 @@ const (
 )
 
 // charge adds what a node takes to the tuple's bill, once however often it is looked at.
-func (s *scope) charge(n *pgquery.Node, v *Value, operands []Measure) {
+func (s *scope) charge(n *pgquery.Node, v *value.Value, operands []value.Measure) {
 	if s.bill == nil || s.bill.seen[n] || v.Constant {
 		return
 	}
 	s.bill.seen[n] = true
-	if regex := Compiles(n, operands); regex != "" {
+	if regex := value.Compiles(n, operands); regex != "" {
 		s.d.compiled[regex] = true
 	}
 	ns, listed := s.d.Price(n, v, operands)
-	s.bill.listed = Capped(s.bill.listed, listed)
+	s.bill.listed = value.Capped(s.bill.listed, listed)
 	s.bill.add(ns)
 }
 
@@ -81,9 +83,9 @@ func (s *scope) bills(grouped bool) {
 	if d.several { // planned without its arguments, which are hashed else
 		s.bill.add(s.bill.listed)
 	}
-	per := Capped(s.bill.ns, max(readRow, meetRow*int64(len(s.rel.parts)-1)))
+	per := value.Capped(s.bill.ns, max(readRow, meetRow*int64(len(s.rel.parts)-1)))
 	if grouped {
-		per = Capped(per, groupRow)
+		per = value.Capped(per, groupRow)
 	}
 	row, unit := s.rel.tuplesOfUnit(d)
 	var ofRow *big.Int

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Expressions (Lemmas 0 and 5a). The value of an expression in a row is a function of the row, of constants, and of nothing else, since
@@ -56,7 +57,7 @@ type narrowed struct {
 }
 
 // expr derives what is known of an expression.
-func (s *scope) expr(n *pgquery.Node) *Value {
+func (s *scope) expr(n *pgquery.Node) *value.Value {
 	defer steps.Visit(s.d.Steps).Leave()
 	outer := s.d.operands
 	s.d.operands = nil
@@ -79,7 +80,7 @@ func (s *scope) expr(n *pgquery.Node) *Value {
 				c.Bytes = w.bytes
 			}
 			if w.away != nil && c.Kind.IsFloat() {
-				c.Grain, c.Same = GrainOf(w.away), true // -0 is nearer to 0 too, and so is not here
+				c.Grain, c.Same = value.GrainOf(w.away), true // -0 is nearer to 0 too, and so is not here
 			}
 			v = &c
 		}
@@ -89,7 +90,7 @@ func (s *scope) expr(n *pgquery.Node) *Value {
 	return v
 }
 
-func (s *scope) bare(n *pgquery.Node) *Value {
+func (s *scope) bare(n *pgquery.Node) *value.Value {
 	d := s.d
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_ColumnRef:
@@ -110,14 +111,14 @@ func (s *scope) bare(n *pgquery.Node) *Value {
 		if t.Nulltesttype != pgquery.NullTestType_IS_NULL && t.Nulltesttype != pgquery.NullTestType_IS_NOT_NULL {
 			refuse("a test for NULL of another kind")
 		}
-		return d.Always(Boolean, "isnull:"+strconv.Itoa(int(t.Nulltesttype)), s.loose(t.Arg))
+		return d.Always(value.Boolean, "isnull:"+strconv.Itoa(int(t.Nulltesttype)), s.loose(t.Arg))
 	case *pgquery.Node_BooleanTest:
 		t := e.BooleanTest
 		tree.Reads(t, "Arg", "Booltesttype")
 		if t.Booltesttype == pgquery.BoolTestType_BOOL_TEST_TYPE_UNDEFINED {
 			refuse("a test of truth of another kind")
 		}
-		return d.Always(Boolean, "is:"+strconv.Itoa(int(t.Booltesttype)), s.truth(t.Arg))
+		return d.Always(value.Boolean, "is:"+strconv.Itoa(int(t.Booltesttype)), s.truth(t.Arg))
 	case *pgquery.Node_CaseExpr:
 		return s.cases(e.CaseExpr)
 	case *pgquery.Node_CoalesceExpr:
@@ -141,8 +142,8 @@ func (s *scope) bare(n *pgquery.Node) *Value {
 	}
 }
 
-func (s *scope) list(nodes []*pgquery.Node) []*Value {
-	all := make([]*Value, len(nodes))
+func (s *scope) list(nodes []*pgquery.Node) []*value.Value {
+	all := make([]*value.Value, len(nodes))
 	for i, n := range nodes {
 		all[i] = s.expr(n)
 	}
@@ -150,18 +151,18 @@ func (s *scope) list(nodes []*pgquery.Node) []*Value {
 }
 
 // loose is a value of which only equality and order are looked at: it may be vague.
-func (s *scope) loose(n *pgquery.Node) *Value { return Clear(s.expr(n)) }
+func (s *scope) loose(n *pgquery.Node) *value.Value { return value.Clear(s.expr(n)) }
 
-func (s *scope) truth(n *pgquery.Node) *Value {
+func (s *scope) truth(n *pgquery.Node) *value.Value {
 	v := s.expr(n)
-	if v.Kind != Boolean {
+	if v.Kind != value.Boolean {
 		refuse("a condition that is not boolean")
 	}
 	return v
 }
 
 // column looks a name up: in this query, or in one around it.
-func (s *scope) column(name []string) *Value {
+func (s *scope) column(name []string) *value.Value {
 	defer steps.Visit(s.d.Steps).Leave()
 	if len(name) == 0 || len(name) > 2 {
 		refuse("a name of %d parts", len(name))
@@ -198,7 +199,7 @@ func (s *scope) column(name []string) *Value {
 	return &v
 }
 
-func (s *scope) collate(c *pgquery.CollateClause) *Value {
+func (s *scope) collate(c *pgquery.CollateClause) *value.Value {
 	w := tree.Words(c.Collname)
 	if len(w) != 2 || w[0] != "pg_catalog" || w[1] != "C" && w[1] != "default" {
 		refuse("a collation other than C and default")
@@ -212,27 +213,27 @@ func (s *scope) collate(c *pgquery.CollateClause) *Value {
 	return &under
 }
 
-func (s *scope) logic(b *pgquery.BoolExpr) *Value {
+func (s *scope) logic(b *pgquery.BoolExpr) *value.Value {
 	tree.Reads(b, "Args", "Boolop")
 	if b.Boolop == pgquery.BoolExprType_BOOL_EXPR_TYPE_UNDEFINED {
 		refuse("neither AND, OR nor NOT")
 	}
-	args := make([]*Value, len(b.Args))
+	args := make([]*value.Value, len(b.Args))
 	for i, n := range b.Args {
 		args[i] = s.truth(n)
 	}
 	switch b.Boolop {
 	case pgquery.BoolExprType_NOT_EXPR:
-		return s.d.Apply(Boolean, "not", args...)
+		return s.d.Apply(value.Boolean, "not", args...)
 	case pgquery.BoolExprType_OR_EXPR:
-		return s.d.Made(Boolean, "or", false, args...)
+		return s.d.Made(value.Boolean, "or", false, args...)
 	default:
-		return s.d.Made(Boolean, "and", false, args...)
+		return s.d.Made(value.Boolean, "and", false, args...)
 	}
 }
 
 // cases is CASE WHEN ... THEN ... ELSE ... END.
-func (s *scope) cases(c *pgquery.CaseExpr) *Value {
+func (s *scope) cases(c *pgquery.CaseExpr) *value.Value {
 	tree.Reads(c, "Args", "Defresult") // no operand
 	if v := s.cut(c); v != nil {       // Lemma 2
 		return v
@@ -251,7 +252,7 @@ func (s *scope) cases(c *pgquery.CaseExpr) *Value {
 	}
 	deeper := *s
 	deeper.narrow = slices.Clone(s.narrow)
-	var all, conditions []*Value
+	var all, conditions []*value.Value
 	for _, n := range c.Args {
 		w := n.GetCaseWhen()
 		if w == nil {
@@ -280,7 +281,7 @@ func (s *scope) cases(c *pgquery.CaseExpr) *Value {
 }
 
 // within is CASE WHEN octet_length(x) <= n THEN x END where no x is longer, which is x; nil for others.
-func (s *scope) within(c *pgquery.CaseExpr) *Value {
+func (s *scope) within(c *pgquery.CaseExpr) *value.Value {
 	if len(c.Args) != 1 || c.Defresult != nil || c.Args[0].GetCaseWhen().GetResult().GetColumnRef() == nil {
 		return nil
 	}
@@ -292,13 +293,13 @@ func (s *scope) within(c *pgquery.CaseExpr) *Value {
 }
 
 // short is a numeric of few digits, else NULL; nil for another CASE.
-func (s *scope) short(c *pgquery.CaseExpr) *Value {
+func (s *scope) short(c *pgquery.CaseExpr) *value.Value {
 	column := tree.Short(c)
 	if column == nil {
 		return nil
 	}
 	x := s.column(tree.Words(column.Fields))
-	if x.Kind != Numeric {
+	if x.Kind != value.Numeric {
 		refuse("the bytes of what is no numeric")
 	}
 	return s.d.Shortened(x)
@@ -306,12 +307,12 @@ func (s *scope) short(c *pgquery.CaseExpr) *Value {
 
 // nullsOfCase: where every branch but the last is a constant that is not NULL, and every condition is a comparison of the last branch's
 // parts with constants, the value is NULL exactly where the last branch is: where a part is NULL no condition is true.
-func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*Value, v *Value) []int {
+func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*value.Value, v *value.Value) []int {
 	last := all[len(all)-1]
-	if !slices.ContainsFunc(all, func(b *Value) bool { return b.Null || len(b.Nulls) > 0 }) {
+	if !slices.ContainsFunc(all, func(b *value.Value) bool { return b.Null || len(b.Nulls) > 0 }) {
 		return nil
 	}
-	if slices.ContainsFunc(all[:len(all)-1], func(b *Value) bool { return !b.Constant || len(b.Nulls) > 0 }) {
+	if slices.ContainsFunc(all[:len(all)-1], func(b *value.Value) bool { return !b.Constant || len(b.Nulls) > 0 }) {
 		return []int{v.ID}
 	}
 	for _, w := range conditions {
@@ -362,7 +363,7 @@ func (s *scope) narrowing(n *pgquery.Node, holds bool) []narrowed {
 		if c.Kind.IsFloat() {
 			return nil
 		}
-		r = Floated(r)
+		r = value.Floated(r)
 	}
 	op := tree.Operator(e.Name)
 	if t := d.Term(x.ID); t.Op == "octet_length" && op == "<=" && holds && r.Sign() > 0 && r.Cmp(big.NewRat(1<<30, 1)) < 0 {
@@ -395,7 +396,7 @@ func (s *scope) hole(b *pgquery.BoolExpr) []narrowed {
 }
 
 // operation is an operator, or what the grammar makes of one.
-func (s *scope) operation(e *pgquery.A_Expr) *Value {
+func (s *scope) operation(e *pgquery.A_Expr) *value.Value {
 	op := tree.Operator(e.Name)
 	switch e.Kind {
 	case pgquery.A_Expr_Kind_AEXPR_OP:
@@ -405,10 +406,10 @@ func (s *scope) operation(e *pgquery.A_Expr) *Value {
 		return s.d.Operated(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	case pgquery.A_Expr_Kind_AEXPR_OP_ANY:
 		l, r := s.expr(e.Lexpr), s.expr(e.Rexpr)
-		if op != "=" || l.Kind != Text || l.Ident != "" || r.Kind != Texts || !r.Constant {
+		if op != "=" || l.Kind != value.Text || l.Ident != "" || r.Kind != value.Texts || !r.Constant {
 			refuse("= ANY of what is no constant array of texts")
 		}
-		return s.d.Apply(Boolean, "any", l, r)
+		return s.d.Apply(value.Boolean, "any", l, r)
 	case pgquery.A_Expr_Kind_AEXPR_IN:
 		return s.in(op, s.loose(e.Lexpr), e.Rexpr.GetList())
 	case pgquery.A_Expr_Kind_AEXPR_DISTINCT, pgquery.A_Expr_Kind_AEXPR_NOT_DISTINCT:
@@ -417,7 +418,7 @@ func (s *scope) operation(e *pgquery.A_Expr) *Value {
 		}
 		l, r := s.d.Pair(s.loose(e.Lexpr), s.loose(e.Rexpr))
 		s.d.Meet(l, r)
-		return s.d.Always(Boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
+		return s.d.Always(value.Boolean, "distinct:"+strconv.Itoa(int(e.Kind)), l, r)
 	case pgquery.A_Expr_Kind_AEXPR_LIKE, pgquery.A_Expr_Kind_AEXPR_ILIKE:
 		return s.d.Like(op, s.expr(e.Lexpr), s.expr(e.Rexpr))
 	case pgquery.A_Expr_Kind_AEXPR_NULLIF:
@@ -429,19 +430,19 @@ func (s *scope) operation(e *pgquery.A_Expr) *Value {
 }
 
 // in is IN of a list, and NOT IN.
-func (s *scope) in(op string, v *Value, list *pgquery.List) *Value {
+func (s *scope) in(op string, v *value.Value, list *pgquery.List) *value.Value {
 	if list == nil || op != "=" && op != "<>" {
 		refuse("IN of what is no list")
 	}
-	k, all := v.Kind, []*Value{v}
+	k, all := v.Kind, []*value.Value{v}
 	for _, n := range list.Items {
 		x := s.loose(n)
-		Identities(v, x)
-		k = Common(k, x.Kind)
+		value.Identities(v, x)
+		k = value.Common(k, x.Kind)
 		all = append(all, x)
 	}
 	all = s.d.Resolved(all)
-	result := s.d.Made(Boolean, "in"+op, false, all...)
+	result := s.d.Made(value.Boolean, "in"+op, false, all...)
 	for _, x := range all {
 		s.d.Comparable(x, k)
 	}
@@ -449,9 +450,9 @@ func (s *scope) in(op string, v *Value, list *pgquery.List) *Value {
 }
 
 // typeCast is x::type.
-func (s *scope) typeCast(c *pgquery.TypeCast) *Value {
+func (s *scope) typeCast(c *pgquery.TypeCast) *value.Value {
 	d := s.d
-	k, precision, scale := TypeOf(c.TypeName)
+	k, precision, scale := value.TypeOf(c.TypeName)
 	if p := c.Arg.GetParamRef(); p != nil {
 		if precision != 0 {
 			refuse("a constant cast to a type with modifiers")
@@ -465,17 +466,17 @@ func (s *scope) typeCast(c *pgquery.TypeCast) *Value {
 		return d.NullOf(k)
 	}
 	v := s.expr(c.Arg)
-	if k.IsFloat() && v.Number() != nil && v.Number().Sign() == 0 && v.Kind == Int4 {
+	if k.IsFloat() && v.Number() != nil && v.Number().Sign() == 0 && v.Kind == value.Int4 {
 		return d.Literal(k, "0")
 	}
 	if precision != 0 {
 		return d.Digits(v, precision, scale)
 	}
-	return d.Cast(Typed(v), k)
+	return d.Cast(value.Typed(v), k)
 }
 
 // call is a call of a function, an aggregate or a window.
-func (s *scope) call(f *pgquery.FuncCall) *Value {
+func (s *scope) call(f *pgquery.FuncCall) *value.Value {
 	if f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
 		refuse("a function call that no rule covers")
 	}
@@ -487,7 +488,7 @@ func (s *scope) call(f *pgquery.FuncCall) *Value {
 	switch {
 	case f.Over != nil:
 		return s.window(name, f)
-	case f.AggStar || IsAggregate(name):
+	case f.AggStar || value.IsAggregate(name):
 		return s.aggregate(name, f)
 	case f.AggFilter != nil || f.AggDistinct:
 		refuse("FILTER or DISTINCT of a function that is no aggregate")

@@ -8,6 +8,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // GROUP BY (**Lemma 0**). Three cases:
@@ -29,21 +30,21 @@ import (
 
 // grouping is a query's groups.
 type grouping struct {
-	Group
-	keys   map[int]*Value
+	value.Group
+	keys   map[int]*value.Value
 	order  []int // ids of the keys, as written
 	having bool
 }
 
 // key is what a column is in a group.
-func (g *grouping) key(v *Value) *Value {
+func (g *grouping) key(v *value.Value) *value.Value {
 	c := *v
 	c.Whole = false
 	return &c
 }
 
 // of is a value that was computed in a group: a key is a function of the group.
-func (g *grouping) of(v *Value) *Value {
+func (g *grouping) of(v *value.Value) *value.Value {
 	if k := g.keys[v.ID]; k != nil {
 		c := *k
 		c.Collation = v.Collation
@@ -55,7 +56,7 @@ func (g *grouping) of(v *Value) *Value {
 // grouped is a SELECT with aggregates.
 func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	d := s.d
-	g := &grouping{Group: Group{Number: d.Fresh()}, keys: make(map[int]*Value)}
+	g := &grouping{Group: value.Group{Number: d.Fresh()}, keys: make(map[int]*value.Value)}
 	owner := s.rel.owner()
 	led := false
 	for _, n := range q.GroupClause {
@@ -102,7 +103,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 		if !g.Release && v.Sum != nil {
 			v = d.Plain(v)
 		}
-		r.columns = append(r.columns, named{"", tree.NameOf(t), Typed(v)})
+		r.columns = append(r.columns, named{"", tree.NameOf(t), value.Typed(v)})
 	}
 	if g.Release {
 		r.released = s.released(r.columns, domains)
@@ -154,7 +155,7 @@ func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 }
 
 // aggregate is a call of an aggregate.
-func (s *scope) aggregate(name string, f *pgquery.FuncCall) *Value {
+func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value.Value {
 	if s.group == nil || s.inside || s.group.having {
 		refuse("an aggregate where there may be none")
 	}
@@ -170,11 +171,11 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *Value {
 	case name == "count" && f.AggDistinct:
 		return d.Different(g.Group, where, id(""), s.rel.within(d, []int{x.ID}, nil))
 	case name == "count":
-		return d.Counted(g.Group, Union(where, d.present(x)))
+		return d.Counted(g.Group, value.Union(where, d.present(x)))
 	case name == "sum" && f.AggDistinct:
 		return d.SummedOnce(g.Group, where, x, id(""))
 	case name == "sum":
-		return d.Summed(g.Group, Union(where, d.present(x)), x)
+		return d.Summed(g.Group, value.Union(where, d.present(x)), x)
 	case g.Release:
 		refuse("%s over many units", name)
 	}
@@ -185,11 +186,11 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *Value {
 }
 
 // aggregated is what an aggregate is of: an argument, nil for *, in the rows that meet some conditions.
-func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *Value, where []int) {
+func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *value.Value, where []int) {
 	in := *s
 	in.inside, in.narrow, in.runs = true, nil, nil
 	for _, n := range tree.Conjuncts(f.AggFilter, nil) {
-		where = Union(where, s.d.condition(in.truth(n), n))
+		where = value.Union(where, s.d.condition(in.truth(n), n))
 	}
 	if f.AggStar {
 		if name != "count" || len(f.Args) > 0 || f.AggDistinct {
@@ -205,7 +206,7 @@ func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *Value, where []
 	if x.Moved() {
 		refuse("an aggregate over an aggregate of many units")
 	}
-	if x.Running != nil || x.Kind == NoKind || x.Kind == Texts {
+	if x.Running != nil || x.Kind == value.NoKind || x.Kind == value.Texts {
 		refuse("an aggregate over a value that no rule covers")
 	}
 	if name != "count" && (x.Vague || f.AggDistinct && (!x.Same || s.group.Release)) {
@@ -215,7 +216,7 @@ func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *Value, where []
 }
 
 // condition is what a conjunct of FILTER asks of a row.
-func (d *derivation) condition(v *Value, n *pgquery.Node) []int {
+func (d *derivation) condition(v *value.Value, n *pgquery.Node) []int {
 	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL {
 		if of := d.Term(v.ID); len(of.Args) == 1 {
 			if x := d.Value(of.Args[0]); x != nil {
@@ -227,7 +228,7 @@ func (d *derivation) condition(v *Value, n *pgquery.Node) []int {
 }
 
 // present are the conditions under which a value is not NULL.
-func (d *derivation) present(v *Value) []int {
+func (d *derivation) present(v *value.Value) []int {
 	all := make([]int, len(v.Nulls))
 	for i, id := range v.Nulls {
 		all[i] = d.Intern("present", id)

@@ -6,6 +6,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Histograms. **Lemma 5.** Let a partition of rows, all of one unit, have rows with different x, each with a whole number n >= 0; let
@@ -20,7 +21,7 @@ import (
 // NULL GROUP BY x: all numbers together move by at most 5 when a unit comes.
 
 // share is the CASE of Lemma 5; nil for others.
-func (s *scope) share(c *pgquery.CaseExpr) *Value {
+func (s *scope) share(c *pgquery.CaseExpr) *value.Value {
 	total, m, w := s.above(c)
 	if w == nil || total.Running == nil || total.Running.Upto || total.Running.Over < 0 {
 		return nil
@@ -31,7 +32,7 @@ func (s *scope) share(c *pgquery.CaseExpr) *Value {
 	if n.ID != run.Added || n.Summed == nil || !n.Summed.Count {
 		return nil
 	}
-	two := d.Literal(Int4, "2").ID
+	two := d.Literal(value.Int4, "2").ID
 	part := func(c int) int {
 		return d.Intern("div", d.Intern("+", d.Intern("*", d.Intern("*", two, c), m.ID), total.ID), d.Intern("*", two, total.ID))
 	}
@@ -45,8 +46,8 @@ func (s *scope) share(c *pgquery.CaseExpr) *Value {
 	if !slices.Contains(shares, then.ID) || !s.rel.solid[run.Over] {
 		return nil
 	}
-	v := d.Made(Numeric, "share", false, total, m, then, n)
+	v := d.Made(value.Numeric, "share", false, total, m, then, n)
 	v.Within, v.Digits, v.Scale, v.Same = ranges.Between(ranges.Zero, m.Number()), 0, 0, true
-	v.Split = &Share{Most: m.Number(), Partition: run.Partition, Over: run.Over, Of: run.Parts, Base: v.ID}
+	v.Split = &value.Share{Most: m.Number(), Partition: run.Partition, Over: run.Over, Of: run.Parts, Base: v.ID}
 	return v
 }

@@ -7,6 +7,7 @@ import (
 
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // FROM. A row of a join is a tuple of rows (Lemma 0):
@@ -234,18 +235,18 @@ func (s *scope) fact(n *pgquery.Node) {
 	s.equal(l, r)
 }
 
-func (s *scope) solid(v *Value) {
+func (s *scope) solid(v *value.Value) {
 	s.rel.solid[v.ID] = true
 }
 
 // equal is l = r: both are not NULL, and each follows from the other.
-func (s *scope) equal(l, r *Value) {
-	for _, v := range []*Value{l, r} {
+func (s *scope) equal(l, r *value.Value) {
+	for _, v := range []*value.Value{l, r} {
 		if !v.Outer && !v.Constant {
 			s.solid(v)
 		}
 	}
-	if (l.Kind != r.Kind || l.Kind == Char) && !(l.Kind.IsInteger() && r.Kind.IsInteger()) {
+	if (l.Kind != r.Kind || l.Kind == value.Char) && !(l.Kind.IsInteger() && r.Kind.IsInteger()) {
 		if r.Constant != l.Constant {
 			s.fix(l, r)
 		}
@@ -273,7 +274,7 @@ func (s *scope) equal(l, r *Value) {
 }
 
 // fix says that a value is equal to a constant, under an equality that tells its values apart as its own type does.
-func (s *scope) fix(l, r *Value) {
+func (s *scope) fix(l, r *value.Value) {
 	v, c := l, r
 	if l.Constant {
 		v, c = r, l
@@ -281,24 +282,24 @@ func (s *scope) fix(l, r *Value) {
 	if v.Constant || v.Outer {
 		return
 	}
-	small := v.Kind == Int2 || v.Kind == Int4
-	if v.Kind == c.Kind || v.Kind.IsInteger() && (c.Kind.IsInteger() || c.Kind == Numeric) || v.Kind == Numeric && c.Kind.IsInteger() ||
+	small := v.Kind == value.Int2 || v.Kind == value.Int4
+	if v.Kind == c.Kind || v.Kind.IsInteger() && (c.Kind.IsInteger() || c.Kind == value.Numeric) || v.Kind == value.Numeric && c.Kind.IsInteger() ||
 		small && c.Kind.IsFloat() {
 		s.rel.fixed = append(s.rel.fixed, v.ID)
 	}
 }
 
 // merge makes two units one. Those of an outer query stay as many as they are: an inner row has one of them.
-func (s *scope) merge(a, b *Unit) {
+func (s *scope) merge(a, b *value.Unit) {
 	if a == b {
 		return
 	}
-	mine := func(u *Unit) bool {
-		return slices.ContainsFunc(s.rel.units, func(x *Unit) bool { return x.Find() == u })
+	mine := func(u *value.Unit) bool {
+		return slices.ContainsFunc(s.rel.units, func(x *value.Unit) bool { return x.Find() == u })
 	}
-	outer := func(u *Unit) bool {
+	outer := func(u *value.Unit) bool {
 		for p := s.parent; p != nil; p = p.parent {
-			if p.rel != nil && slices.ContainsFunc(p.rel.units, func(x *Unit) bool { return x.Find() == u }) {
+			if p.rel != nil && slices.ContainsFunc(p.rel.units, func(x *value.Unit) bool { return x.Find() == u }) {
 				return true
 			}
 		}

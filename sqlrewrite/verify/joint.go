@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Sums of products under one noise (**Lemma 2c**). Columns that each add up, over the same rows, a product of two factors: what one unit
@@ -35,13 +36,13 @@ type Joint struct {
 
 // products is what a column adds up, of which one unit has so many rows.
 type products struct {
-	factors *[2]Factor
+	factors *[2]value.Factor
 	counter int      // of the CASE that all columns must have in common; -1: none
 	rows    *big.Rat // for how many rows' products a unit counts at most
 }
 
 // productsOf reads a column of a release; nil where it adds up something else, or where rows are grouped.
-func (x *released) productsOf(d *derivation, v *Value) *products {
+func (x *released) productsOf(d *derivation, v *value.Value) *products {
 	t := v.Sum
 	if x.rel == nil || len(x.keys) > 0 || t == nil || t.Row == nil {
 		return nil
@@ -163,8 +164,8 @@ func (d *derivation) choiceOf(id int) (set, constant string) {
 	}
 	k, c := d.ConstantOf(equal.Args[1])
 	switch k {
-	case Text:
-	case Int2, Int4:
+	case value.Text:
+	case value.Int2, value.Int4:
 		n, err := strconv.ParseInt(c, 10, 32)
 		if err != nil {
 			return "", ""
@@ -173,5 +174,5 @@ func (d *derivation) choiceOf(id int) (set, constant string) {
 	default:
 		return "", ""
 	}
-	return strconv.Itoa(equal.Args[0]) + ":" + KindName(k), "=" + c
+	return strconv.Itoa(equal.Args[0]) + ":" + value.KindName(k), "=" + c
 }

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/copying"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Prepared tables. A copy of a table has, in the place of the unit's id, a number for each unit, and a rank.
@@ -103,9 +104,9 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 		secret := times != nil && i == len(in.Outputs)-1 // the hash, which no statement over a copy is to name
 		if v := rel.find("", name); v == nil || v.Vague || v.Opaque && (!secret || v.Constant) || v.Sum != nil || v.Ident != "" ||
 			len(v.Anchors) > 0 ||
-			i >= own && v.Kind != KindOf(b.Copy.Columns[i+1].Type) {
+			i >= own && v.Kind != value.KindOf(b.Copy.Columns[i+1].Type) {
 			refuse("an output of a copy that is no function of a unit's rows, that tells one or the seed, or that is of another type")
-		} else if i >= own && v.Kind == Text && !d.cut(v.ID, b.Copy.Columns[i+1].LongestText()) {
+		} else if i >= own && v.Kind == value.Text && !d.cut(v.ID, b.Copy.Columns[i+1].LongestText()) {
 			refuse("texts of a copy that may be longer than those that count")
 		}
 	}
@@ -125,14 +126,14 @@ func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any)
 func owns(rel *relation, name string) {
 	owner, v := rel.owner(), rel.find("", name)
 	if owner == nil || v == nil || v.Vague || !v.Same || !slices.Contains(rel.roots, v.ID) || !rel.solid[v.ID] ||
-		!slices.ContainsFunc(v.Anchors, func(a Anchor) bool { return a.Root && a.Of.Find() == owner }) {
+		!slices.ContainsFunc(v.Anchors, func(a value.Anchor) bool { return a.Root && a.Of.Find() == owner }) {
 		refuse("rows without a unit are not left out, or the id is not that of the unit")
 	}
 }
 
 // ranks places the columns of a copy that number rows. A pinned key (unit, rank), rank checked to be at least 1, numbers the rows of a
 // unit as row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] derived (Lemma 16).
-func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*Value, solid map[int]bool) {
+func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value.Value, solid map[int]bool) {
 	unit, rank := byName[t.Unit.Column], byName[catalog.RankColumn]
 	if unit == nil || !solid[unit.ID] {
 		return
@@ -141,7 +142,7 @@ func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*Value, solid
 	slices.Sort(key)
 	if rank != nil && solid[rank.ID] && rank.Checked && rank.Within.Lo.Cmp(ranges.One) >= 0 &&
 		slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
-		rank.Place = &Place{Partition: []int{unit.ID}, Of: []int{p.number}, Rows: p.ids}
+		rank.Place = &value.Place{Partition: []int{unit.ID}, Of: []int{p.number}, Rows: p.ids}
 		p.limits = append(p.limits, limit{by: []int{unit.ID}, rows: rank.Within.Hi.Num().Int64()})
 	}
 	for _, set := range t.Copy.Ranks {
@@ -155,8 +156,8 @@ func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*Value, solid
 		if len(keys) == 0 || len(keys) < len(set.Keys) || group == nil || row == nil || !solid[group.ID] || !solid[row.ID] {
 			continue
 		}
-		group.Place = &Place{Dense: true, Partition: []int{unit.ID}, Order: keys}
-		row.Place = &Place{Partition: append([]int{unit.ID}, keys...), Of: []int{p.number}, Rows: p.ids}
+		group.Place = &value.Place{Dense: true, Partition: []int{unit.ID}, Order: keys}
+		row.Place = &value.Place{Partition: append([]int{unit.ID}, keys...), Of: []int{p.number}, Rows: p.ids}
 	}
 }
 
@@ -187,7 +188,7 @@ func (b Copying) places(d *derivation, rel *relation, in copying.Rows) {
 }
 
 // check narrows a column to what a pinned check holds it to.
-func (p *Pin) check(v *Value, column string) {
+func (p *Pin) check(v *value.Value, column string) {
 	for _, c := range p.Checks {
 		if c.Column != column {
 			continue

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"noisegate.example/sqlrewrite/internal/steps"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // A relation is what FROM means, or a part of it. Its rows are, unit by unit, functions of the unit's rows in the database and of what is
@@ -27,7 +28,7 @@ type relation struct {
 	edges    []edge
 	fixed    []int // equal to constants
 	solid    map[int]bool
-	units    []*Unit
+	units    []*value.Unit
 	roots    []int   // columns that hold the unit
 	whole    []limit // of rows of the whole relation
 	rankings []ranking
@@ -45,7 +46,7 @@ type relation struct {
 
 type named struct {
 	table, name string
-	v           *Value
+	v           *value.Value
 }
 
 type part struct {
@@ -95,8 +96,8 @@ func (r *relation) named(alias string) *relation {
 }
 
 // find looks a column up; nil if there is none.
-func (r *relation) find(table, name string) *Value {
-	var found *Value
+func (r *relation) find(table, name string) *value.Value {
+	var found *value.Value
 	for _, c := range r.columns {
 		if c.name == name && (table == "" || c.table == table) {
 			if found != nil {
@@ -118,8 +119,8 @@ func (r *relation) hides(table string) bool {
 }
 
 // owner is the one unit of each row; nil: the rows are public.
-func (r *relation) owner() *Unit {
-	var one *Unit
+func (r *relation) owner() *value.Unit {
+	var one *value.Unit
 	for _, u := range r.units {
 		if one != nil && u.Find() != one {
 			refuse("rows of two units")

@@ -8,6 +8,7 @@ import (
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // The release: aggregates over rows of many units, in groups. Rows belong to one unit each, and what a unit adds to an integer is added to
@@ -77,7 +78,7 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 	}
 	got := &Claim{Groups: x.count(d, ids), from: d}
 	for _, c := range x.columns[len(shown):] {
-		if c.v.Kind != Text || c.v.Sum == nil {
+		if c.v.Kind != value.Text || c.v.Sum == nil {
 			refuse("a value that is not a sum over units, as text")
 		}
 		move, together := x.move(d, c.v, ids)
@@ -104,8 +105,8 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 }
 
 // keyOf is the key that an output shows as text, and those that are left.
-func (d *derivation) keyOf(v *Value, keys []int) (id int, left []int) {
-	if v.Kind != Text || v.Sum != nil || v.Vague {
+func (d *derivation) keyOf(v *value.Value, keys []int) (id int, left []int) {
+	if v.Kind != value.Text || v.Sum != nil || v.Vague {
 		refuse("a key that is not shown as text")
 	}
 	at := slices.Index(keys, v.ID)
@@ -121,7 +122,7 @@ func (d *derivation) keyOf(v *Value, keys []int) (id int, left []int) {
 }
 
 // move is what one unit adds to an integer of one group; together: to all those of the rows that share ids.
-func (x *released) move(d *derivation, v *Value, ids []int) (move, together ranges.Span) {
+func (x *released) move(d *derivation, v *value.Value, ids []int) (move, together ranges.Span) {
 	t := v.Sum
 	if t.Moves != nil {
 		return t.Moves.WithZero(), ranges.Span{}
@@ -233,10 +234,10 @@ func (d *derivation) pieces(l, r *relation) *relation {
 	}
 	for i := range a.columns {
 		x, y := a.columns[i].v, b.columns[i].v
-		v := d.Make(Common(x.Kind, y.Kind), d.Fresh())
+		v := d.Make(value.Common(x.Kind, y.Kind), d.Fresh())
 		v.Nulls = []int{v.ID}
 		if x.Sum == nil && y.Sum == nil {
-			if x.Kind != y.Kind || !x.Same || !y.Same || x.Scale != y.Scale && !AlwaysSame(x.Kind) {
+			if x.Kind != y.Kind || !x.Same || !y.Same || x.Scale != y.Scale && !value.AlwaysSame(x.Kind) {
 				refuse("pieces with keys of different types")
 			}
 			v.Same, v.Scale = true, x.Scale
@@ -255,14 +256,14 @@ func (d *derivation) pieces(l, r *relation) *relation {
 				m = m.Plus(p.moves[i].WithZero())
 			}
 		}
-		v.Sum = &Tally{Moves: &m}
+		v.Sum = &value.Tally{Moves: &m}
 		union.columns = append(union.columns, named{"", a.columns[i].name, v})
 	}
-	return &relation{columns: union.columns, solid: make(map[int]bool), released: union, scanned: l.scanned + r.scanned, units: []*Unit{{}}}
+	return &relation{columns: union.columns, solid: make(map[int]bool), released: union, scanned: l.scanned + r.scanned, units: []*value.Unit{{}}}
 }
 
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
-func (x *released) pieceMove(d *derivation, v *Value) *ranges.Span {
+func (x *released) pieceMove(d *derivation, v *value.Value) *ranges.Span {
 	if v.Sum == nil {
 		if !slices.Contains(x.keys, v.ID) {
 			refuse("a piece's column that is neither a key nor a sum")
@@ -321,15 +322,15 @@ func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation
 }
 
 // piecewise is an output over pieces: a key as text, or the sum of a column as text.
-func (s *scope) piecewise(n *pgquery.Node) *Value {
+func (s *scope) piecewise(n *pgquery.Node) *value.Value {
 	c := n.GetTypeCast()
-	k, precision, _ := TypeOf(c.GetTypeName())
-	if c == nil || k != Text || precision != 0 {
+	k, precision, _ := value.TypeOf(c.GetTypeName())
+	if c == nil || k != value.Text || precision != 0 {
 		refuse("an output over pieces that is no text")
 	}
 	f := c.Arg.GetFuncCall()
 	if f == nil {
-		v := s.d.Cast(s.expr(c.Arg), Text)
+		v := s.d.Cast(s.expr(c.Arg), value.Text)
 		if !v.Whole || v.Sum != nil {
 			refuse("an output over pieces that is neither a key nor a sum")
 		}
@@ -346,6 +347,6 @@ func (s *scope) piecewise(n *pgquery.Node) *Value {
 		refuse("a sum over pieces of what is no sum")
 	}
 	sum := *v
-	sum.ID, sum.Kind = s.d.Fresh(), Text
+	sum.ID, sum.Kind = s.d.Fresh(), value.Text
 	return &sum
 }

@@ -7,6 +7,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // A table. Each row belongs to at most one unit (**Lemma 0**, first case):
@@ -31,15 +32,15 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 	pin := d.pins.of(t)
 	r := &relation{solid: make(map[int]bool), scanned: 1, tables: []string{alias}}
 	p := &part{number: d.Number(), public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
-	var owner *Unit
+	var owner *value.Unit
 	if !t.Public {
-		owner = &Unit{}
-		r.units = []*Unit{owner}
+		owner = &value.Unit{}
+		r.units = []*value.Unit{owner}
 	}
-	byName := make(map[string]*Value)
+	byName := make(map[string]*value.Value)
 	for _, c := range t.Columns {
 		pinned := pin.column(c)
-		if pinned == nil || KindOf(c.Type) == NoKind {
+		if pinned == nil || value.KindOf(c.Type) == value.NoKind {
 			continue
 		}
 		v := d.Stored(c)
@@ -62,7 +63,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 		if byName[c.Name] = v; pinned.MostEqual > 0 {
 			p.equal[v.ID] = pinned.MostEqual
 		}
-		if v.Kind == Enum { // a label is what its text says
+		if v.Kind == value.Enum { // a label is what its text says
 			r.edges = append(r.edges, edge{d.Text(v).ID, v.ID, true})
 		}
 		p.ids = append(p.ids, v.ID)
@@ -95,19 +96,19 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 }
 
 // own gives a column of an owned table its anchors.
-func (d *derivation) own(v *Value, t *catalog.Table, column string, pin *Pin, owner *Unit) {
+func (d *derivation) own(v *value.Value, t *catalog.Table, column string, pin *Pin, owner *value.Unit) {
 	if (t.Unit.Kind == catalog.RowUnit || t.Unit.Kind == catalog.ColumnUnit) && t.Unit.Column == column {
-		v.Anchors, v.Strict = append(v.Anchors, Anchor{Name: unitName(t), Root: true, Of: owner}), true
+		v.Anchors, v.Strict = append(v.Anchors, value.Anchor{Name: unitName(t), Root: true, Of: owner}), true
 	}
 	if t.Unit.Kind == catalog.PathUnit && t.Unit.Column == column {
 		to, known := d.on.Table(t.Unit.ToSchema, t.Unit.ToTable)
 		if !known || to.Public || !d.pins.of(to).unique(t.Unit.ToColumn) {
 			refuse("a path to a column that is not pinned as unique")
 		}
-		v.Anchors, v.Strict = append(v.Anchors, Anchor{Name: columnName(to, t.Unit.ToColumn), Of: owner}), true
+		v.Anchors, v.Strict = append(v.Anchors, value.Anchor{Name: columnName(to, t.Unit.ToColumn), Of: owner}), true
 	}
 	if pin.unique(column) {
-		v.Anchors = append(v.Anchors, Anchor{Name: columnName(t, column), Of: owner})
+		v.Anchors = append(v.Anchors, value.Anchor{Name: columnName(t, column), Of: owner})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // EXISTS and IN inside an expression. Their inner rows must be public:
@@ -22,7 +23,7 @@ import (
 //
 // Example: of people p WHERE EXISTS (SELECT 1 FROM lines l WHERE l.line = p.age) the condition follows from p.age; with visits in the
 // place of lines it is refused, and people JOIN (SELECT DISTINCT person_id FROM visits) is not.
-func (s *scope) subquery(l *pgquery.SubLink) *Value {
+func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 	if s.group != nil && !s.inside { // of a row; it counts where it is a key
 		c := *s
 		c.inside = true
@@ -37,7 +38,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *Value {
 		if r.released != nil || r.owner() != nil {
 			refuse("EXISTS over rows of people, row by row")
 		}
-		v := d.Make(Boolean, s.written(l, *inner.reads...))
+		v := d.Make(value.Boolean, s.written(l, *inner.reads...))
 		if len(*inner.reads) > 0 { // else it is evaluated once
 			s.met(v.ID, inner.rel, !inner.besides && s.joined(l, *inner.reads))
 		}
@@ -65,7 +66,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *Value {
 			hashed = hashed && (len(tests) == 1 || d.isThere(x) && d.isThere(c))
 			hashed = hashed && (x.Kind == c.Kind || !x.Kind.IsTime() || !c.Kind.IsTime()) // of times of two kinds there is no hash
 		}
-		v := d.Make(Boolean, s.written(l, append(args, *inner.reads...)...))
+		v := d.Make(value.Boolean, s.written(l, append(args, *inner.reads...)...))
 		v.Nulls = []int{v.ID}
 		if len(*inner.reads) > 0 || !hashed { // else its rows are a set, which is looked into once
 			s.met(v.ID, inner.rel, false)
@@ -120,6 +121,6 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 }
 
 // isThere reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
-func (d *derivation) isThere(v *Value) bool {
+func (d *derivation) isThere(v *value.Value) bool {
 	return !slices.ContainsFunc(v.Nulls, func(id int) bool { return !d.stored[id] })
 }

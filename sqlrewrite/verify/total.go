@@ -7,6 +7,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Totals: what a unit adds to all groups together. **Lemma 2b.** Let a relation have rows with whole numbers c >= 0, let t be the sum of
@@ -30,11 +31,11 @@ import (
 // 2·1200² + 480².
 
 // totalRun is a window's sum of whole numbers, none negative, over a whole partition, or up to a row of it.
-func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *Value, filter []*pgquery.Node) *WindowSum {
+func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value.Value, filter []*pgquery.Node) *value.WindowSum {
 	if len(filter) > 0 || !n.Kind.IsInteger() || !n.Within.Finite() || n.Within.Lo.Sign() < 0 {
 		return nil
 	}
-	p := &WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.parted(), Over: -1}
+	p := &value.WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.parted(), Over: -1}
 	slices.Sort(p.Partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault:
@@ -47,14 +48,14 @@ func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *Value, filter []*pgque
 }
 
 // shareOfTotal is the CASE of Lemma 2b; nil for others.
-func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *Value {
+func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value.Value {
 	total, most, w := s.above(c)
-	if w == nil || total.Running == nil || total.Running.Over >= 0 || total.Running.Upto || total.Kind != Numeric {
+	if w == nil || total.Running == nil || total.Running.Over >= 0 || total.Running.Upto || total.Kind != value.Numeric {
 		return nil
 	}
 	d, run := s.d, total.Running
 	n := s.expr(c.Defresult)
-	if n.ID != run.Added || n.Kind != Int8 {
+	if n.ID != run.Added || n.Kind != value.Int8 {
 		return nil
 	}
 	part := func(c int) int { return d.Intern("div", d.Intern("*", c, most.ID), total.ID) }
@@ -65,20 +66,20 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *Value {
 	for _, upto := range s.upto(run) {
 		difference := d.Intern("-", part(upto), part(d.Intern("-", upto, n.ID)))
 		branch.narrow = append(branch.narrow, narrowed{id: difference, within: within})
-		shares = append(shares, d.Intern("to:"+KindName(Int8), difference))
+		shares = append(shares, d.Intern("to:"+value.KindName(value.Int8), difference))
 	}
 	then := branch.expr(w.Result)
 	if !slices.Contains(shares, then.ID) {
 		return nil
 	}
-	v := d.Made(Int8, "share of a total", false, total, most, then, ClearTally(n))
+	v := d.Made(value.Int8, "share of a total", false, total, most, then, value.ClearTally(n))
 	v.Within, v.Nulls = within, n.Nulls
-	v.Split = &Share{Most: most.Number(), Partition: run.Partition, Over: -1, Of: run.Parts, Base: v.ID}
+	v.Split = &value.Share{Most: most.Number(), Partition: run.Partition, Over: -1, Of: run.Parts, Base: v.ID}
 	return v
 }
 
 // upto are the windows of the same partition that run up to a row: several, where columns add up equal numbers.
-func (s *scope) upto(run *WindowSum) (all []int) {
+func (s *scope) upto(run *value.WindowSum) (all []int) {
 	for _, c := range s.rel.columns {
 		if p := c.v.Running; p != nil && p.Upto && p.Added == run.Added && p.Over == run.Over && p.Of == run.Of && slices.Equal(p.Partition, run.Partition) {
 			all = append(all, c.v.ID)
@@ -88,7 +89,7 @@ func (s *scope) upto(run *WindowSum) (all []int) {
 }
 
 // total is what one unit adds to an integer of all groups together; nil: nothing bounds it but the number of groups.
-func (x *released) total(d *derivation, v *Value) *big.Int {
+func (x *released) total(d *derivation, v *value.Value) *big.Int {
 	t := v.Sum
 	if t != nil && t.Share == nil && t.Moves == nil && x.rel != nil && t.Each.Finite() {
 		// Each of the unit's rows is in one group at most, and adds to it what a row adds.

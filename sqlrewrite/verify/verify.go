@@ -51,6 +51,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/public"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Claim is what a statement's integers are said to move by, at most, when all rows of one privacy unit come or go. Bounds that are nil are
@@ -124,6 +125,10 @@ type PinnedColumn struct {
 	MostEqual int64
 }
 
+// Any is an argument whose type alone is used, like that of an int64: what is proven holds for every text that PostgreSQL can read as the
+// type.
+type Any = value.Any
+
 // Refusal says why a statement is not proven: a shape of SQL, never a value.
 type Refusal = tree.Refusal
 
@@ -159,12 +164,12 @@ func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, e
 
 // derivation is the state of one proof.
 type derivation struct {
-	*Terms
+	*value.Terms
 	sql  string
 	on   *catalog.Snapshot
 	pins *pinBook
 
-	operands []Measure       // of the expression that is being read
+	operands []value.Measure // of the expression that is being read
 	taken    Work            // cost.go
 	several  bool            // tables are joined
 	compiled map[string]bool // regular expressions
@@ -184,7 +189,7 @@ func parse(sql string) *pgquery.SelectStmt {
 }
 
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, count *steps.Count) *derivation {
-	return &derivation{Terms: NewTerms(args, count), sql: sql, on: on, pins: &pinBook{given: pins}, work: big.NewInt(1),
+	return &derivation{Terms: value.NewTerms(args, count), sql: sql, on: on, pins: &pinBook{given: pins}, work: big.NewInt(1),
 		taken:    Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
 		compiled: make(map[string]bool), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation)}
 }

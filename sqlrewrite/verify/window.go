@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Windows. PARTITION BY has a value that names the unit of each row, so that a partition has rows of one unit; or all rows are public,
@@ -41,7 +42,7 @@ import (
 type windows struct{ all []*run }
 
 type run struct {
-	partition, order []*Value
+	partition, order []*value.Value
 	orderForm        string // directions
 	sequential       bool
 	positional       bool
@@ -59,7 +60,7 @@ const (
 	frameKnown                             = 0x7fff // all but EXCLUDE
 )
 
-func (s *scope) window(name string, f *pgquery.FuncCall) *Value {
+func (s *scope) window(name string, f *pgquery.FuncCall) *value.Value {
 	if s.runs == nil || s.group != nil {
 		refuse("a window where there may be none")
 	}
@@ -87,12 +88,12 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *Value {
 	}
 	s.ordered(w.OrderClause, x)
 	offsets := s.frame(w, x)
-	var args []*Value
+	var args []*value.Value
 	for _, n := range f.Args {
 		args = append(args, s.expr(n))
 	}
 	filter := tree.Conjuncts(f.AggFilter, nil)
-	if len(filter) > 0 && !IsAggregate(name) {
+	if len(filter) > 0 && !value.IsAggregate(name) {
 		refuse("FILTER of a window that is no aggregate")
 	}
 	reads := append(offsets, ids(x.partition)...)
@@ -121,7 +122,7 @@ func (s *scope) ordered(list []*pgquery.Node, x *run) {
 			refuse("an order that no rule covers")
 		}
 		v := s.loose(b.Node)
-		if v.Kind == NoKind || v.Kind == Texts {
+		if v.Kind == value.NoKind || v.Kind == value.Texts {
 			refuse("an order of a type that has none")
 		}
 		x.order = append(x.order, v)
@@ -132,7 +133,7 @@ func (s *scope) ordered(list []*pgquery.Node, x *run) {
 	x.orderForm = form.String()
 }
 
-func ids(all []*Value) []int {
+func ids(all []*value.Value) []int {
 	list := make([]int, len(all))
 	for i, v := range all {
 		list[i] = v.ID
@@ -160,7 +161,7 @@ func (s *scope) frame(w *pgquery.WindowDef, x *run) (reads []int) {
 			refuse("an offset of a frame that may be negative")
 		}
 		if o&frameRange != 0 {
-			if len(x.order) != 1 || !v.Kind.IsNumber() || v.Kind == Float4 || x.order[0].Kind != v.Kind &&
+			if len(x.order) != 1 || !v.Kind.IsNumber() || v.Kind == value.Float4 || x.order[0].Kind != v.Kind &&
 				!(v.Kind.IsInteger() && x.order[0].Kind.IsInteger()) {
 				refuse("an offset of RANGE that no rule covers")
 			}
@@ -179,7 +180,7 @@ type windowFunction struct {
 	framed      bool
 	sequential  bool
 	positional  bool
-	value       func(s *scope, name string, x *run, args []*Value) *Value
+	value       func(s *scope, name string, x *run, args []*value.Value) *value.Value
 }
 
 var windowFunctions = map[string]windowFunction{
@@ -197,8 +198,8 @@ var windowFunctions = map[string]windowFunction{
 }
 
 // over is what is known of a window's value.
-func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*Value, filter []*pgquery.Node) *Value {
-	if IsAggregate(name) {
+func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*value.Value, filter []*pgquery.Node) *value.Value {
+	if value.IsAggregate(name) {
 		return s.overAll(name, f, x, args, filter)
 	}
 	if f.AggStar {
@@ -213,32 +214,32 @@ func (s *scope) over(name string, f *pgquery.FuncCall, x *run, args []*Value, fi
 }
 
 // placing is row_number, rank or dense_rank.
-func (s *scope) placing(name string, x *run, _ []*Value) *Value {
-	v := s.d.Make(Int8, s.d.Fresh())
-	v.Within = ranges.Of(1, MostRows)
+func (s *scope) placing(name string, x *run, _ []*value.Value) *value.Value {
+	v := s.d.Make(value.Int8, s.d.Fresh())
+	v.Within = ranges.Of(1, value.MostRows)
 	switch name {
 	case "row_number":
 		v.Place = s.rel.placing(ids(x.partition), ids(x.order))
 	case "dense_rank":
-		v.Place = &Place{Dense: true, Partition: ids(x.partition), Order: ids(x.order)}
+		v.Place = &value.Place{Dense: true, Partition: ids(x.partition), Order: ids(x.order)}
 	}
 	return v
 }
 
 // part is percent_rank or cume_dist.
-func (s *scope) part(string, *run, []*Value) *Value {
-	v := s.d.Make(Float8, s.d.Fresh())
-	v.Within, v.Grain, v.Same = ranges.Of(0, 1), GrainOf(big.NewRat(1, MostRows)), true
+func (s *scope) part(string, *run, []*value.Value) *value.Value {
+	v := s.d.Make(value.Float8, s.d.Fresh())
+	v.Within, v.Grain, v.Same = ranges.Of(0, 1), value.GrainOf(big.NewRat(1, value.MostRows)), true
 	return v
 }
 
-func (s *scope) ntile(name string, _ *run, args []*Value) *Value {
-	v := s.d.Make(Int4, s.d.Fresh())
+func (s *scope) ntile(name string, _ *run, args []*value.Value) *value.Value {
+	v := s.d.Make(value.Int4, s.d.Fresh())
 	v.Within = ranges.Between(ranges.One, rowsOf(name, args[0], 1))
 	return v
 }
 
-func (s *scope) lag(name string, x *run, args []*Value) *Value {
+func (s *scope) lag(name string, x *run, args []*value.Value) *value.Value {
 	if len(args) > 1 {
 		rowsOf(name, args[1], -1<<31+1)
 	}
@@ -249,16 +250,16 @@ func (s *scope) lag(name string, x *run, args []*Value) *Value {
 	if other.Kind != of.Kind && !other.Null && !(of.Kind.IsText() && other.Kind.IsText()) {
 		refuse("%s with a default of another type", name)
 	}
-	return s.picked(name, x, []*Value{of, other})
+	return s.picked(name, x, []*value.Value{of, other})
 }
 
-func (s *scope) nth(name string, x *run, args []*Value) *Value {
+func (s *scope) nth(name string, x *run, args []*value.Value) *value.Value {
 	rowsOf(name, args[1], 1)
 	return s.picked(name, x, args[:1])
 }
 
 // rowsOf is a constant number of rows.
-func rowsOf(name string, v *Value, least int64) *big.Rat {
+func rowsOf(name string, v *value.Value, least int64) *big.Rat {
 	if v.Constant && v.Null {
 		return ranges.One // the result is NULL
 	}
@@ -270,7 +271,7 @@ func rowsOf(name string, v *Value, least int64) *big.Rat {
 }
 
 // picked is one of several rows' values, or NULL.
-func (s *scope) picked(_ string, _ *run, all []*Value) *Value {
+func (s *scope) picked(_ string, _ *run, all []*value.Value) *value.Value {
 	for _, v := range all {
 		if v.Vague {
 			refuse("a window picks a value that stands for several")
@@ -278,19 +279,19 @@ func (s *scope) picked(_ string, _ *run, all []*Value) *Value {
 	}
 	v := s.d.Choice("picked", all, nil)
 	v.Nulls = []int{v.ID}
-	if v.Kind == Text && all[0].Kind == Char {
+	if v.Kind == value.Text && all[0].Kind == value.Char {
 		refuse("a window picks from character and text")
 	}
 	return v
 }
 
 // overAll is an aggregate over a window.
-func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*Value, filter []*pgquery.Node) *Value {
+func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value.Value, filter []*pgquery.Node) *value.Value {
 	d := s.d
 	if f.AggStar != (len(args) == 0) || len(args) > 1 || f.AggStar && name != "count" {
 		refuse("an aggregate of %d arguments over a window", len(args))
 	}
-	g := &grouping{Group: Group{Number: d.Fresh()}, keys: make(map[int]*Value)}
+	g := &grouping{Group: value.Group{Number: d.Fresh()}, keys: make(map[int]*value.Value)}
 	inner := *s
 	inner.group, inner.runs = g, nil
 	call := &pgquery.FuncCall{Funcname: f.Funcname, Args: f.Args, AggFilter: f.AggFilter, AggStar: f.AggStar, Funcformat: f.Funcformat}
@@ -310,8 +311,8 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*Value,
 }
 
 // runOf recognises the two sums of Lemma 5.
-func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *Value, filter []*pgquery.Node) *WindowSum {
-	p := &WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.parted()}
+func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value.Value, filter []*pgquery.Node) *value.WindowSum {
+	p := &value.WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.parted()}
 	slices.Sort(p.Partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault && len(filter) == 1:
@@ -393,7 +394,7 @@ func (s *scope) untied(x *run) bool {
 			r.solid[id] = true
 		}
 	}
-	rows := r.rows(s.d, given, slices.ContainsFunc(x.partition, func(v *Value) bool {
+	rows := r.rows(s.d, given, slices.ContainsFunc(x.partition, func(v *value.Value) bool {
 		return names(v, s.rel) && slices.Contains(s.rel.roots, v.ID)
 	}))
 	return rows != nil && rows.Cmp(big.NewInt(1)) <= 0
@@ -416,11 +417,11 @@ func (x *run) tells(d *derivation, id int) bool {
 	if !asText || of == nil {
 		return false
 	}
-	return of.Kind == Numeric || of.Kind.IsFloat() || octets && of.Kind == Char
+	return of.Kind == value.Numeric || of.Kind.IsFloat() || octets && of.Kind == value.Char
 }
 
 // placed reads place <= n.
-func (s *scope) placed(l, r *Value) {
+func (s *scope) placed(l, r *value.Value) {
 	n := r.Number()
 	if l.Place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.Outer {
 		return
@@ -445,8 +446,8 @@ func (s *scope) placed(l, r *Value) {
 }
 
 // placing is row_number of a relation's rows.
-func (r *relation) placing(partition, order []int) *Place {
-	p := &Place{Partition: partition, Order: order, Of: r.parted()}
+func (r *relation) placing(partition, order []int) *value.Place {
+	p := &value.Place{Partition: partition, Order: order, Of: r.parted()}
 	if len(r.parts) == 1 {
 		p.Rows = r.parts[0].ids
 	}

@@ -9,6 +9,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/internal/steps"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Work. **Lemma 12.** Of each SELECT, the tuples of its FROM can be charged to rows of people so that one row is charged for at most
@@ -267,7 +268,7 @@ func (s *scope) met(query int, r *relation, joined bool) {
 		n = r.tuples(s.d, new(part))
 	}
 	if n != nil && n.IsInt64() && r.bill != nil {
-		s.bill.add(Product(n.Int64(), Capped(r.bill.ns, meetRow)))
+		s.bill.add(value.Product(n.Int64(), value.Capped(r.bill.ns, meetRow)))
 	}
 	s.meets(times(n, r.meeting))
 }
@@ -299,9 +300,9 @@ func bounded(a, b *big.Int) *big.Int {
 
 // slides notes the rows of a frame whose start moves, for an aggregate that PostgreSQL computes anew for each row: what leaves the frame
 // can be taken back of counts, booleans and sums that are exact in every order, and of no others.
-func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*Value) {
+func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value.Value) {
 	o := int(w.FrameOptions)
-	anew := name == "min" || name == "max" || len(args) == 1 && args[0].Kind == Numeric && args[0].Scale < 0 && name != "count"
+	anew := name == "min" || name == "max" || len(args) == 1 && args[0].Kind == value.Numeric && args[0].Scale < 0 && name != "count"
 	if !anew || o&unboundedPreceding != 0 || len(x.order) == 0 && o&frameRange != 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package verify
+package value
 
 import (
 	"math/big"

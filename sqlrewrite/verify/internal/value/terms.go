@@ -1,10 +1,11 @@
-package verify
+package value
 
 import (
 	"slices"
 	"strconv"
 
 	"noisegate.example/sqlrewrite/internal/steps"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Terms are the values of one proof, by how they are made.
@@ -116,3 +117,6 @@ func (d *Terms) Shorter(condition, x int) int64 {
 	}
 	return -1
 }
+
+// refuse ends a derivation.
+func refuse(format string, args ...any) { tree.Refuse(format, args...) }
