@@ -49,9 +49,9 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	}
 	if q.Op == pgquery.SetOperation_SETOP_UNION {
 		tree.Reads(q, "WithClause", "Op", "All", "Larg", "Rarg", "LimitOption", "LimitOffset")
-		l := &scope{d: d, parent: s.parent, ctes: s.ctes, reads: s.reads}
-		r := *l
-		s.rel = d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, &r))
+		l := &scope{d: d, number: d.Number(), parent: s.parent, ctes: s.ctes, reads: s.reads}
+		r := &scope{d: d, number: d.Number(), parent: s.parent, ctes: s.ctes, reads: s.reads}
+		s.rel = d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, r))
 		return s.rel
 	}
 	if q.Larg != nil || q.Rarg != nil {
@@ -64,7 +64,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		s.bill = newBill()
 	}
 	s.present = tree.Present(q.WhereClause)
-	s.rel, s.number = s.from(q.FromClause), d.Number()
+	s.rel = s.from(q.FromClause)
 	s.besides = s.reads != nil && len(*s.reads) > 0
 	s.rel.meeting, s.rel.bill = s.meeting, s.bill
 	s.conditions(q.WhereClause, nil)
@@ -121,7 +121,8 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 			r.edges = append(slices.Clone(r.edges), edge{id, of, true})
 			id = of
 		}
-		if slices.ContainsFunc(c.v.Anchors, func(a value.Anchor) bool { return a.Root }) && c.v.Strict && !slices.Contains(r.roots, c.v.ID) {
+		if slices.ContainsFunc(c.v.Anchors, func(a value.Anchor) bool { return a.Root }) && c.v.Strict &&
+			!slices.Contains(r.roots, c.v.ID) {
 			r.roots = append(slices.Clone(r.roots), c.v.ID)
 			if of, ok := d.Behind(c.v.ID); ok && r.solid[of] {
 				r.solid[c.v.ID] = true

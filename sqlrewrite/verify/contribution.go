@@ -11,10 +11,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// What rows add up to (Lemma 2). Inside a group an aggregate is a tally: with k rows that meet certain conditions (FILTER, and that the
-// argument is not NULL) it lies in k times a range, and so does what a unit's k rows move it by: a sum of one number for each row, or a
-// count of distinct values (Lemma 4). Tallies over the same rows are added, and multiplied by constants, range by range: sum(x) -
-// C·count(x) adds x - C for each row where x is not NULL. Casts and trunc keep a tally only where it is a whole number.
+// What rows add up to, and what cuts it. A tally is a sum with as many terms as rows meet its conditions (value.Tally).
 //
 // **Lemma 2.** Where S is a tally of numbers in [A, B], and c counts rows that meet some of the conditions of S's rows, hence at least as
 // many, then CASE WHEN c > m THEN div(S·m, c) ELSE S END lies in m·[min(A, 0), max(B, 0)]. *Proof.* S has k <= c terms: S lies in

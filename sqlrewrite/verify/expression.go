@@ -15,7 +15,7 @@ import (
 
 // Expressions (Lemmas 0 and 5a). The value of an expression in a row is a function of the row, of constants, and of nothing else, since
 // every function that a rule allows is immutable (or stable, under settings that the session pins); so equal terms are equal values
-// (value.id). And no expression raises an error, whatever the row holds and in whatever order PostgreSQL evaluates, but for CASE.
+// (Value.ID). And no expression raises an error, whatever the row holds and in whatever order PostgreSQL evaluates, but for CASE.
 //
 // *CASE narrows.* PostgreSQL evaluates a branch only where its condition is true and those before were not. In a branch of
 // WHEN x > c, x lies in [c, ∞] or is NaN; in all that follow x is NULL or x <= c, hence not NaN, which sorts above all numbers. The
@@ -24,7 +24,7 @@ import (
 //
 // *Example.* In CASE WHEN x > 5 THEN 10 / x ELSE 0 END the divisor is at least 5, hence not 0; without CASE it is refused.
 //
-// *NULL.* value.nulls names parts such that the value is NULL exactly where one of them is: strict functions of total results join the sets
+// *NULL.* Value.Nulls names parts such that the value is NULL exactly where one of them is: strict functions of total results join the sets
 // of their arguments; where NULL arises otherwise (NULLIF, CASE without ELSE) the value is such a part itself.
 
 // scope is where names are looked up.

@@ -46,7 +46,7 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 		return s.rangeVar(e.RangeVar)
 	case *pgquery.Node_RangeSubselect:
 		q := e.RangeSubselect
-		inner := &scope{d: s.d, ctes: s.ctes}
+		inner := &scope{d: s.d, number: s.d.Number(), ctes: s.ctes}
 		if q.Lateral {
 			if left == nil {
 				refuse("LATERAL beside nothing")
@@ -283,8 +283,8 @@ func (s *scope) fix(l, r *value.Value) {
 		return
 	}
 	small := v.Kind == value.Int2 || v.Kind == value.Int4
-	if v.Kind == c.Kind || v.Kind.IsInteger() && (c.Kind.IsInteger() || c.Kind == value.Numeric) || v.Kind == value.Numeric && c.Kind.IsInteger() ||
-		small && c.Kind.IsFloat() {
+	if v.Kind == c.Kind || v.Kind.IsInteger() && (c.Kind.IsInteger() || c.Kind == value.Numeric) ||
+		v.Kind == value.Numeric && c.Kind.IsInteger() || small && c.Kind.IsFloat() {
 		s.rel.fixed = append(s.rel.fixed, v.ID)
 	}
 }

@@ -115,7 +115,7 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 // derive derives the rows of a query over the source.
 func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *relation) {
 	d := newDerivation("", args, on, b.Pins, nil)
-	rel := d.query(q, &scope{d: d})
+	rel := d.query(q, &scope{d: d, number: d.Number()})
 	if rel.released != nil || d.Unread() {
 		refuse("aggregates over many units, or an argument that the text does not name")
 	}

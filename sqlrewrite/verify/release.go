@@ -24,7 +24,7 @@ import (
 // without keys; else the least of: the rows that a unit has in all; the number of different key tuples that a ranking leaves; the product
 // of the numbers of values that conditions (text = ANY (array)) leave to the keys, where each key has one. *Keys* are exactly the GROUP
 // BY keys, each as text, so that groups and rows of the result are the same. Equal keys have one text, as equal values are identical
-// (value.same); others are refused.
+// (Value.Same); others are refused.
 //
 // **Lemma 3a, pieces.** Where the release is UNION ALL of releases, added up by all their keys, and each two have conditions on the unit
 // alone of which one is the other's contrary (= and <>, < and >=; the unit is not NULL), a unit is in one piece at most: it moves what
@@ -259,7 +259,8 @@ func (d *derivation) pieces(l, r *relation) *relation {
 		v.Sum = &value.Tally{Moves: &m}
 		union.columns = append(union.columns, named{"", a.columns[i].name, v})
 	}
-	return &relation{columns: union.columns, solid: make(map[int]bool), released: union, scanned: l.scanned + r.scanned, units: []*value.Unit{{}}}
+	return &relation{columns: union.columns, solid: make(map[int]bool), released: union, scanned: l.scanned + r.scanned,
+		units: []*value.Unit{{}}}
 }
 
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.

@@ -20,7 +20,7 @@ import (
 // Neighbouring databases agree in the rows of nobody and of all other units. So a table's rows are, unit by unit, functions of the unit's
 // rows. A pinned unique column c of an owned table T also names whose a row is: two rows with equal values of T.c, of T or of a table
 // whose path leads to T.c, are rows of one unit. Where it is NULL it says nothing, as a unique key lets several rows be NULL: it names
-// the unit only where it is known not to be (names). In the unit's and a path's own column NULL is nobody's (value.strict).
+// the unit only where it is known not to be (names). In the unit's and a path's own column NULL is nobody's (Value.Strict).
 //
 // *Example.* visits with the unit in person_id and a unique visit_id: a payment whose path leads to visit_id belongs to the visit's
 // person, and payments that agree in visit_id are of one person.
@@ -138,7 +138,7 @@ func (s *scope) rangeVar(v *pgquery.RangeVar) *relation {
 		if q == nil || !v.Inh {
 			refuse("a table without a schema")
 		}
-		inner := scope{d: s.d}
+		inner := scope{d: s.d, number: s.d.Number()}
 		return s.d.query(q, &inner).named(alias)
 	}
 	t, known := s.d.on.Table(v.Schemaname, v.Relname)

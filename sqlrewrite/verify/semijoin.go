@@ -30,7 +30,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 		s = &c
 	}
 	d := s.d
-	inner := &scope{d: d, parent: s, reads: new([]int)}
+	inner := &scope{d: d, number: d.Number(), parent: s, reads: new([]int)}
 	switch l.SubLinkType {
 	case pgquery.SubLinkType_EXISTS_SUBLINK:
 		tree.Reads(l, "SubLinkType", "Subselect")

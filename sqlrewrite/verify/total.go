@@ -61,7 +61,8 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value.Value {
 	part := func(c int) int { return d.Intern("div", d.Intern("*", c, most.ID), total.ID) }
 	within := ranges.Between(ranges.Zero, ranges.Lowest(n.Within.Hi, most.Number()))
 	branch := *s
-	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.ID, within: ranges.Span{Lo: new(big.Rat).Add(most.Number(), ranges.One)}})
+	least := new(big.Rat).Add(most.Number(), ranges.One)
+	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.ID, within: ranges.Span{Lo: least}})
 	var shares []int
 	for _, upto := range s.upto(run) {
 		difference := d.Intern("-", part(upto), part(d.Intern("-", upto, n.ID)))
@@ -81,7 +82,8 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value.Value {
 // upto are the windows of the same partition that run up to a row: several, where columns add up equal numbers.
 func (s *scope) upto(run *value.WindowSum) (all []int) {
 	for _, c := range s.rel.columns {
-		if p := c.v.Running; p != nil && p.Upto && p.Added == run.Added && p.Over == run.Over && p.Of == run.Of && slices.Equal(p.Partition, run.Partition) {
+		if p := c.v.Running; p != nil && p.Upto && p.Added == run.Added && p.Over == run.Over && p.Of == run.Of &&
+			slices.Equal(p.Partition, run.Partition) {
 			all = append(all, c.v.ID)
 		}
 	}

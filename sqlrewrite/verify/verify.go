@@ -10,14 +10,8 @@
 //	internal/tree    nodes of the parse tree, every field of them read or refused
 //	internal/ranges  ranges of numbers
 //	internal/public  queries that read nothing private
-//	value.go         what is known of a value: the domain of the derivation
-//	constant.go      parameters and literals
+//	internal/value   what is known of values, and of what is computed of them
 //	expression.go    expressions, and CASE, which narrows
-//	table.go         functions and operators, by name and types of arguments
-//	arithmetic.go    operators on numbers, and casts: when none can raise an error
-//	function.go      functions that cannot raise an error, by argument types and ranges
-//	texts.go         LIKE, regular expressions and functions of texts
-//	times.go         dates, times and intervals
 //	relation.go      rows with owners; how many of them agree in given columns
 //	scan.go          tables, their owners and unique keys
 //	join.go          FROM
@@ -26,7 +20,7 @@
 //	grouping.go      GROUP BY within one unit, and the aggregates of one unit
 //	semijoin.go      EXISTS and IN
 //	window.go        windows among one unit's rows, and ties
-//	contribution.go  sums with as many terms as a count says, and what cuts them (Lemma 2)
+//	contribution.go  what cuts sums (Lemma 2)
 //	total.go         what a unit adds to all groups together (Lemma 2b)
 //	joint.go         sums of products under one noise (Lemma 2c)
 //	release.go       the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
@@ -34,7 +28,6 @@
 //	prepared.go      bounded copies of tables (Lemmas 13 and 14)
 //	work.go          how many rows one row meets
 //	cost.go          what the rows of one unit take
-//	sizes.go         how large operands are
 //	pins.go          what must still hold when the statement runs
 package verify
 
@@ -196,7 +189,7 @@ func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, cou
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := newDerivation(sql, args, on, c.Pins, c.steps)
-	r := d.query(s, &scope{d: d})
+	r := d.query(s, &scope{d: d, number: d.Number()})
 	if r.released == nil {
 		refuse("the rows are not aggregated over units")
 	}

@@ -17,7 +17,7 @@ var aggregates = map[string]function{
 	"bool_and": taking("b", (*Terms).extreme),
 }
 
-// aggregated is the value of an aggregate that is neither count nor sum, of the values that an argument has in a group.
+// Aggregated is the value of an aggregate that is neither count nor sum, of the values that an argument has in a group.
 func (d *Terms) Aggregated(name string, x *Value) *Value {
 	v := aggregates[name].value(d, name, x)
 	if v == nil {
@@ -26,12 +26,13 @@ func (d *Terms) Aggregated(name string, x *Value) *Value {
 	return v
 }
 
+// IsAggregate reports whether a function is an aggregate that is taken.
 func IsAggregate(name string) bool {
 	_, is := aggregates[name]
 	return is
 }
 
-// mean is avg: of whole numbers a quotient, whose digits are those of one by mostRows (arithmetic.go).
+// mean is avg: of whole numbers a quotient, whose digits are those of one by MostRows (arithmetic.go).
 func (d *Terms) mean(_ string, args ...*Value) *Value {
 	x := args[0]
 	if x.Kind == Numeric && !x.Within.Finite() && x.Scale < 0 {

@@ -1,12 +1,9 @@
 package value
 
 import (
-	"math"
 	"math/big"
-	"strconv"
+	"slices"
 
-	"noisegate.example/sqlrewrite/internal/steps"
-	"noisegate.example/sqlrewrite/verify/internal/calendar"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
@@ -31,121 +28,7 @@ import (
 //  6. *Identity.* Equal results are identical (same) where the type has one form of each value, all have as many digits, or none is 0
 //     beside -0. *Example.* x + 0 of a float is 0 where x is -0.
 
-// common is the type in which values of two types meet.
-func Common(a, b kind) kind {
-	switch {
-	case a == b || b == NoKind:
-		return a
-	case a == NoKind:
-		return b
-	case a.IsNumber() && b.IsNumber():
-		if k := max(a, b); k == Float4 && min(a, b) != Float4 {
-			return Float8
-		} else {
-			return k
-		}
-	case a.IsTime() && b.IsTime():
-		return max(a, b)
-	case a.IsText() && b.IsText():
-		return Text
-	}
-	refuse("values of types %d and %d together", a, b)
-	return NoKind
-}
-
-// conversions say what a value is in a wider type.
-var conversions = map[[2]kind]func(c, v *Value){
-	{Int2, Int4}: (*Value).asWhole, {Int2, Int8}: (*Value).asWhole, {Int4, Int8}: (*Value).asWhole,
-	{Int2, Numeric}: (*Value).asNumeric, {Int4, Numeric}: (*Value).asNumeric, {Int8, Numeric}: (*Value).asNumeric,
-	{Int2, Float4}: (*Value).asFloat, {Int4, Float4}: (*Value).asFloat, {Int8, Float4}: (*Value).asFloat,
-	{Int2, Float8}: (*Value).asFloat, {Int4, Float8}: (*Value).asFloat, {Int8, Float8}: (*Value).asFloat,
-	{Numeric, Float8}: (*Value).rounded, {Float4, Float8}: (*Value).asItIs, // real holds fewer numerics
-	{Date, Timestamp}: (*Value).atMidnight, {Date, Timestamptz}: (*Value).atMidnight,
-	{Timestamp, Timestamptz}: (*Value).inUTC, {Char, Text}: (*Value).asItIs,
-}
-
-func (*Value) asItIs(*Value) {}
-
-func (c *Value) asWhole(*Value) { c.Digits, c.Grain = 0, -1 }
-
-func (c *Value) asNumeric(*Value) { c.Digits, c.Grain, c.Scale, c.Same = 0, -1, 0, true }
-
-func (c *Value) asFloat(v *Value) {
-	c.Digits, c.Grain, c.Same = 0, 0, true
-	c.Within = v.Within.Mapped(Floated)
-}
-
-// rounded is a numeric as a float: 0 becomes 0, not -0.
-func (c *Value) rounded(v *Value) {
-	c.Same = true
-	if v.wide && !v.Within.Finite() { // a float holds its size
-		c.Grain = GrainOf(ranges.Ten(-v.Digits))
-		return
-	}
-	if v.Digits < 0 || v.Digits > 300 || !v.Within.Inside(large) {
-		refuse("a numeric that no float may be able to hold")
-	}
-	if c.Grain = 0; v.Digits > 0 {
-		c.Grain = GrainOf(ranges.Ten(-v.Digits))
-	}
-	c.Within = v.Within.Mapped(Floated)
-}
-
-func (c *Value) atMidnight(v *Value) {
-	c.inUTC(v)
-	c.Within = v.Within.Times(ranges.Point(big.NewRat(calendar.Day, 1)))
-	calendar.Check(c.Within)
-}
-
-func (*Value) inUTC(v *Value) {
-	if !v.Within.Finite() {
-		refuse("a date that may be no timestamp")
-	}
-}
-
-// convert brings a value to a wider type, as PostgreSQL does. A value that names a unit still names it afterwards if the wider type keeps
-// all values apart; two units' numbers may become the same float.
-func (d *Terms) Convert(v *Value, k kind) *Value {
-	defer steps.Visit(d.Steps).Leave()
-	if v.Kind == k {
-		return v
-	}
-	if v.Null {
-		return d.NullOf(k)
-	}
-	if v.Sum != nil {
-		return v.Sum.cast(d, v, k)
-	}
-	to := conversions[[2]kind{v.Kind, k}]
-	if to == nil {
-		refuse("a conversion from type %d to %d", v.Kind, k)
-	}
-	c := *v
-	c.Kind, c.Same = k, AlwaysSame(k)
-	c.ID = d.Intern("to:"+KindName(k), v.ID)
-	to(&c, v)
-	if k.IsFloat() && !apart(v.Kind, k) {
-		c.Anchors, c.Strict = nil, false // it names several units
-	}
-	if k.IsFloat() {
-		c.Split, c.above = nil, nil // rounded
-	}
-	if len(v.Nulls) == 1 && v.Nulls[0] == v.ID {
-		c.Nulls = v.Nulls
-	}
-	return &c
-}
-
-// apart reports whether floats of a type keep all values of another type apart: they have 24 and 53 bits.
-func apart(of, k kind) bool {
-	return of == Int2 || of == Float4 || of == Int4 && k == Float8
-}
-
-// grainOf is the grain of floats that are 0 or at least as large as a positive number.
-func GrainOf(least *big.Rat) int {
-	return max(0, ranges.Bits(new(big.Rat).Inv(least))) + 54
-}
-
+// NullIf is NULLIF(l, r).
 func (d *Terms) NullIf(op string, l, r *Value) *Value {
 	if op != "=" || l.Sum != nil || r.Sum != nil {
 		refuse("NULLIF with another operator")
@@ -165,23 +48,6 @@ func (d *Terms) NullIf(op string, l, r *Value) *Value {
 	return v
 }
 
-// comparable refuses a value whose conversion for a comparison could raise an error. Times of different types are compared without one.
-func (d *Terms) Comparable(v *Value, k kind) {
-	if v.Kind.IsTime() && k.IsTime() {
-		return
-	}
-	d.Convert(d.Plain(v), k)
-}
-
-// meet is the type in which two values are compared.
-func (d *Terms) Meet(l, r *Value) kind {
-	k := Common(l.Kind, r.Kind)
-	Identities(l, r)
-	d.Comparable(l, k)
-	d.Comparable(r, k)
-	return k
-}
-
 func (d *Terms) compare(op string, args ...*Value) *Value {
 	l, r := d.Pair(Clear(args[0]), Clear(args[1]))
 	switch d.Meet(l, r) {
@@ -193,29 +59,6 @@ func (d *Terms) compare(op string, args ...*Value) *Value {
 	}
 	return d.Apply(Boolean, op, l, r)
 }
-
-// fits are the ranges of the integer types.
-func fits(k kind) ranges.Span {
-	switch k {
-	case Int2:
-		return ranges.Int2
-	case Int4:
-		return ranges.Int4
-	default:
-		return ranges.Int8
-	}
-}
-
-// huge bounds numerics, and floats before they overflow.
-var (
-	huge  = ranges.Between(new(big.Rat).Neg(ranges.Ten(1000)), ranges.Ten(1000))
-	large = ranges.Between(new(big.Rat).Neg(ranges.Two(1023)), ranges.Two(1023))
-)
-
-const (
-	maxGrain  = 1000
-	maxDigits = 900
-)
 
 // calculation is + - * / % on numbers.
 func (d *Terms) calculation(op string, args ...*Value) *Value {
@@ -284,12 +127,6 @@ func (d *Terms) arithmetic(op string, l, r *Value) *Value {
 		floatResult(op, v, a, b)
 	}
 	v.Nonzero = !v.Within.Has(ranges.Zero)
-	return v
-}
-
-// never is a value that is always NULL.
-func (v *Value) never() *Value {
-	v.Within, v.Digits, v.Scale, v.Grain = ranges.Point(ranges.Zero), 0, 0, 0
 	return v
 }
 
@@ -415,111 +252,85 @@ func floatResult(op string, v, a, b *Value) {
 	v.Same = !v.Within.Has(ranges.Zero) || op == "+" && (a.Same || b.Same) // 0 + -0 is 0
 }
 
-// cast is an explicit cast.
-func (d *Terms) Cast(v *Value, k kind) *Value {
-	defer steps.Visit(d.Steps).Leave()
-	if v.Sum != nil && k != Text {
-		return v.Sum.cast(d, v, k)
+// computation is an operator on numbers.
+type computation struct {
+	within  func(a, b *Value) ranges.Span
+	places  func(a, b int) int // digits after the point of an exact result; nil: it is rounded
+	divides bool
+}
+
+var computations = map[string]computation{
+	"+": {within: func(a, b *Value) ranges.Span { return a.Within.Plus(b.Within) }, places: func(a, b int) int { return max(a, b) }},
+	"-": {within: func(a, b *Value) ranges.Span { return a.Within.Minus(b.Within) }, places: func(a, b int) int { return max(a, b) }},
+	"*": {within: multiplied, places: func(a, b int) int { return a + b }},
+	"/": {within: quotient, divides: true},
+	"%": {within: remainder, places: func(a, b int) int { return max(a, b) }, divides: true},
+}
+
+// combine is an operator on tallies.
+func (d *Terms) combine(op string, l, r *Value) *Value {
+	a, b := l.Sum, r.Sum
+	if l.Moved() || r.Moved() {
+		refuse("a computation with an aggregate over many units")
 	}
 	switch {
-	case v.Kind == k:
-		return v
-	case k == Text:
-		return d.Text(v)
-	case v.Kind.IsNumber() && (k.IsInteger() && k < v.Kind || k.IsInteger() && v.Kind >= Numeric):
-		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.Within = v.Within.Mapped(ranges.Nearest(0))
-		if !c.Within.Inside(fits(k)) {
-			refuse("a cast to a narrower type that may not hold the value")
+	case a != nil && b != nil && (op == "+" || op == "-") && a.Of == b.Of && slices.Equal(a.Where, b.Where) && a.Share == nil &&
+		b.Share == nil:
+		t := &Tally{Of: a.Of, Where: a.Where, Each: a.Each.Plus(b.Each), Digits: unknownOr(a.Digits, b.Digits)}
+		if op == "-" {
+			t.Each = a.Each.Minus(b.Each)
 		}
-		c.Nonzero = !c.Within.Has(ranges.Zero)
-		return c
-	case v.Kind == Boolean && k == Int4:
-		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.Within = ranges.Between(ranges.Zero, ranges.One)
-		return c
-	case v.Kind.IsFloat() && k == Numeric:
-		if !v.Within.Finite() {
-			refuse("a float without bounds as numeric")
+		return d.tallied(op, l, r, t)
+	case op == "*" && (a == nil) != (b == nil):
+		t, c := a, r
+		if a == nil {
+			t, c = b, l
 		}
-		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v) // 15 significant digits
-		c.Within = v.Within.Widened(ranges.Ten(-14))
-		if v.Grain >= 0 { // the first digit that is not 0 is one of 2^-grain's at the latest
-			c.Digits = len(new(big.Int).Lsh(big.NewInt(1), uint(v.Grain)).String()) + 15
+		factor := c.Number()
+		if factor == nil || c.Kind.IsFloat() || t.Share != nil {
+			break
 		}
-		if v.Grain == 0 && v.Within.Most().Cmp(ranges.Ten(14)) < 0 {
-			c.Within, c.Digits, c.Scale, c.Same = v.Within, 0, 0, true
+		digits := -1
+		if t.Digits >= 0 {
+			digits = t.Digits + max(c.Digits, 0)
+			for digits > 0 && new(big.Rat).Mul(ranges.Ten(digits-1-t.Digits), factor).IsInt() { // 0.01 · 100 is a whole number
+				digits--
+			}
 		}
-		return c
-	case v.Kind == Timestamp && k == Date, v.Kind == Timestamptz && k == Date:
-		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.Within = v.Within.Mapped(func(x *big.Rat) *big.Rat { return ranges.Floored(new(big.Rat).Quo(x, big.NewRat(86400_000000, 1))) })
-		return c
-	case v.Kind == Timestamptz && k == Timestamp:
-		c := d.Apply(k, "to:"+strconv.Itoa(int(k)), v)
-		c.Within = v.Within // the session's time zone is UTC
-		return c
-	default:
-		return d.Convert(v, k)
+		return d.tallied(op, l, r, &Tally{Of: t.Of, Where: t.Where, Each: t.Each.Times(ranges.Point(factor)), Digits: digits})
 	}
+	return d.arithmetic(op, d.Plain(l), d.Plain(r))
 }
 
-// toDigits is a cast to numeric(precision, scale).
-func (d *Terms) Digits(v *Value, precision, scale int) *Value {
-	if !v.Kind.IsNumber() || scale < 0 || scale > precision {
-		refuse("a cast to numeric with other digits")
-	}
-	v = d.Cast(v, Numeric)
-	c := d.Apply(Numeric, "digits:"+strconv.Itoa(precision)+":"+strconv.Itoa(scale), v)
-	c.Within = v.Within.Mapped(ranges.Nearest(scale))
-	limit := new(big.Rat).Sub(ranges.Ten(precision-scale), ranges.Ten(-scale))
-	if !c.Within.Inside(ranges.Between(new(big.Rat).Neg(limit), limit)) {
-		refuse("a cast to numeric with digits that may not hold the value")
-	}
-	c.Digits, c.Scale, c.Same = scale, scale, true
-	return c
-}
-
-// toText is a value as text: one text for each representation of a value.
-func (d *Terms) Text(v *Value) *Value {
-	if v.Sum != nil {
-		if v.places() != 0 && v.Sum.Moves == nil {
-			refuse("a sum as text that may be written with digits after the point")
+func (d *Terms) tallied(op string, l, r *Value, t *Tally) *Value {
+	k := Common(l.Kind, r.Kind)
+	v := d.Apply(k, op, l, r)
+	v.Whole, v.Sum = true, t
+	if a, b := l.places(), r.places(); a >= 0 && b >= 0 {
+		if v.Scale = max(a, b); op == "*" {
+			v.Scale = a + b
 		}
-		c := *v
-		c.Kind = Text
-		return &c
 	}
-	if v.Running != nil {
-		refuse("a window as text")
+	v.Nulls = []int{v.ID}
+	d.totals(v)
+	if v.Within.Finite() && k == Int8 && !t.Each.Times(ranges.Of(0, t.Of.rows())).Inside(ranges.Int8) {
+		refuse("a computation with sums that may leave bigint")
 	}
-	switch v.Kind {
-	case Text, Boolean, Int2, Int4, Int8, Numeric, Float4, Float8, Date, Timestamp, Timestamptz, UUID, Enum, Char:
-	default:
-		refuse("type %d as text", v.Kind)
-	}
-	c := d.Apply(Text, "text", v)
-	c.Ident = v.Ident
-	switch {
-	case v.Kind == Numeric && v.Scale >= 0 && v.Within.Finite(): // the sign, the point, and "-0.00"
-		c.Chars = len(ranges.Truncated(v.Within.Most()).String()) + v.Scale + 3
-	case v.Kind != Char && v.Kind != Numeric:
-		c.Chars = 40
-	}
-	if v.Kind == Enum {
-		c.Chars = 63
-	}
-	if v.Kind.IsText() { // character: what is equal, blanks apart, is equal as text
-		c.Chars, c.Anchors, c.Strict = v.Chars, v.Anchors, v.Strict
-	}
-	return c
+	return v
 }
 
-// floated is the float next to a number, within the range of finite floats.
-func Floated(r *big.Rat) *big.Rat {
-	f, _ := r.Float64()
-	if math.IsInf(f, 0) {
-		refuse("a float beyond all finite ones")
+// linear is trunc of a tally that is a whole number; other functions take tallies as numbers.
+func (d *Terms) linear(name string, args []*Value) *Value {
+	for i, a := range args {
+		if a.Sum == nil {
+			continue
+		}
+		if name == "trunc" && len(args) == 1 && a.Sum.Digits == 0 && a.Kind == Numeric && !a.Moved() {
+			c := *a
+			c.ID, c.Scale = d.Intern(name, a.ID), 0
+			return &c
+		}
+		args[i] = d.Plain(a)
 	}
-	return new(big.Rat).SetFloat64(f)
+	return nil
 }

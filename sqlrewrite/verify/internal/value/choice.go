@@ -2,30 +2,9 @@ package value
 
 import "slices"
 
-// always is a value that is never NULL.
-func (d *Terms) Always(k kind, op string, args ...*Value) *Value {
-	v := d.Apply(k, op, args...)
-	v.Nulls = nil
-	return v
-}
+// Choices. What is known of one of several values is what is known of each: ranges are joined, and a property is kept that all have.
 
-func Clear(v *Value) *Value {
-	if v.Vague {
-		c := *v
-		c.Vague = false
-		return &c
-	}
-	return v
-}
-
-// typed is a value as others see it: a text without a type is text.
-func Typed(v *Value) *Value {
-	c := *v
-	c.untyped = false
-	return &c
-}
-
-// resolved are values of which one type is made: what is written without a type is character where no other is text.
+// Resolved are values of which one type is made: what is written without a type is character where no other is text.
 func (d *Terms) Resolved(all []*Value) []*Value {
 	char := false
 	for _, v := range all {
@@ -48,13 +27,13 @@ func (d *Terms) Resolved(all []*Value) []*Value {
 	return all
 }
 
-// pair is resolved, of two.
+// Pair is resolved, of two.
 func (d *Terms) Pair(l, r *Value) (*Value, *Value) {
 	both := d.Resolved([]*Value{l, r})
 	return both[0], both[1]
 }
 
-// choice is one of several values: of CASE, COALESCE, UNION ALL.
+// Choice is one of several values: of CASE, COALESCE, UNION ALL.
 func (d *Terms) Choice(op string, all, conditions []*Value) *Value {
 	k := NoKind
 	all = d.Resolved(all)
@@ -71,7 +50,7 @@ func (d *Terms) Choice(op string, all, conditions []*Value) *Value {
 		}
 		b = d.Convert(b, k)
 		if first {
-			v.Ident, v.bounds = b.Ident, b.bounds
+			v.Ident, v.Bounds = b.Ident, b.Bounds
 			first = false
 			continue
 		}
@@ -100,15 +79,7 @@ func (d *Terms) Choice(op string, all, conditions []*Value) *Value {
 	return v
 }
 
-// unknownOr is the larger of two bounds, of which -1 means none.
-func unknownOr(a, b int) int {
-	if a < 0 || b < 0 {
-		return -1
-	}
-	return max(a, b)
-}
-
-// first is the choice of a value that is not NULL: NULL only where all are.
+// First is the choice of a value that is not NULL: NULL only where all are.
 func (d *Terms) First(op string, args []*Value) *Value {
 	v := d.Choice(op, args, nil)
 	v.Nulls = []int{v.ID}
@@ -118,6 +89,7 @@ func (d *Terms) First(op string, args []*Value) *Value {
 	return v
 }
 
+// Coalesce is COALESCE.
 func (d *Terms) Coalesce(args []*Value) *Value {
 	if len(args) == 2 && args[0].Sum != nil && args[1].Number() != nil && args[1].Number().Sign() == 0 &&
 		Common(args[0].Kind, args[1].Kind) == args[0].Kind {
@@ -128,9 +100,4 @@ func (d *Terms) Coalesce(args []*Value) *Value {
 		return args[0] // COALESCE(x, x) is x
 	}
 	return d.First("coalesce", args)
-}
-
-// like0 gives a value the bounds of another, which it is wherever it is not NULL.
-func (d *Terms) Bounded(v, of *Value) {
-	v.Ident, v.bounds = of.Ident, of.bounds
 }

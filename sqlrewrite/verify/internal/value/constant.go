@@ -23,8 +23,8 @@ import (
 // type.
 type Any struct{}
 
-// parameter is the constant that a cast of an argument makes.
-func (d *Terms) Parameter(p *pgquery.ParamRef, k kind) *Value {
+// Parameter is the constant that a cast of an argument makes.
+func (d *Terms) Parameter(p *pgquery.ParamRef, k Kind) *Value {
 	if p.Number < 1 || int(p.Number) > len(d.args) {
 		refuse("a parameter without an argument")
 	}
@@ -62,23 +62,25 @@ func (d *Terms) Parameter(p *pgquery.ParamRef, k kind) *Value {
 }
 
 // chosen are the types that [Any] may have.
-var chosen = map[kind]bool{Boolean: true, Int2: true, Int4: true, Int8: true, Numeric: true, Float8: true, Text: true, Date: true,
+var chosen = map[Kind]bool{Boolean: true, Int2: true, Int4: true, Int8: true, Numeric: true, Float8: true, Text: true, Date: true,
 	Timestamp: true, Timestamptz: true, UUID: true}
 
-func (d *Terms) NullOf(k kind) *Value {
+// NullOf is NULL of a kind.
+func (d *Terms) NullOf(k Kind) *Value {
 	v := d.Make(k, d.Intern("null:"+strconv.Itoa(int(k))))
 	v.Constant, v.Null, v.Digits, v.Scale, v.Chars, v.Nonzero, v.Same = true, true, 0, -1, 0, true, true
 	// nothing else is ever there
-	v.Within, v.Grain, v.parts = ranges.Point(ranges.Zero), 0, [3]ranges.Span{ranges.Point(ranges.Zero), ranges.Point(ranges.Zero), ranges.Point(ranges.Zero)}
+	none := ranges.Point(ranges.Zero)
+	v.Within, v.Grain, v.parts = none, 0, [3]ranges.Span{none, none, none}
 	v.Nulls = []int{v.ID}
 	return v
 }
 
 // instants read texts of dates and times, in what their ranges are of.
-var instants = map[kind]func(string) (int64, bool){Date: calendar.Date, Timestamp: calendar.Instant, Timestamptz: calendar.InUTC}
+var instants = map[Kind]func(string) (int64, bool){Date: calendar.Date, Timestamp: calendar.Instant, Timestamptz: calendar.InUTC}
 
-// literal is a constant of a kind by its text.
-func (d *Terms) Literal(k kind, s string) *Value {
+// Literal is a constant of a kind by its text.
+func (d *Terms) Literal(k Kind, s string) *Value {
 	v := d.Make(k, d.Intern("="+strconv.Itoa(int(k))+":"+s))
 	v.Constant, v.text, v.Same = true, s, true
 	exactly := func(r *big.Rat) { v.Within, v.Nonzero = ranges.Point(r), r.Sign() != 0 }
@@ -132,7 +134,7 @@ func (d *Terms) Literal(k kind, s string) *Value {
 	return v
 }
 
-// written is a constant that stands in the text.
+// Written is a constant that stands in the text.
 func (d *Terms) Written(c *pgquery.A_Const) *Value {
 	switch val := c.Val.(type) {
 	case *pgquery.A_Const_Ival:
@@ -150,23 +152,12 @@ func (d *Terms) Written(c *pgquery.A_Const) *Value {
 	return nil
 }
 
-// read reports whether a constant was written as it is: what is computed of constants is one too, but of that only the type is known.
-func (v *Value) read() bool { return v.Constant && !v.Opaque }
-
-// number is what a constant is; nil for others.
-func (v *Value) Number() *big.Rat {
-	if v.Constant && !v.Null && !v.Opaque && v.Within.Lo != nil && v.Within.Lo == v.Within.Hi {
-		return v.Within.Lo
-	}
-	return nil
-}
-
 // types are the names of the types that a cast may name.
-var types = map[string]kind{"bool": Boolean, "int2": Int2, "int4": Int4, "int8": Int8, "numeric": Numeric, "float4": Float4,
+var types = map[string]Kind{"bool": Boolean, "int2": Int2, "int4": Int4, "int8": Int8, "numeric": Numeric, "float4": Float4,
 	"float8": Float8, "text": Text, "date": Date, "timestamp": Timestamp, "timestamptz": Timestamptz, "interval": Interval, "uuid": UUID}
 
-// typeOf reads the type of a cast, with numeric's digits: precision 0 means none are given.
-func TypeOf(t *pgquery.TypeName) (k kind, precision, scale int) {
+// TypeOf reads the type of a cast, with numeric's digits: precision 0 means none are given.
+func TypeOf(t *pgquery.TypeName) (k Kind, precision, scale int) {
 	if t == nil || t.TypeOid != 0 || t.Setof || t.PctType || t.Typemod != -1 {
 		refuse("a type written in another way")
 	}
@@ -192,8 +183,8 @@ func TypeOf(t *pgquery.TypeName) (k kind, precision, scale int) {
 	return k, 0, 0
 }
 
-// constantOf is the type and the text of a literal; noKind for others.
-func (d *Terms) ConstantOf(id int) (kind, string) {
+// ConstantOf is the type and the text of a literal; noKind for others.
+func (d *Terms) ConstantOf(id int) (Kind, string) {
 	t := d.Term(id)
 	if len(t.Args) > 0 || !strings.HasPrefix(t.Op, "=") {
 		return NoKind, ""
@@ -203,5 +194,5 @@ func (d *Terms) ConstantOf(id int) (kind, string) {
 	if !ok || err != nil {
 		return NoKind, ""
 	}
-	return kind(k), written
+	return Kind(k), written
 }

@@ -25,12 +25,12 @@ import (
 //  5. Hashes are total, and equal values have equal ones, but for texts, which are hashed byte by byte.
 
 // clamping is T_smaller or T_larger.
-func clamping(k kind, larger bool) function {
+func clamping(k Kind, larger bool) function {
 	return taking("..", func(d *Terms, name string, args ...*Value) *Value { return d.clamp(name, k, larger, args) }).
 		priced(lengths(100, 1))
 }
 
-func (d *Terms) clamp(name string, k kind, larger bool, args []*Value) *Value {
+func (d *Terms) clamp(name string, k Kind, larger bool, args []*Value) *Value {
 	if k.IsTime() && (args[0].Kind != k || args[1].Kind != k) {
 		refuse("%s of another type", name)
 	}
@@ -254,7 +254,8 @@ func (d *Terms) power(name string, args ...*Value) *Value {
 		refuse("power of a float without bounds, or to an exponent that is no whole number from 0 to 10")
 	}
 	v := d.Apply(Float8, name, args...)
-	v.Within, v.Grain = ranges.Point(ranges.One), int(n.Num().Int64())*x.Grain+55 // what is not 0 is at least 2^-grain, and its power that power
+	// What is not 0 is at least 2^-grain, and its power that power.
+	v.Within, v.Grain = ranges.Point(ranges.One), int(n.Num().Int64())*x.Grain+55
 	for range n.Num().Int64() {
 		v.Within = v.Within.Times(x.Within)
 	}

@@ -2,20 +2,11 @@ package value
 
 import (
 	"math/big"
-
-	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
-// share bounds what values of a partition of rows add up to.
-type Share struct {
-	Most      *big.Rat // of all of a partition together, in absolute value
-	Partition []int
-	Over      int   // only over rows where this is not NULL; -1: over all
-	Of        []int // the parts of the rows
-	Base      int   // the value whose multiples it bounds
-}
+// Shares are the rules of Lemma 2b (3) for values, and the sums of windows that Lemmas 2b and 5 start from.
 
-// scaled is the share of a multiple.
+// Scaled is the share of a multiple.
 func (h *Share) Scaled(by *big.Rat) *Share {
 	if h == nil {
 		return nil
@@ -34,43 +25,6 @@ func (h *Share) or(other *Share) *Share {
 		return other
 	}
 	return h
-}
-
-// windowRun is a window's sum.
-type WindowSum struct {
-	Upto      bool
-	Added     int   // what it adds up
-	Partition []int // of rows
-	Over      int   // of Lemma 5; -1: of Lemma 2b
-	Of        int   // the query
-	Parts     []int // of its rows
-}
-
-// placing is row_number or dense_rank.
-type Place struct {
-	Dense     bool
-	Partition []int
-	Order     []int
-	Of        []int // the parts of the rows that are numbered
-	Rows      []int // the columns of these, of one part
-}
-
-// factor is an operand of a product, with the range that it has there.
-type Factor struct {
-	ID     int
-	Within ranges.Span
-}
-
-// cutting is the CASE of Lemma 2 that a value is.
-type Cutting struct {
-	Of      *Tally // what is cut
-	Counter int
-	Limit   *big.Rat
-}
-
-// counts reports whether a value is a whole number that is never negative nor NULL, within a share.
-func (v *Value) Counts() bool {
-	return v.Split != nil && v.Kind.IsInteger() && v.Within.Finite() && v.Within.Lo.Sign() >= 0 && len(v.Nulls) == 0
 }
 
 // multiple is the share of a product with a constant.

@@ -1,12 +1,8 @@
 package value
 
 import (
-	"cmp"
-	"math/big"
 	"strings"
 	"unicode/utf8"
-
-	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
@@ -23,9 +19,9 @@ import (
 //
 // *Example.* left(x, 200) has 800 bytes, and 300 where x has at most 300; a · b of numbers below 100 with two digits each has 4 and 4.
 
-// measure is how large a value is at most.
+// Measure is how large a value is at most.
 type Measure struct {
-	kind         kind
+	Kind         Kind
 	constant     bool
 	text         string // of a constant that was read
 	read         bool
@@ -35,129 +31,24 @@ type Measure struct {
 }
 
 const (
-	unknownBytes  = 1024
-	storedBytes   = 1 << 30
-	labelBytes    = 63 // of an enum: NAMEDATALEN, without the byte that ends it
-	unknownDigits = 60
-	shortForm     = "short" // the term of a numeric that is NULL where it is long
-	textOfOther   = 40      // bytes of a number, a time or a uuid as text
+	unknownBytes = 1024
+	storedBytes  = 1 << 30
+	labelBytes   = 63 // of an enum: NAMEDATALEN, without the byte that ends it
+	textOfOther  = 40 // bytes of a number, a time or a uuid as text
 )
-
-// places are decimal digits before the point and after it.
-type places [2]int64
-
-// mostPlaces are those of the longest numeric that PostgreSQL stores.
-var mostPlaces = places{131_072, 16_383}
-
-// longer has as many places as either.
-func (p places) longer(q places) places {
-	for i := range p {
-		p[i] = max(cmp.Or(p[i], unknownDigits), cmp.Or(q[i], unknownDigits))
-	}
-	return p
-}
 
 // fours are the digits in base 10,000.
 func (m Measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
 
 func (m Measure) length() int64 { return m.bytes + m.whole + m.scale }
 
-// measured is a value's size, where its node is computed of some operands. It notes the digits of a numeric.
-func (v *Value) Measured(n *pgquery.Node, operands []Measure) Measure {
-	m := Measure{kind: v.Kind, constant: v.Constant, read: v.read() && !v.Null, text: v.text, items: int64(v.size)}
-	switch {
-	case v.Constant && v.Null:
-	case v.Kind.IsText() || v.Kind == Enum:
-		m.bytes = textBytes(n, v, operands)
-	case v.Kind == Numeric:
-		m.whole, m.scale = numericDigits(n, v, operands)
-	}
-	if v.Kind == Numeric && v.longest == (places{}) {
-		v.longest = places{m.whole, m.scale}
-	}
-	return m
-}
-
-// shortened is a numeric that is NULL where it is long.
+// Shortened is a numeric that is NULL where it is long.
 func (d *Terms) Shortened(x *Value) *Value {
 	v := d.Made(Numeric, shortForm, false, x)
 	d.Bounded(v, x)
 	v.Scale, v.Same, v.Anchors = -1, true, x.Anchors
 	v.longest = places{tree.ShortDigits, tree.ShortDigits}
 	return v
-}
-
-func textBytes(n *pgquery.Node, v *Value, operands []Measure) int64 {
-	if v.read() {
-		return int64(len(v.text))
-	}
-	most := int64(0)
-	lower := func(bytes int64) {
-		if bytes > 0 && (most == 0 || bytes < most) {
-			most = bytes
-		}
-	}
-	lower(v.Octets)
-	lower(v.Bytes)
-	if v.Chars > 0 {
-		lower(utf8.UTFMax * int64(v.Chars))
-	}
-	name, op := calledBy(n)
-	if f := functions[name]; f.bytes != nil {
-		lower(f.bytes(operands))
-	} else if f := operators[op]; f.bytes != nil {
-		lower(f.bytes(operands))
-	} else if n.GetTypeCast() != nil {
-		lower(ofAll(operands))
-	}
-	switch {
-	case most > 0:
-		return most
-	case v.Kind == Enum:
-		return labelBytes
-	case n.GetColumnRef() != nil || ofAll(operands) >= storedBytes:
-		return storedBytes
-	default:
-		return unknownBytes
-	}
-}
-
-// calledBy is the function or the operator of a node.
-func calledBy(n *pgquery.Node) (name, op string) {
-	if f := n.GetFuncCall(); f != nil {
-		return tree.Builtin(f.Funcname), ""
-	}
-	if e := n.GetAExpr(); e != nil && len(e.Name) == 1 && e.Kind == pgquery.A_Expr_Kind_AEXPR_OP {
-		return "", tree.Operator(e.Name)
-	}
-	return "", ""
-}
-
-func numericDigits(n *pgquery.Node, v *Value, operands []Measure) (whole, scale int64) {
-	_, op := calledBy(n)
-	most := v.longest
-	if most == (places{}) {
-		for _, o := range operands {
-			if of := (places{o.whole, o.scale}); op == "*" {
-				most = places{most[0] + of[0], most[1] + of[1]}
-			} else if o.kind == Numeric {
-				most = most.longer(of)
-			}
-		}
-		most = most.longer(most)
-	}
-	whole, scale = most[0], most[1]
-	if most := v.Within.Most(); v.Within.Finite() && most != nil {
-		whole = int64(len(new(big.Int).Quo(most.Num(), most.Denom()).Text(10)))
-	}
-	if v.Digits >= 0 {
-		return whole, int64(v.Digits)
-	}
-	if op == "/" && len(operands) == 2 {
-		a, b := operands[0], operands[1]
-		scale = min(1000, max(a.scale, b.scale, 24+b.whole+a.scale))
-	}
-	return whole, scale
 }
 
 // quotientFours is how many digits in base 10,000 a quotient is computed to, with those that it is rounded by.
@@ -293,4 +184,20 @@ func repetitions(text string) int64 {
 		return number(most)
 	}
 	return number(least)
+}
+
+// ofFirst and ofAll bound the bytes of a text by those of what it is made of.
+func ofFirst(times int64) func([]Measure) int64 {
+	return func(operands []Measure) int64 { return times * operands[0].bytes }
+}
+
+func ofAll(operands []Measure) (sum int64) {
+	for _, o := range operands {
+		if o.Kind.IsText() || o.Kind == Enum {
+			sum += o.bytes
+		} else {
+			sum += max(textOfOther, o.whole+o.scale+2) // the sign and the point
+		}
+	}
+	return sum
 }

@@ -2,7 +2,7 @@ package value
 
 import "noisegate.example/catalog"
 
-// leaf is a column as it is stored.
+// Stored is a column as it is stored.
 func (d *Terms) Stored(c *catalog.Column) *Value {
 	v := d.Make(KindOf(c.Type), d.Fresh())
 	v.Nulls, v.Ident = []int{v.ID}, c.Identifies
@@ -24,3 +24,6 @@ func (d *Terms) Stored(c *catalog.Column) *Value {
 	}
 	return v
 }
+
+// mostPlaces are those of the longest numeric that PostgreSQL stores.
+var mostPlaces = places{131_072, 16_383}

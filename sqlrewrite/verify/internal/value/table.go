@@ -1,76 +1,13 @@
 package value
 
 import (
-	"math/big"
-	"strings"
-
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
 // The functions and operators that are taken, by name and types of arguments. What is not in a table is refused, and so is an overload
 // that is not: a rule is never asked for arguments that its entry does not name.
 
-// function is what is known of a function, or of an operator.
-type function struct {
-	overloads []overload
-	bytes     func(operands []Measure) int64 // of a text that it gives, at most; nil: only what its rule says of characters
-	ns        func(operands []Measure) int64 // what a call takes (cost.go); nil: what is ordinary
-}
-
-// overload are the types that arguments have, one letter for each, and the value of such a call.
-type overload struct {
-	takes string // separated by blanks, where one rule is for several
-	rule  rule
-}
-
-// rule is the value of a call; nil where it is refused for its arguments, by a text that names no more than the function.
-type rule func(d *Terms, name string, args ...*Value) *Value
-
-// letters are the types of arguments: kinds, and
-//
-//	W  whole numbers            E  W or numeric                 N  any number
-//	F  numeric or float8        T  timestamp, with zone or not  .  any type
-//	K  a whole number of at most 2^30 that the statement has as a constant
-//	Q  a text, and A an array of texts, that it has as a constant
-var letters = map[byte][]kind{
-	'b': {Boolean}, '2': {Int2}, '4': {Int4}, 'n': {Numeric}, 'f': {Float8}, 't': {Text}, 'c': {Char}, 'd': {Date}, 's': {Timestamp},
-	'z': {Timestamptz}, 'i': {Interval}, 'Q': {Text}, 'A': {Texts}, 'W': {Int2, Int4, Int8}, 'K': {Int2, Int4, Int8},
-	'E': {Int2, Int4, Int8, Numeric}, 'N': {Int2, Int4, Int8, Numeric, Float4, Float8}, 'F': {Numeric, Float8}, 'T': {Timestamp, Timestamptz}}
-
-// is reports whether a value is of a letter.
-func (v *Value) is(letter byte) bool {
-	if letter == '.' {
-		return true
-	}
-	for _, k := range letters[letter] {
-		if v.Kind != k {
-			continue
-		}
-		switch n := v.Number(); letter {
-		case 'K':
-			return n != nil && n.Num().CmpAbs(big.NewInt(1<<30)) <= 0
-		case 'Q', 'A':
-			return v.read()
-		default:
-			return true
-		}
-	}
-	return false
-}
-
-// value is that of a call of a function or an operator; nil where no overload takes the arguments.
-func (f function) value(d *Terms, name string, args ...*Value) *Value {
-	for _, o := range f.overloads {
-		for takes := range strings.FieldsSeq(o.takes) {
-			if suit(takes, args) {
-				return o.rule(d, name, args...)
-			}
-		}
-	}
-	return nil
-}
-
-// called is the value of a call of a function.
+// Called is the value of a call of a function.
 func (d *Terms) Called(name string, args ...*Value) *Value {
 	if len(args) == 0 || len(args) > 8 {
 		refuse("function %s with %d arguments", name, len(args))
@@ -85,46 +22,13 @@ func (d *Terms) Called(name string, args ...*Value) *Value {
 	return v
 }
 
-// operated is the value of an operator.
+// Operated is the value of an operator.
 func (d *Terms) Operated(op string, l, r *Value) *Value {
 	v := operators[op].value(d, op, l, r)
 	if v == nil {
 		refuse("operator %s on these types", op)
 	}
 	return v
-}
-
-func suit(takes string, args []*Value) bool {
-	if takes == "*" { // of as many as there are
-		return true
-	}
-	if len(takes) != len(args) {
-		return false
-	}
-	for i, v := range args {
-		if !v.is(takes[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// taking is a function of one overload, and or one of another as well.
-func taking(takes string, r rule) function { return function{}.or(takes, r) }
-
-func (f function) or(takes string, r rule) function {
-	f.overloads = append(f.overloads, overload{takes, r})
-	return f
-}
-
-func (f function) sized(bytes func([]Measure) int64) function {
-	f.bytes = bytes
-	return f
-}
-
-func (f function) priced(ns func([]Measure) int64) function {
-	f.ns = ns
-	return f
 }
 
 // functions are those that are no aggregates and no windows.
@@ -203,19 +107,4 @@ var operators = map[string]function{
 	"/": taking("NN", (*Terms).calculation).priced(calculates(divides(false))),
 	"%": taking("NN", (*Terms).calculation).priced(calculates(divides(true))),
 	"&": taking("WW", (*Terms).bits).priced(calculates(adds)),
-}
-
-// computation is an operator on numbers.
-type computation struct {
-	within  func(a, b *Value) ranges.Span
-	places  func(a, b int) int // digits after the point of an exact result; nil: it is rounded
-	divides bool
-}
-
-var computations = map[string]computation{
-	"+": {within: func(a, b *Value) ranges.Span { return a.Within.Plus(b.Within) }, places: func(a, b int) int { return max(a, b) }},
-	"-": {within: func(a, b *Value) ranges.Span { return a.Within.Minus(b.Within) }, places: func(a, b int) int { return max(a, b) }},
-	"*": {within: multiplied, places: func(a, b int) int { return a + b }},
-	"/": {within: quotient, divides: true},
-	"%": {within: remainder, places: func(a, b int) int { return max(a, b) }, divides: true},
 }

@@ -3,8 +3,10 @@ package value
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"noisegate.example/sqlrewrite/internal/steps"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -20,28 +22,28 @@ type Terms struct {
 	last  int          // number that was given
 }
 
-// newTerms are those of a statement with some arguments.
+// NewTerms are those of a statement with some arguments.
 func NewTerms(args []any, count *steps.Count) *Terms {
 	return &Terms{Steps: count, args: args, read: make([]bool, len(args)), ids: make(map[string]int, 128),
 		known: make(map[int]*Value, 128), same: make(map[int]bool)}
 }
 
-// unread reports whether there is an argument that the text does not name.
+// Unread reports whether there is an argument that the text does not name.
 func (d *Terms) Unread() bool { return slices.Contains(d.read, false) }
 
-// term is how the value of an id is made.
+// Term is how the value of an id is made.
 func (d *Terms) Term(id int) Term { return d.all[id] }
 
-// know remembers a value that an expression has.
+// Know remembers a value that an expression has.
 func (d *Terms) Know(v *Value) { d.known[v.ID] = v }
 
-// value is that of an id; nil: no expression had it.
+// Value is that of an id; nil: no expression had it.
 func (d *Terms) Value(id int) *Value { return d.known[id] }
 
-// identical reports whether equal values of an id are identical.
+// Identical reports whether equal values of an id are identical.
 func (d *Terms) Identical(id int) bool { return d.same[id] }
 
-// elements is how many elements an array has, that is an argument.
+// Elements is how many elements an array has, that is an argument.
 func (d *Terms) Elements(id int) (size int, known bool) {
 	at, err := strconv.Atoi(d.all[id].Op[1:])
 	if err != nil || d.all[id].Op[0] != '[' {
@@ -51,13 +53,13 @@ func (d *Terms) Elements(id int) (size int, known bool) {
 	return len(list), true
 }
 
-// term is how a value is made of others.
+// Term is how a value is made of others.
 type Term struct {
 	Op   string
 	Args []int
 }
 
-// intern gives equal terms one id.
+// Intern gives equal terms one id.
 func (d *Terms) Intern(op string, args ...int) int {
 	var room [64]byte // most keys are short, and known
 	key := append(room[:0], op...)
@@ -72,19 +74,22 @@ func (d *Terms) Intern(op string, args ...int) int {
 	return len(d.all) - 1
 }
 
-// fresh is an id that no other value has.
+// Fresh is an id that no other value has.
 func (d *Terms) Fresh(args ...int) int { return d.Intern("#"+strconv.Itoa(len(d.all)), args...) }
 
-// number is one that nothing else has.
+// Number is one that nothing else has.
 func (d *Terms) Number() int { d.last++; return d.last }
 
-// note remembers whether equal values are identical wherever a value is read.
+// Note remembers whether equal values are identical wherever a value is read.
 func (d *Terms) Note(v *Value) {
 	same, known := d.same[v.ID]
 	d.same[v.ID] = v.Same && (same || !known)
 }
 
-// behind is the value that a form of it is equal to, wherever the form is not NULL: character as text, numerics without zeros at their end,
+// shortForm is the term of a numeric that is NULL where it is long.
+const shortForm = "short"
+
+// Behind is the value that a form of it is equal to, wherever the form is not NULL: character as text, numerics without zeros at their end,
 // floats plus 0, texts of a limited length.
 func (d *Terms) Behind(id int) (of int, ok bool) {
 	t := d.Term(id)
@@ -106,7 +111,7 @@ func (d *Terms) Behind(id int) (of int, ok bool) {
 	return 0, false
 }
 
-// shorter is n of the condition octet_length(x) <= n; -1 of others.
+// Shorter is n of the condition octet_length(x) <= n; -1 of others.
 func (d *Terms) Shorter(condition, x int) int64 {
 	t := d.Term(condition)
 	if t.Op != "<=" || d.Term(t.Args[0]).Op != "octet_length" || d.Term(t.Args[0]).Args[0] != x {
@@ -120,3 +125,94 @@ func (d *Terms) Shorter(condition, x int) int64 {
 
 // refuse ends a derivation.
 func refuse(format string, args ...any) { tree.Refuse(format, args...) }
+
+// Make is a value of a kind of which nothing else is known.
+func (d *Terms) Make(k Kind, id int) *Value {
+	v := &Value{ID: id, Kind: k, Bounds: Bounds{Digits: -1, Scale: -1, Grain: -1, Chars: -1, Same: AlwaysSame(k)}}
+	switch k {
+	case Int2:
+		v.Within = ranges.Int2
+	case Int4:
+		v.Within = ranges.Int4
+	case Int8:
+		v.Within = ranges.Int8
+	default: // no range by the type
+	}
+	if k.IsInteger() {
+		v.Digits = 0
+	}
+	return v
+}
+
+// Apply is the value of a function that is NULL exactly where one of its arguments is.
+func (d *Terms) Apply(k Kind, op string, args ...*Value) *Value {
+	return d.Made(k, op, true, args...)
+}
+
+// ordered are the operators and functions whose result is another under another collation.
+var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "greatest": true, "least": true,
+	"upper": true, "lower": true, "initcap": true, "~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true,
+	"~~*": true, "!~~*": true}
+
+// Made is the value of a function of some arguments; strict: NULL exactly where one of them is.
+func (d *Terms) Made(k Kind, op string, strict bool, args ...*Value) *Value {
+	var list [8]int
+	ids := list[:0]
+	constant, asked, whole, outer, ident, collation := true, false, true, false, "", ""
+	for _, a := range args {
+		if a.Ident != "" {
+			ident = op + "(" + a.Ident + ")"
+		}
+		if a.Vague {
+			refuse("%s of a value that stands for several that are equal but not identical", op)
+		}
+		if a.Collation != "" {
+			if collation != "" && collation != a.Collation {
+				refuse("%s of texts under two collations", op)
+			}
+			collation = a.Collation
+		}
+		ids = append(ids, a.ID)
+		constant, asked, whole, outer = constant && a.Constant, asked || a.asked, whole && (a.Whole || a.Constant), outer || a.Outer
+	}
+	if ordered[op] && collation != "" {
+		op += " under " + collation
+	}
+	v := d.Make(k, d.Intern(op, append([]int(nil), ids...)...))
+	if k.IsText() {
+		v.Collation = collation
+	}
+	v.Constant, v.Opaque, v.asked, v.Whole, v.Outer = constant, constant, constant && asked, whole, outer
+	if k != Boolean && op != "octet_length" && !strings.HasPrefix(op, "hash") {
+		v.Ident = ident
+	}
+	if strict {
+		for _, a := range args {
+			v.Nulls = Union(v.Nulls, a.Nulls)
+		}
+	} else {
+		v.Nulls = []int{v.ID}
+	}
+	return v
+}
+
+// Always is a value that is never NULL.
+func (d *Terms) Always(k Kind, op string, args ...*Value) *Value {
+	v := d.Apply(k, op, args...)
+	v.Nulls = nil
+	return v
+}
+
+// Bounded gives a value the bounds of another, which it is wherever it is not NULL.
+func (d *Terms) Bounded(v, of *Value) {
+	v.Ident, v.Bounds = of.Ident, of.Bounds
+}
+
+// never is a value that is always NULL.
+func (v *Value) never() *Value {
+	v.Within, v.Digits, v.Scale, v.Grain = ranges.Point(ranges.Zero), 0, 0, 0
+	return v
+}
+
+// MayBeNull marks what could be NULL although its arguments are not.
+func (v *Value) MayBeNull() *Value { v.Nulls = []int{v.ID}; return v }

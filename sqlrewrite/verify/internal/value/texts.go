@@ -19,14 +19,14 @@ import (
 const maxChars = 10_000
 
 // ofText is a function of texts: the length of what it gives is bounded by a multiple of the first one's.
-func ofText(k kind, times, more int) rule {
+func ofText(k Kind, times, more int) rule {
 	return func(d *Terms, name string, args ...*Value) *Value {
 		return d.short(k, times*args[0].Chars+more, name, args)
 	}
 }
 
 // short is a text of at most some characters, or a number of them, of texts that are not long.
-func (d *Terms) short(k kind, most int, name string, args []*Value) *Value {
+func (d *Terms) short(k Kind, most int, name string, args []*Value) *Value {
 	for _, a := range args {
 		if a.Kind == Text && (a.Chars < 0 || a.Chars > maxChars) {
 			refuse("%s of a text that may be long", name)
@@ -35,7 +35,7 @@ func (d *Terms) short(k kind, most int, name string, args []*Value) *Value {
 	return d.upTo(k, most, name, args)
 }
 
-func (d *Terms) upTo(k kind, most int, name string, args []*Value) *Value {
+func (d *Terms) upTo(k Kind, most int, name string, args []*Value) *Value {
 	v := d.Apply(k, name, args...)
 	switch k {
 	case Text:
@@ -70,22 +70,6 @@ func (d *Terms) substr(name string, args ...*Value) *Value {
 	return d.short(Text, args[0].Chars, name, args)
 }
 
-// ofFirst and ofAll bound the bytes of a text by those of what it is made of.
-func ofFirst(times int64) func([]Measure) int64 {
-	return func(operands []Measure) int64 { return times * operands[0].bytes }
-}
-
-func ofAll(operands []Measure) (sum int64) {
-	for _, o := range operands {
-		if o.kind.IsText() || o.kind == Enum {
-			sum += o.bytes
-		} else {
-			sum += max(textOfOther, o.whole+o.scale+2) // the sign and the point
-		}
-	}
-	return sum
-}
-
 // concat leaves NULLs out.
 func (d *Terms) concat(name string, args ...*Value) *Value {
 	v := d.Always(Text, name, args...)
@@ -114,7 +98,7 @@ func (d *Terms) join(op string, args ...*Value) *Value {
 	return v
 }
 
-// like is [NOT] LIKE and ILIKE.
+// Like is [NOT] LIKE and ILIKE.
 func (d *Terms) Like(op string, l, r *Value) *Value {
 	if !l.Kind.IsText() || l.Ident != "" || r.Kind != Text || !r.read() {
 		refuse("LIKE with a pattern that is no constant")

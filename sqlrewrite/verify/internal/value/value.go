@@ -1,19 +1,47 @@
+// Package value derives what is known of PostgreSQL's values: their types, ranges and sizes, and what is computed of them. It knows
+// expressions, one row at a time. It does not know tables: whose a row is, it only passes on.
+//
+// What no rule covers is refused (tree.Refuse): a function, an overload, a range in which PostgreSQL could raise an error.
+//
+// # Map
+//
+// Each file refers to those before it only:
+//
+//	value.go       what is known: the domain of the derivation
+//	terms.go       how values are made of others
+//	constant.go    parameters and literals
+//	stored.go      columns
+//	share.go       values that add up to no more than a number
+//	tally.go       sums and counts, as so many times what a row adds
+//	convert.go     casts, and what is compared with what
+//	choice.go      one of several values: CASE, COALESCE, GREATEST
+//	arithmetic.go  operators on numbers: when none can raise an error
+//	sizes.go       how large operands are
+//	price.go       what operations take
+//	rule.go        rules by the types of arguments
+//	function.go    functions that cannot raise an error, by argument types and ranges
+//	texts.go       LIKE, regular expressions and functions of texts
+//	times.go       dates, times and intervals
+//	aggregate.go   the aggregates of one unit's rows
+//	table.go       all functions and operators
+//	node.go        what a node of the parse tree takes, and how large its value is
 package value
 
 import (
+	"cmp"
+	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
-// kind is PostgreSQL's type of a value, as far as rules tell types apart.
-type kind uint8
+// Kind is PostgreSQL's type of a value, as far as rules tell types apart.
+type Kind uint8
 
 const (
-	NoKind kind = iota
+	NoKind Kind = iota
 	Boolean
 	Int2
 	Int4
@@ -32,10 +60,10 @@ const (
 	Texts // text[]
 )
 
-// value is what is known of an expression, in every row of the relation that it belongs to.
+// Value is what is known of an expression, in every row of the relation that it belongs to.
 type Value struct {
 	ID   int // equal ids: the same value in every row
-	Kind kind
+	Kind Kind
 
 	Constant bool   // one value for the whole statement; text is how it was written
 	Null     bool   // the constant is NULL
@@ -44,7 +72,7 @@ type Value struct {
 	asked    bool // of a constant of which only the type is known: whoever asks chose it, or what it is computed of
 	size     int  // of a constant array: how many elements
 
-	bounds
+	Bounds
 	Collation string   // a text's, where COLLATE gives one
 	untyped   bool     // a text written without a type: beside character it is character
 	Octets    int64    // of a text in a copy: no value is longer; 0: not known
@@ -67,12 +95,12 @@ type Value struct {
 	Cut     *Cutting   // it is the CASE of Lemma 2
 }
 
-// bounds are what is known of what a value can be, unless it is NULL.
-type bounds struct {
+// Bounds are what is known of what a value can be, unless it is NULL.
+type Bounds struct {
 	Within  ranges.Span    // numbers; days and microseconds since 1970 of dates and times
 	parts   [3]ranges.Span // of intervals: months, days, microseconds
 	Digits  int            // numeric: no value has more digits after the point; -1: unknown
-	Scale   int            // numeric: all values are written with as many digits after the point; bpchar: all are padded to one length; -1: unknown
+	Scale   int            // as many digits after the point in all values of a numeric, or one length of character; -1: unknown
 	Grain   int            // floats: values are multiples of 2^-grain, or 0; -1: unknown
 	Chars   int            // texts: no value has more characters; -1: unknown
 	Bytes   int64          // texts: no value has more bytes; 0: unknown
@@ -83,16 +111,17 @@ type bounds struct {
 	Checked bool           // a column that a pinned check holds to its range
 }
 
-// anchor says that the value decides whose the row is: equal values under one name are rows of one unit.
+// Anchor says that the value decides whose the row is: equal values under one name are rows of one unit.
 type Anchor struct {
 	Name string // "unit" and the kind, or a unique column of an owned table
 	Root bool   // and the unit decides the value
 	Of   *Unit
 }
 
-// unit is one owner of the rows of a relation; joins make several one.
+// Unit is one owner of the rows of a relation; joins make several one.
 type Unit struct{ Into *Unit }
 
+// Find is the unit that this one became a part of.
 func (u *Unit) Find() *Unit {
 	for u.Into != nil {
 		u = u.Into
@@ -100,90 +129,10 @@ func (u *Unit) Find() *Unit {
 	return u
 }
 
-// make is a value of a kind of which nothing else is known.
-func (d *Terms) Make(k kind, id int) *Value {
-	v := &Value{ID: id, Kind: k, bounds: bounds{Digits: -1, Scale: -1, Grain: -1, Chars: -1, Same: AlwaysSame(k)}}
-	switch k {
-	case Int2:
-		v.Within = ranges.Int2
-	case Int4:
-		v.Within = ranges.Int4
-	case Int8:
-		v.Within = ranges.Int8
-	default: // no range by the type
-	}
-	if k.IsInteger() {
-		v.Digits = 0
-	}
-	return v
-}
+// KindName is a kind in the name of a term.
+func KindName(k Kind) string { return strconv.Itoa(int(k)) }
 
-// apply is the value of a function that is NULL exactly where one of its arguments is.
-func (d *Terms) Apply(k kind, op string, args ...*Value) *Value {
-	return d.Made(k, op, true, args...)
-}
-
-// ordered are the operators and functions whose result is another under another collation.
-var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "greatest": true, "least": true,
-	"upper": true, "lower": true, "initcap": true, "~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true,
-	"~~*": true, "!~~*": true}
-
-// made is the value of a function of some arguments; strict: NULL exactly where one of them is.
-func (d *Terms) Made(k kind, op string, strict bool, args ...*Value) *Value {
-	var list [8]int
-	ids := list[:0]
-	constant, asked, whole, outer, ident, collation := true, false, true, false, "", ""
-	for _, a := range args {
-		if a.Ident != "" {
-			ident = op + "(" + a.Ident + ")"
-		}
-		if a.Vague {
-			refuse("%s of a value that stands for several that are equal but not identical", op)
-		}
-		if a.Collation != "" {
-			if collation != "" && collation != a.Collation {
-				refuse("%s of texts under two collations", op)
-			}
-			collation = a.Collation
-		}
-		ids = append(ids, a.ID)
-		constant, asked, whole, outer = constant && a.Constant, asked || a.asked, whole && (a.Whole || a.Constant), outer || a.Outer
-	}
-	if ordered[op] && collation != "" {
-		op += " under " + collation
-	}
-	v := d.Make(k, d.Intern(op, append([]int(nil), ids...)...))
-	if k.IsText() {
-		v.Collation = collation
-	}
-	v.Constant, v.Opaque, v.asked, v.Whole, v.Outer = constant, constant, constant && asked, whole, outer
-	if k != Boolean && op != "octet_length" && !strings.HasPrefix(op, "hash") {
-		v.Ident = ident
-	}
-	if strict {
-		for _, a := range args {
-			v.Nulls = Union(v.Nulls, a.Nulls)
-		}
-	} else {
-		v.Nulls = []int{v.ID}
-	}
-	return v
-}
-
-// identities refuses to compare what tells a unit with anything but what tells one of the same kind: else one person could be picked by
-// an id that somebody knows (D1). Numbers that change from one run to the next, the ends of ranges of units, are nobody's.
-func Identities(l, r *Value) {
-	nobodys := func(v *Value) bool { return v.Constant && (v.Opaque && !v.asked || v.Null) }
-	if l.Ident != r.Ident && !nobodys(l) && !nobodys(r) {
-		refuse("a unit's id compared with what is no id of the same kind of units")
-	}
-}
-
-// mayBeNull marks what could be NULL although its arguments are not.
-func (v *Value) MayBeNull() *Value { v.Nulls = []int{v.ID}; return v }
-
-func KindName(k kind) string { return strconv.Itoa(int(k)) }
-
+// Union is what is in either of two sorted lists, sorted.
 func Union(a, b []int) []int {
 	if len(b) == 0 {
 		return a
@@ -196,21 +145,189 @@ func Union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-func (k kind) IsInteger() bool { return k == Int2 || k == Int4 || k == Int8 }
-func (k kind) IsFloat() bool   { return k == Float4 || k == Float8 }
-func (k kind) IsNumber() bool  { return k >= Int2 && k <= Float8 }
-func (k kind) IsTime() bool    { return k >= Date && k <= Timestamptz }
-func (k kind) IsText() bool    { return k == Text || k == Char }
+// IsInteger, IsFloat, IsNumber, IsTime and IsText are the families of kinds.
+func (k Kind) IsInteger() bool { return k == Int2 || k == Int4 || k == Int8 }
+func (k Kind) IsFloat() bool   { return k == Float4 || k == Float8 }
+func (k Kind) IsNumber() bool  { return k >= Int2 && k <= Float8 }
+func (k Kind) IsTime() bool    { return k >= Date && k <= Timestamptz }
+func (k Kind) IsText() bool    { return k == Text || k == Char }
 
-// alwaysSame are the types of which equal values are identical: not floats (0 = -0), numeric (1.0 = 1.00), character (trailing blanks) nor
+// AlwaysSame are the types of which equal values are identical: not floats (0 = -0), numeric (1.0 = 1.00), character (trailing blanks) nor
 // intervals (30 days = 1 month). Texts are compared under deterministic collations only, which the catalog sees to.
-func AlwaysSame(k kind) bool {
+func AlwaysSame(k Kind) bool {
 	return k != Numeric && !k.IsFloat() && k != Char && k != Interval && k != NoKind
 }
 
-// kindOf is the kind of a column's values; others than these have none.
-func KindOf(t catalog.Type) kind { return kinds[t] }
+// KindOf is the kind of a column's values; others than these have none.
+func KindOf(t catalog.Type) Kind { return kinds[t] }
 
-var kinds = map[catalog.Type]kind{catalog.Int2: Int2, catalog.Int4: Int4, catalog.Int8: Int8, catalog.Numeric: Numeric,
+var kinds = map[catalog.Type]Kind{catalog.Int2: Int2, catalog.Int4: Int4, catalog.Int8: Int8, catalog.Numeric: Numeric,
 	catalog.Float4: Float4, catalog.Float8: Float8, catalog.Text: Text, catalog.Char: Char, catalog.Bool: Boolean, catalog.Date: Date,
 	catalog.Timestamp: Timestamp, catalog.Timestamptz: Timestamptz, catalog.UUID: UUID, catalog.Enum: Enum}
+
+// Tally lies in each, times the rows of a group that meet where.
+type Tally struct {
+	Of     Group
+	Where  []int        // sorted: conditions that every row which adds meets
+	Each   ranges.Span  // what one row adds
+	Digits int          // after the point; -1: unknown
+	Count  bool         // each row adds 1
+	Once   bool         // rows of one unit in one group add what one of them does
+	Moves  *ranges.Span // of aggregates over pieces: what one unit adds to a group in all
+	Share  *Share
+	Row    *Value // what each row adds; nil: not known
+}
+
+// MostRows is more than one group of rows has.
+const MostRows = 1 << 40
+
+// Group is the groups of one query.
+type Group struct {
+	Number  int
+	Release bool // of rows of many units
+}
+
+// rows is how many a group has at most: those of one unit, or all.
+func (g Group) rows() int64 {
+	if g.Release {
+		return MostRows
+	}
+	return 1 << 31
+}
+
+// Share bounds what values of a partition of rows add up to.
+type Share struct {
+	Most      *big.Rat // of all of a partition together, in absolute value
+	Partition []int
+	Over      int   // only over rows where this is not NULL; -1: over all
+	Of        []int // the parts of the rows
+	Base      int   // the value whose multiples it bounds
+}
+
+// WindowSum is a window's sum.
+type WindowSum struct {
+	Upto      bool
+	Added     int   // what it adds up
+	Partition []int // of rows
+	Over      int   // of Lemma 5; -1: of Lemma 2b
+	Of        int   // the query
+	Parts     []int // of its rows
+}
+
+// Place is row_number or dense_rank.
+type Place struct {
+	Dense     bool
+	Partition []int
+	Order     []int
+	Of        []int // the parts of the rows that are numbered
+	Rows      []int // the columns of these, of one part
+}
+
+// Factor is an operand of a product, with the range that it has there.
+type Factor struct {
+	ID     int
+	Within ranges.Span
+}
+
+// Cutting is the CASE of Lemma 2 that a value is.
+type Cutting struct {
+	Of      *Tally // what is cut
+	Counter int
+	Limit   *big.Rat
+}
+
+// unknownDigits are those of a numeric of which nothing says how many it has.
+const unknownDigits = 60
+
+// places are decimal digits before the point and after it.
+type places [2]int64
+
+// longer has as many places as either.
+func (p places) longer(q places) places {
+	for i := range p {
+		p[i] = max(cmp.Or(p[i], unknownDigits), cmp.Or(q[i], unknownDigits))
+	}
+	return p
+}
+
+// read reports whether a constant was written as it is: what is computed of constants is one too, but of that only the type is known.
+func (v *Value) read() bool { return v.Constant && !v.Opaque }
+
+// Number is what a constant is; nil for others.
+func (v *Value) Number() *big.Rat {
+	if v.Constant && !v.Null && !v.Opaque && v.Within.Lo != nil && v.Within.Lo == v.Within.Hi {
+		return v.Within.Lo
+	}
+	return nil
+}
+
+// Moved reports whether a value is an aggregate over many units already.
+func (v *Value) Moved() bool { return v.Sum != nil && v.Sum.Moves != nil }
+
+// places are the digits after the point that all of a number's values are written with; -1: not known.
+func (v *Value) places() int {
+	if v.Kind.IsInteger() {
+		return 0
+	}
+	return v.Scale
+}
+
+// Counts reports whether a value is a whole number that is never negative nor NULL, within a share.
+func (v *Value) Counts() bool {
+	return v.Split != nil && v.Kind.IsInteger() && v.Within.Finite() && v.Within.Lo.Sign() >= 0 && len(v.Nulls) == 0
+}
+
+// unknownOr is the larger of two bounds, of which -1 means none.
+func unknownOr(a, b int) int {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return max(a, b)
+}
+
+// fits are the ranges of the integer types.
+func fits(k Kind) ranges.Span {
+	switch k {
+	case Int2:
+		return ranges.Int2
+	case Int4:
+		return ranges.Int4
+	default:
+		return ranges.Int8
+	}
+}
+
+// huge bounds numerics, and floats before they overflow.
+var (
+	huge  = ranges.Between(new(big.Rat).Neg(ranges.Ten(1000)), ranges.Ten(1000))
+	large = ranges.Between(new(big.Rat).Neg(ranges.Two(1023)), ranges.Two(1023))
+)
+
+const (
+	maxGrain  = 1000
+	maxDigits = 900
+)
+
+// ClearTally is a tally of an inner query as any other number.
+func ClearTally(v *Value) *Value {
+	c := *v
+	c.Summed = nil
+	return &c
+}
+
+// Typed is a value as others see it: a text without a type is text.
+func Typed(v *Value) *Value {
+	c := *v
+	c.untyped = false
+	return &c
+}
+
+// Clear is a value of which only equality and order are looked at: it is not vague.
+func Clear(v *Value) *Value {
+	if v.Vague {
+		c := *v
+		c.Vague = false
+		return &c
+	}
+	return v
+}
