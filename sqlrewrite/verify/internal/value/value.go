@@ -5,9 +5,8 @@
 //
 // # Map
 //
-// Each file refers to those before it only:
+// This file refers to no other, and each of these to those before it only:
 //
-//	value.go       what is known: the domain of the derivation
 //	terms.go       how values are made of others
 //	constant.go    parameters and literals
 //	stored.go      columns
