@@ -51,7 +51,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 		tree.Reads(q, "WithClause", "Op", "All", "Larg", "Rarg", "LimitOption", "LimitOffset")
 		l := &scope{d: d, number: d.Number(), parent: s.parent, ctes: s.ctes, reads: s.reads}
 		r := &scope{d: d, number: d.Number(), parent: s.parent, ctes: s.ctes, reads: s.reads}
-		s.rel = d.unionAll(d.query(q.Larg, l), d.query(q.Rarg, r))
+		s.rel = d.union(d.query(q.Larg, l), d.query(q.Rarg, r))
 		return s.rel
 	}
 	if q.Larg != nil || q.Rarg != nil {
@@ -66,7 +66,6 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	s.present = tree.Present(q.WhereClause)
 	s.rel = s.from(q.FromClause)
 	s.besides = s.reads != nil && len(*s.reads) > 0
-	s.rel.meeting, s.rel.bill = s.meeting, s.bill
 	s.conditions(q.WhereClause, nil)
 	s.rel.owner()
 	var r *relation
@@ -78,42 +77,57 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	} else {
 		r = s.rowwise(q)
 	}
-	s.d.tuples = make(map[counted]*big.Int) // of what is known now
-	s.works()
-	s.bills(len(q.GroupClause) > 0 || len(q.DistinctClause) > 0)
-	s.d.tuples = nil
+	s.d.remembering(func() { // what is known now
+		s.works()
+		s.bills(len(q.GroupClause) > 0 || len(q.DistinctClause) > 0)
+	})
 	return r
 }
 
 // rowwise is a SELECT without aggregates.
 func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
-	if s.rel.released != nil {
+	if s.rel.released != 0 {
 		refuse("aggregates over many units below other computations")
 	}
-	d := s.d
 	s.runs = &windows{}
-	r := *s.rel
-	r.columns = nil
+	var columns []named
 	for _, n := range q.TargetList {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
 			refuse("an output that no rule covers")
 		}
 		if c := t.Val.GetColumnRef(); c != nil && len(c.Fields) > 0 && c.Fields[len(c.Fields)-1].GetAStar() != nil {
-			r.columns = append(r.columns, s.star(c, t.Name)...)
+			columns = append(columns, s.star(c, t.Name)...)
 			continue
 		}
 		of := *s
 		of.numbers = s.parent == nil && t.Val.GetColumnRef() != nil // an item of FROM may hand it on
-		r.columns = append(r.columns, named{"", tree.NameOf(t), value.Typed(of.expr(t.Val))})
+		columns = append(columns, named{"", tree.NameOf(t), value.Typed(of.expr(t.Val))})
 	}
+	r := s.rel.shown(s.d.Proof, columns)
+	s.settle(r)
+	if len(q.DistinctClause) == 0 {
+		return r
+	}
+	if len(q.DistinctClause) != 1 || q.DistinctClause[0].GetNode() != nil {
+		refuse("DISTINCT ON")
+	}
+	return s.d.distinct(r)
+}
+
+// shown are the rows with other columns, each computed of one row.
+func (r *relation) shown(d *Proof, columns []named) *relation {
+	of := r
+	c0 := *of
+	r = &c0
+	r.columns = columns
 	for i, c := range r.columns {
 		if len(c.v.Anchors) > 0 && r.solid[c.v.ID] && !c.v.Strict { // it is NULL on no row that is left
 			v := *c.v
 			v.Strict = true
 			r.columns[i].v, c.v = &v, &v
 		}
-		if p := c.v.Place; p != nil && slices.Equal(p.Of, s.rel.parted()) { // row_number() differs among the rows of a partition
+		if p := c.v.Place; p != nil && slices.Equal(p.Of, of.parted()) { // row_number() differs among the rows of a partition
 			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.Partition), c.v.ID), rows: 1})
 		}
 		id := c.v.ID
@@ -129,14 +143,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 			}
 		}
 	}
-	s.settle(&r)
-	if len(q.DistinctClause) == 0 {
-		return &r
-	}
-	if len(q.DistinctClause) != 1 || q.DistinctClause[0].GetNode() != nil {
-		refuse("DISTINCT ON")
-	}
-	return s.distinct(&r)
+	return r
 }
 
 // star is alias.*.
@@ -161,10 +168,10 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
 }
 
 // distinct is SELECT DISTINCT.
-func (s *scope) distinct(r *relation) *relation {
+func (d *Proof) distinct(r *relation) *relation {
 	owner := r.owner()
 	led := owner == nil
-	p := &part{number: s.d.Number(), public: owner == nil}
+	p := &part{number: d.Number(), public: owner == nil}
 	l := limit{rows: 1}
 	for i, c := range r.columns {
 		led = led || names(c.v, r)
@@ -180,7 +187,7 @@ func (s *scope) distinct(r *relation) *relation {
 	}
 	p.limits, p.ids = []limit{l}, l.by
 	for _, id := range kept(r.roots, l.by) {
-		if rows := r.rows(s.d, []int{id}, false); rows != nil && rows.IsInt64() {
+		if rows := r.rows(d, []int{id}, false); rows != nil && rows.IsInt64() {
 			p.limits = append(p.limits, limit{by: []int{id}, rows: rows.Int64()})
 		}
 	}
@@ -206,14 +213,19 @@ func kept(ids, there []int) []int {
 	return all
 }
 
-// unionAll is l UNION ALL r.
-func (d *derivation) unionAll(l, r *relation) *relation {
+// union is l UNION ALL r.
+func (d *derivation) union(l, r *relation) *relation {
 	if len(l.columns) != len(r.columns) {
 		refuse("UNION ALL of different numbers of columns")
 	}
-	if l.released != nil || r.released != nil {
+	if l.released != 0 || r.released != 0 {
 		return d.pieces(l, r)
 	}
+	return d.unionAll(l, r)
+}
+
+// unionAll is l UNION ALL r, of as many columns.
+func (d *Proof) unionAll(l, r *relation) *relation {
 	both := &relation{solid: make(map[int]bool), scanned: l.scanned + r.scanned}
 	var owner *value.Unit
 	if l.owner() != nil && r.owner() != nil {
@@ -255,7 +267,7 @@ func (d *derivation) unionAll(l, r *relation) *relation {
 }
 
 // domain notes a condition that leaves only some texts of a value: text = ANY (array) [OR text IS NULL].
-func (r *relation) domain(d *derivation, id int) {
+func (r *relation) domain(d *Proof, id int) {
 	t := d.Term(id)
 	null := false
 	if t.Op == "or" && len(t.Args) == 2 {
@@ -277,7 +289,7 @@ func (r *relation) domain(d *derivation, id int) {
 }
 
 // leave notes that a value is NULL, if null, or one of those with the texts of an array.
-func (r *relation) leave(d *derivation, x int, t value.Term, null bool) {
+func (r *relation) leave(d *Proof, x int, t value.Term, null bool) {
 	size, known := d.Elements(t.Args[1])
 	if !known {
 		return
@@ -297,7 +309,7 @@ func (r *relation) leave(d *derivation, x int, t value.Term, null bool) {
 }
 
 // form is a condition on the unit alone, written so that it is the same in every query; "" for others.
-func (d *derivation) form(id int, r *relation) string {
+func (d *Proof) form(id int, r *relation) string {
 	defer steps.Visit(d.Steps).Leave()
 	if slices.Contains(r.roots, id) {
 		return "unit"

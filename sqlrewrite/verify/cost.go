@@ -77,7 +77,7 @@ const compilesRegex = 40_000
 func (s *scope) bills(grouped bool) {
 	d := s.d
 	d.several = d.several || len(s.rel.parts) > 1
-	if len(s.rel.units) == 0 || s.rel.released != nil {
+	if len(s.rel.units) == 0 || s.rel.released != 0 {
 		return // as in works
 	}
 	if d.several { // planned without its arguments, which are hashed else
@@ -87,7 +87,7 @@ func (s *scope) bills(grouped bool) {
 	if grouped {
 		per = value.Capped(per, groupRow)
 	}
-	row, unit := s.rel.tuplesOfUnit(d)
+	row, unit := s.rel.tuplesOfUnit(d.Proof)
 	var ofRow *big.Int
 	if row != nil {
 		ofRow = new(big.Int).Mul(row, big.NewInt(per))
@@ -112,7 +112,7 @@ func (s *scope) bills(grouped bool) {
 }
 
 // tuplesOfUnit is how many tuples of a FROM one row of people is charged for, and how many one unit, by the best part; nil: any number.
-func (r *relation) tuplesOfUnit(d *derivation) (row, unit *big.Int) {
+func (r *relation) tuplesOfUnit(d *Proof) (row, unit *big.Int) {
 	row = r.work(d)
 	for _, p := range r.parts {
 		n := r.tuples(d, p)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -85,7 +86,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	if q.HavingClause != nil {
 		domains = s.having(q.HavingClause)
 	}
-	if s.rel.released != nil {
+	if s.rel.released != 0 {
 		return s.total(q, domains)
 	}
 	if q.HavingClause != nil && !g.Release {
@@ -106,19 +107,21 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 		r.columns = append(r.columns, named{"", tree.NameOf(t), value.Typed(v)})
 	}
 	if g.Release {
-		r.released = s.released(r.columns, domains)
+		r.released = d.releasing(s.released(r.columns, domains))
 		return r
 	}
-	p := &part{number: d.Number(), public: owner == nil, limits: []limit{{by: g.order, rows: 1}}}
-	for _, c := range r.columns {
+	return s.rel.grouped(d.Proof, r.columns, g.order)
+}
+
+// grouped are the groups of rows by keys, each with rows of one unit or public ones.
+func (r *relation) grouped(d *Proof, columns []named, keys []int) *relation {
+	p := &part{number: d.Number(), public: r.owner() == nil, limits: []limit{{by: keys, rows: 1}}}
+	for _, c := range columns {
 		p.ids = append(p.ids, c.v.ID)
 	}
-	r.parts, r.units, r.domains = []*part{p}, s.rel.units, s.rel.domains // what is left of a key's values is left of groups
-	r.roots = kept(s.rel.roots, g.order)
-	for id := range s.rel.solid {
-		r.solid[id] = true
-	}
-	return r
+	// What is left of a key's values is left of groups.
+	return &relation{columns: columns, parts: []*part{p}, units: r.units, domains: r.domains, roots: kept(r.roots, keys),
+		solid: maps.Clone(r.solid), scanned: r.scanned}
 }
 
 // having reads CASE WHEN count(*) > 0 THEN condition END, where the condition is one on keys; a group has a row, so that the CASE takes its
@@ -148,7 +151,7 @@ func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 		if !v.Whole && !v.Constant {
 			refuse("HAVING over what is no key")
 		}
-		left.domain(s.d, v.ID)
+		left.domain(s.d.Proof, v.ID)
 	}
 	s.group.having = false
 	return left.domains
@@ -169,7 +172,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value.Value {
 	case x == nil:
 		return d.Counted(g.Group, where)
 	case name == "count" && f.AggDistinct:
-		return d.Different(g.Group, where, id(""), s.rel.within(d, []int{x.ID}, nil))
+		return d.Different(g.Group, where, id(""), s.rel.within(d.Proof, []int{x.ID}, nil))
 	case name == "count":
 		return d.Counted(g.Group, value.Union(where, d.present(x)))
 	case name == "sum" && f.AggDistinct:

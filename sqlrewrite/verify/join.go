@@ -88,15 +88,43 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	s.present = append(slices.Clone(present), tree.Present(j.Quals)...) // rows of the right side where it is not so meet none of the left one
 	r := s.item(j.Rarg, l)
 	s.present = present
-	if l.released != nil || r.released != nil {
+	if l.released != 0 || r.released != 0 {
 		refuse("a join of aggregates over many units")
 	}
+	both := s.d.both(l, r)
+	on := &scope{d: s.d, number: s.d.Number(), parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting, bill: s.bill}
+	kind := j.Jointype
+	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
+		kind = pgquery.JoinType_JOIN_INNER
+	}
+	if kind == pgquery.JoinType_JOIN_FULL && s.matched(l) {
+		kind = pgquery.JoinType_JOIN_LEFT
+	}
+	switch kind {
+	case pgquery.JoinType_JOIN_INNER:
+		on.conditions(j.Quals, nil)
+		return both
+	case pgquery.JoinType_JOIN_LEFT:
+		return s.d.left(both, l, r, func() {
+			// What ON says binds the right side's rows only: to it the left side is an outer query.
+			on.parent = &scope{d: s.d, number: s.d.Number(), parent: on.parent, rel: l}
+			both.units = r.units
+			on.conditions(j.Quals, l)
+		})
+	default:
+		refuse("a join that is neither inner nor left")
+		return nil
+	}
+}
+
+// both are the pairs of a row of each.
+func (d *Proof) both(l, r *relation) *relation {
 	both := &relation{solid: make(map[int]bool), scanned: l.scanned + r.scanned, tables: append(slices.Clone(l.tables), r.tables...)}
 	both.columns = append(slices.Clone(l.columns), r.columns...)
 	for _, x := range []*relation{l, r} {
 		if len(x.parts) == 1 && len(x.whole) > 0 {
 			p := *x.parts[0]
-			p.number = s.d.Number()
+			p.number = d.Number()
 			p.limits = append(slices.Clone(p.limits), x.whole...)
 			x.parts = []*part{&p}
 		} else if len(x.whole) > 0 {
@@ -113,31 +141,14 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		}
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
-	on := &scope{d: s.d, number: s.d.Number(), parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting, bill: s.bill}
-	kind := j.Jointype
-	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
-		kind = pgquery.JoinType_JOIN_INNER
-	}
-	if kind == pgquery.JoinType_JOIN_FULL && s.matched(l) {
-		kind = pgquery.JoinType_JOIN_LEFT
-	}
-	switch kind {
-	case pgquery.JoinType_JOIN_INNER:
-		on.conditions(j.Quals, nil)
-		return both
-	case pgquery.JoinType_JOIN_LEFT:
-		return on.left(l, r, j.Quals)
-	default:
-		refuse("a join that is neither inner nor left")
-		return nil
-	}
+	return both
 }
 
-// left is l LEFT JOIN r.
-func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
+// left is l LEFT JOIN r, of which on reads the condition into the pairs.
+func (d *Proof) left(pairs, l, r *relation, on func()) *relation {
 	owner := l.owner()
 	before := &relation{solid: make(map[int]bool), units: slices.Clone(l.units), roots: slices.Clone(l.roots), fixed: slices.Clone(l.fixed),
-		edges: append(slices.Clone(l.edges), r.edges...), parts: s.rel.parts, cuts: s.rel.cuts, scanned: s.rel.scanned, tables: s.rel.tables}
+		edges: append(slices.Clone(l.edges), r.edges...), parts: pairs.parts, cuts: pairs.cuts, scanned: pairs.scanned, tables: pairs.tables}
 	for id := range l.solid {
 		before.solid[id] = true
 	}
@@ -145,43 +156,40 @@ func (s *scope) left(l, r *relation, quals *pgquery.Node) *relation {
 	for _, c := range l.columns {
 		inLeft.add(c.v.ID, false, true)
 	}
-	at, given := len(s.rel.edges), len(s.rel.fixed)
-	// What ON says binds the right side's rows only: to it the left side is an outer query.
-	s.parent = &scope{d: s.d, number: s.d.Number(), parent: s.parent, rel: l}
-	s.rel.units = r.units
-	s.conditions(quals, l)
+	at, given := len(pairs.edges), len(pairs.fixed)
+	on()
 	if r.owner() != nil && r.owner() != owner {
 		refuse("LEFT JOIN of rows that are not the left row's unit's own")
 	}
 	// The right row follows from the left one, not the other way round.
-	for _, e := range s.rel.edges[at:] {
-		if s.d.determined(e.from, inLeft) && !s.d.determined(e.to, inLeft) {
+	for _, e := range pairs.edges[at:] {
+		if d.determined(e.from, inLeft) && !d.determined(e.to, inLeft) {
 			before.edges = append(before.edges, e)
 		}
 	}
 	// Of the right rows that match, columns that ON sets equal to a constant, or to a value of an outer query, are fixed.
-	for _, id := range s.rel.fixed[given:] {
+	for _, id := range pairs.fixed[given:] {
 		if slices.ContainsFunc(r.parts, func(p *part) bool { return slices.Contains(p.ids, id) }) {
 			before.fixed = append(before.fixed, id)
 		}
 	}
 	before.columns = slices.Clone(l.columns)
-	matched := outerJoin{left: l, right: r.parts, on: slices.Clone(s.rel.edges[at:])}
+	matched := outerJoin{left: l, right: r.parts, on: slices.Clone(pairs.edges[at:])}
 	var ids []int
 	for _, p := range append(slices.Clone(l.parts), r.parts...) {
 		ids = append(ids, p.ids...)
 	}
 	for _, c := range r.columns {
 		v := *c.v
-		v.ID = s.d.Fresh(append([]int{c.v.ID}, ids...)...)
+		v.ID = d.Fresh(append([]int{c.v.ID}, ids...)...)
 		v.Nulls, v.Strict, v.Constant, v.Opaque = []int{v.ID}, false, false, false
 		v.Place, v.Running, v.Summed, v.Split = nil, nil, nil, nil
-		s.d.Note(&v)
+		d.Note(&v)
 		before.columns = append(before.columns, named{c.table, c.name, &v})
 		matched.shown = append(matched.shown, v.ID)
 		matched.on = append(matched.on, edge{from: c.v.ID, to: v.ID}, edge{from: v.ID, to: c.v.ID})
 	}
-	before.outer = append(slices.Clone(s.rel.outer), matched)
+	before.outer = append(slices.Clone(pairs.outer), matched)
 	return before
 }
 
@@ -204,7 +212,7 @@ func (s *scope) conditions(n *pgquery.Node, left *relation) {
 	}
 	for _, c := range all {
 		v := s.truth(c)
-		s.rel.domain(s.d, v.ID)
+		s.rel.domain(s.d.Proof, v.ID)
 		if form := s.d.form(v.ID, s.rel); form != "" {
 			s.rel.forms = append(s.rel.forms, form)
 		}
@@ -215,7 +223,7 @@ func (s *scope) conditions(n *pgquery.Node, left *relation) {
 func (s *scope) fact(n *pgquery.Node) {
 	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL {
 		if v := s.loose(t.Arg); !v.Outer {
-			s.solid(v)
+			s.rel.solid[v.ID] = true
 		}
 		return
 	}
@@ -229,44 +237,55 @@ func (s *scope) fact(n *pgquery.Node) {
 	}
 	l, r := s.loose(e.Lexpr), s.loose(e.Rexpr)
 	if op == "<=" {
-		s.placed(l, r)
+		s.rel.placed(s.d.Proof, l, r)
 		return
 	}
-	s.equal(l, r)
+	s.rel.equal(l, r, s.around())
 }
 
-func (s *scope) solid(v *value.Value) {
-	s.rel.solid[v.ID] = true
+// around are the relations of the queries around this one.
+func (s *scope) around() (all []*relation) {
+	for p := s.parent; p != nil; p = p.parent {
+		if p.rel != nil {
+			all = append(all, p.rel)
+		}
+	}
+	return all
+}
+
+// of reports whether a unit is one of the rows'.
+func (r *relation) of(u *value.Unit) bool {
+	return slices.ContainsFunc(r.units, func(x *value.Unit) bool { return x.Find() == u })
 }
 
 // equal is l = r: both are not NULL, and each follows from the other.
-func (s *scope) equal(l, r *value.Value) {
-	for _, v := range []*value.Value{l, r} {
+func (r *relation) equal(l, c *value.Value, around []*relation) {
+	for _, v := range []*value.Value{l, c} {
 		if !v.Outer && !v.Constant {
-			s.solid(v)
+			r.solid[v.ID] = true
 		}
 	}
-	if (l.Kind != r.Kind || l.Kind == value.Char) && !(l.Kind.IsInteger() && r.Kind.IsInteger()) {
-		if r.Constant != l.Constant {
-			s.fix(l, r)
+	if (l.Kind != c.Kind || l.Kind == value.Char) && !(l.Kind.IsInteger() && c.Kind.IsInteger()) {
+		if c.Constant != l.Constant {
+			r.fix(l, c)
 		}
 		return
 	}
 	switch {
-	case l.Constant || r.Constant:
-		s.fix(l, r)
-	case l.Outer && r.Outer:
+	case l.Constant || c.Constant:
+		r.fix(l, c)
+	case l.Outer && c.Outer:
 	default:
-		if l.Outer != r.Outer { // one value for each row of the outer query
-			s.rel.fixed = append(s.rel.fixed, map[bool]int{true: r.ID, false: l.ID}[l.Outer])
+		if l.Outer != c.Outer { // one value for each row of the outer query
+			r.fixed = append(r.fixed, map[bool]int{true: c.ID, false: l.ID}[l.Outer])
 		}
-		if !l.Outer && !r.Outer {
-			s.rel.edges = append(s.rel.edges, edge{from: l.ID, to: r.ID}, edge{from: r.ID, to: l.ID})
+		if !l.Outer && !c.Outer {
+			r.edges = append(r.edges, edge{from: l.ID, to: c.ID}, edge{from: c.ID, to: l.ID})
 		}
 		for _, a := range l.Anchors {
-			for _, b := range r.Anchors {
+			for _, b := range c.Anchors {
 				if a.Name == b.Name {
-					s.merge(a.Of.Find(), b.Of.Find())
+					r.merge(a.Of.Find(), b.Of.Find(), around)
 				}
 			}
 		}
@@ -274,10 +293,9 @@ func (s *scope) equal(l, r *value.Value) {
 }
 
 // fix says that a value is equal to a constant, under an equality that tells its values apart as its own type does.
-func (s *scope) fix(l, r *value.Value) {
-	v, c := l, r
-	if l.Constant {
-		v, c = r, l
+func (r *relation) fix(v, c *value.Value) {
+	if v.Constant {
+		v, c = c, v
 	}
 	if v.Constant || v.Outer {
 		return
@@ -285,25 +303,18 @@ func (s *scope) fix(l, r *value.Value) {
 	small := v.Kind == value.Int2 || v.Kind == value.Int4
 	if v.Kind == c.Kind || v.Kind.IsInteger() && (c.Kind.IsInteger() || c.Kind == value.Numeric) ||
 		v.Kind == value.Numeric && c.Kind.IsInteger() || small && c.Kind.IsFloat() {
-		s.rel.fixed = append(s.rel.fixed, v.ID)
+		r.fixed = append(r.fixed, v.ID)
 	}
 }
 
 // merge makes two units one. Those of an outer query stay as many as they are: an inner row has one of them.
-func (s *scope) merge(a, b *value.Unit) {
+func (r *relation) merge(a, b *value.Unit, around []*relation) {
 	if a == b {
 		return
 	}
-	mine := func(u *value.Unit) bool {
-		return slices.ContainsFunc(s.rel.units, func(x *value.Unit) bool { return x.Find() == u })
-	}
+	mine := func(u *value.Unit) bool { return r.of(u) }
 	outer := func(u *value.Unit) bool {
-		for p := s.parent; p != nil; p = p.parent {
-			if p.rel != nil && slices.ContainsFunc(p.rel.units, func(x *value.Unit) bool { return x.Find() == u }) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(around, func(r *relation) bool { return r.of(u) })
 	}
 	switch {
 	case outer(a) && outer(b):

@@ -116,7 +116,7 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *relation) {
 	d := newDerivation("", args, on, b.Pins, nil)
 	rel := d.query(q, &scope{d: d, number: d.Number()})
-	if rel.released != nil || d.Unread() {
+	if rel.released != 0 || d.Unread() {
 		refuse("aggregates over many units, or an argument that the text does not name")
 	}
 	return d, rel
@@ -166,7 +166,7 @@ func (b Copying) places(d *derivation, rel *relation, in copying.Rows) {
 	if len(b.Copy.Copy.Ranks) == 0 {
 		return
 	}
-	if rows := rel.rows(d, nil, true); rows == nil || rows.Cmp(big.NewInt(b.Copy.Copy.MaxRows)) > 0 {
+	if rows := rel.rows(d.Proof, nil, true); rows == nil || rows.Cmp(big.NewInt(b.Copy.Copy.MaxRows)) > 0 {
 		refuse("ranks of rows that the copy does not keep")
 	}
 	unit := rel.find("", in.ID)

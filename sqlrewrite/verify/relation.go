@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -37,11 +38,23 @@ type relation struct {
 	scanned  int              // tables
 	outer    []outerJoin
 	cuts     []cut
-	meeting  *big.Int // of a query's FROM: rows that each of its tuples meets in EXISTS, IN and windows
-	bill     *bill    // and what each of them takes
 	tables   []string // their aliases: of what they have besides what is pinned nothing is known
 
-	released *released // of the outermost query, or of its pieces
+	released int // the number of the release, of the outermost query or of a piece, whose columns these are; 0: of none
+}
+
+// Proof is what relations of one proof are derived of.
+type Proof struct {
+	*value.Terms
+	on     *catalog.Snapshot
+	pins   *pinBook
+	stored map[int]bool         // columns that are NULL in no row of their table
+	tuples map[counted]*big.Int // while a SELECT is counted and charged: what both ask for; nil: else
+}
+
+// NewProof is one over the tables of a snapshot, of which pins will hold.
+func NewProof(t *value.Terms, on *catalog.Snapshot, pins []Pin) *Proof {
+	return &Proof{Terms: t, on: on, pins: &pinBook{given: pins}, stored: make(map[int]bool)}
 }
 
 type named struct {
@@ -131,7 +144,7 @@ func (r *relation) owner() *value.Unit {
 }
 
 // rows is of how many rows the given values can agree, those of one unit if owned; nil: of any number.
-func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
+func (r *relation) rows(d *Proof, given []int, owned bool) *big.Int {
 	known := make(knowledge, 16)
 	for _, id := range given {
 		known.add(id, r.solid[id], false)
@@ -182,7 +195,7 @@ func (r *relation) rows(d *derivation, given []int, owned bool) *big.Int {
 }
 
 // along adds what the edges determine, and reports whether that is more than before.
-func (r *relation) along(d *derivation, known knowledge) (moved bool) {
+func (r *relation) along(d *Proof, known knowledge) (moved bool) {
 	for _, e := range r.edges {
 		if !known[e.to].solid && (known[e.from].solid || !e.solid && d.determined(e.from, known)) {
 			known.add(e.to, true, false)
@@ -193,7 +206,7 @@ func (r *relation) along(d *derivation, known knowledge) (moved bool) {
 }
 
 // least is the smallest limit that holds; -1: none does.
-func (p *part) least(d *derivation, known knowledge) int64 {
+func (p *part) least(d *Proof, known knowledge) int64 {
 	least := int64(-1)
 	for _, l := range p.limits {
 		if (least < 0 || l.rows < least) && l.holds(d, known) {
@@ -203,7 +216,7 @@ func (p *part) least(d *derivation, known knowledge) int64 {
 	return least
 }
 
-func (l limit) holds(d *derivation, known knowledge) bool {
+func (l limit) holds(d *Proof, known knowledge) bool {
 	for _, id := range l.by {
 		if l.sql && !known[id].solid || !l.sql && !d.determined(id, known) {
 			return false
@@ -227,14 +240,14 @@ func (k knowledge) add(id int, solid, exact bool) {
 }
 
 // determined reports whether a value follows from known ones.
-func (d *derivation) determined(id int, known knowledge) bool {
+func (d *Proof) determined(id int, known knowledge) bool {
 	follows, _ := d.follows(id, known)
 	return follows
 }
 
 // follows reports whether a value follows from known ones, and whether it is then identical wherever they are known, or equal only: 1.0
 // is equal to 1.00, and their texts and quotients are not. So functions follow from what is identical only.
-func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
+func (d *Proof) follows(id int, known knowledge) (follows, exact bool) {
 	defer steps.Visit(d.Steps).Leave()
 	if id < 0 {
 		return false, false // an aggregate: of other rows too
@@ -255,7 +268,7 @@ func (d *derivation) follows(id int, known knowledge) (follows, exact bool) {
 }
 
 // all reports whether every value follows from known ones.
-func (d *derivation) all(ids []int, known knowledge) bool {
+func (d *Proof) all(ids []int, known knowledge) bool {
 	return !slices.ContainsFunc(ids, func(id int) bool { return !d.determined(id, known) })
 }
 

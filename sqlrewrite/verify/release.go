@@ -44,6 +44,12 @@ type released struct {
 	groups  *big.Int // of pieces: L0 before domains; nil: not known
 }
 
+// releasing gives a release its number.
+func (d *derivation) releasing(x *released) int {
+	d.releases = append(d.releases, x)
+	return len(d.releases)
+}
+
 func (s *scope) released(columns []named, domains map[int]*big.Int) *released {
 	r := s.rel
 	if len(r.roots) == 0 || !slices.ContainsFunc(r.roots, func(id int) bool { return r.solid[id] }) {
@@ -53,7 +59,7 @@ func (s *scope) released(columns []named, domains map[int]*big.Int) *released {
 }
 
 // claim is what a release moves by.
-func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
+func (x *released) claim(d *Proof, keys int, h Histogram) *Claim {
 	if keys < 0 || keys > len(x.columns) {
 		refuse("more keys than columns")
 	}
@@ -105,7 +111,7 @@ func (x *released) claim(d *derivation, keys int, h Histogram) *Claim {
 }
 
 // keyOf is the key that an output shows as text, and those that are left.
-func (d *derivation) keyOf(v *value.Value, keys []int) (id int, left []int) {
+func (d *Proof) keyOf(v *value.Value, keys []int) (id int, left []int) {
 	if v.Kind != value.Text || v.Sum != nil || v.Vague {
 		refuse("a key that is not shown as text")
 	}
@@ -122,7 +128,7 @@ func (d *derivation) keyOf(v *value.Value, keys []int) (id int, left []int) {
 }
 
 // move is what one unit adds to an integer of one group; together: to all those of the rows that share ids.
-func (x *released) move(d *derivation, v *value.Value, ids []int) (move, together ranges.Span) {
+func (x *released) move(d *Proof, v *value.Value, ids []int) (move, together ranges.Span) {
 	t := v.Sum
 	if t.Moves != nil {
 		return t.Moves.WithZero(), ranges.Span{}
@@ -143,7 +149,7 @@ func (x *released) move(d *derivation, v *value.Value, ids []int) (move, togethe
 }
 
 // within reports whether rows of one unit that agree in ids agree in others.
-func (r *relation) within(d *derivation, others, ids []int) bool {
+func (r *relation) within(d *Proof, others, ids []int) bool {
 	known := r.ofUnit()
 	for _, id := range ids {
 		known.add(id, false, false)
@@ -152,7 +158,7 @@ func (r *relation) within(d *derivation, others, ids []int) bool {
 }
 
 // count is L0 for the given keys.
-func (x *released) count(d *derivation, ids []int) *big.Int {
+func (x *released) count(d *Proof, ids []int) *big.Int {
 	if len(ids) == 0 {
 		return big.NewInt(1)
 	}
@@ -194,7 +200,7 @@ type piece struct {
 }
 
 // piecesOf are those of a release: itself, if it has none.
-func (x *released) piecesOf(d *derivation) []piece {
+func (x *released) piecesOf(d *Proof) []piece {
 	if x.rel == nil {
 		if len(x.pieces) == 0 {
 			refuse("a total of pieces as a piece")
@@ -210,11 +216,11 @@ func (x *released) piecesOf(d *derivation) []piece {
 
 // pieces is UNION ALL of releases.
 func (d *derivation) pieces(l, r *relation) *relation {
-	a, b := l.released, r.released
-	if a == nil || b == nil {
+	if l.released == 0 || r.released == 0 {
 		refuse("UNION ALL of aggregates over many units with other rows")
 	}
-	union := &released{pieces: append(slices.Clone(a.piecesOf(d)), b.piecesOf(d)...)}
+	a, b := d.releases[l.released-1], d.releases[r.released-1]
+	union := &released{pieces: append(slices.Clone(a.piecesOf(d.Proof)), b.piecesOf(d.Proof)...)}
 	apart := true
 	for i, p := range union.pieces {
 		for _, q := range union.pieces[:i] {
@@ -259,12 +265,12 @@ func (d *derivation) pieces(l, r *relation) *relation {
 		v.Sum = &value.Tally{Moves: &m}
 		union.columns = append(union.columns, named{"", a.columns[i].name, v})
 	}
-	return &relation{columns: union.columns, solid: make(map[int]bool), released: union, scanned: l.scanned + r.scanned,
+	return &relation{columns: union.columns, solid: make(map[int]bool), released: d.releasing(union), scanned: l.scanned + r.scanned,
 		units: []*value.Unit{{}}}
 }
 
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
-func (x *released) pieceMove(d *derivation, v *value.Value) *ranges.Span {
+func (x *released) pieceMove(d *Proof, v *value.Value) *ranges.Span {
 	if v.Sum == nil {
 		if !slices.Contains(x.keys, v.ID) {
 			refuse("a piece's column that is neither a key nor a sum")
@@ -278,7 +284,7 @@ func (x *released) pieceMove(d *derivation, v *value.Value) *ranges.Span {
 	return &m
 }
 
-func (x *released) groupsOf(d *derivation) *big.Int {
+func (x *released) groupsOf(d *Proof) *big.Int {
 	shown := make(map[int]bool)
 	for _, c := range x.columns {
 		if c.v.Sum == nil {
@@ -300,7 +306,7 @@ func bigger(a, b *big.Int) *big.Int {
 
 // total adds pieces up.
 func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation {
-	below := s.rel.released
+	below := s.d.releases[s.rel.released-1]
 	if below.rel != nil || q.WhereClause != nil {
 		refuse("aggregates over aggregates over many units")
 	}
@@ -319,7 +325,7 @@ func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation
 		}
 		up.columns = append(up.columns, named{"", tree.NameOf(t), s.piecewise(t.Val)})
 	}
-	return &relation{columns: up.columns, solid: s.rel.solid, released: up, scanned: s.rel.scanned, units: s.rel.units}
+	return &relation{columns: up.columns, solid: s.rel.solid, released: s.d.releasing(up), scanned: s.rel.scanned, units: s.rel.units}
 }
 
 // piecewise is an output over pieces: a key as text, or the sum of a column as text.

@@ -28,7 +28,7 @@ import (
 // A copy of a table (prepared.go) is owned by the column in which each unit has a number; no other table may be beside it that has units.
 //
 // A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) is a multiple of 10^-s below 10^(p-s), or NaN.
-func (d *derivation) scan(t *catalog.Table, alias string) *relation {
+func (d *Proof) scan(t *catalog.Table, alias string) *relation {
 	pin := d.pins.of(t)
 	r := &relation{solid: make(map[int]bool), scanned: 1, tables: []string{alias}}
 	p := &part{number: d.Number(), public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
@@ -96,7 +96,7 @@ func (d *derivation) scan(t *catalog.Table, alias string) *relation {
 }
 
 // own gives a column of an owned table its anchors.
-func (d *derivation) own(v *value.Value, t *catalog.Table, column string, pin *Pin, owner *value.Unit) {
+func (d *Proof) own(v *value.Value, t *catalog.Table, column string, pin *Pin, owner *value.Unit) {
 	if (t.Unit.Kind == catalog.RowUnit || t.Unit.Kind == catalog.ColumnUnit) && t.Unit.Column == column {
 		v.Anchors, v.Strict = append(v.Anchors, value.Anchor{Name: unitName(t), Root: true, Of: owner}), true
 	}

@@ -35,12 +35,12 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 	case pgquery.SubLinkType_EXISTS_SUBLINK:
 		tree.Reads(l, "SubLinkType", "Subselect")
 		r := d.query(tree.SelectOf(l.Subselect), inner)
-		if r.released != nil || r.owner() != nil {
+		if r.released != 0 || r.owner() != nil {
 			refuse("EXISTS over rows of people, row by row")
 		}
 		v := d.Make(value.Boolean, s.written(l, *inner.reads...))
 		if len(*inner.reads) > 0 { // else it is evaluated once
-			s.met(v.ID, inner.rel, !inner.besides && s.joined(l, *inner.reads))
+			s.met(v.ID, inner, !inner.besides && s.joined(l, *inner.reads))
 		}
 		return v
 	case pgquery.SubLinkType_ANY_SUBLINK:
@@ -51,7 +51,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 			tests = row.Args
 		}
 		r := d.query(tree.SelectOf(l.Subselect), inner)
-		if r.released != nil || len(r.columns) != len(tests) {
+		if r.released != 0 || len(r.columns) != len(tests) {
 			refuse("IN over aggregates, or of another number of columns")
 		}
 		if r.owner() != nil {
@@ -69,7 +69,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 		v := d.Make(value.Boolean, s.written(l, append(args, *inner.reads...)...))
 		v.Nulls = []int{v.ID}
 		if len(*inner.reads) > 0 || !hashed { // else its rows are a set, which is looked into once
-			s.met(v.ID, inner.rel, false)
+			s.met(v.ID, inner, false)
 		}
 		return v
 	default:

@@ -64,7 +64,7 @@ type Claim struct {
 	Pins     []Pin      // what will hold while the statement runs
 	totals   []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
 	products []*products
-	from     *derivation
+	from     *Proof
 	steps    *steps.Count // what planning the text that the statement is made of has taken
 }
 
@@ -157,10 +157,9 @@ func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, e
 
 // derivation is the state of one proof.
 type derivation struct {
-	*value.Terms
-	sql  string
-	on   *catalog.Snapshot
-	pins *pinBook
+	*Proof
+	sql      string
+	releases []*released // by their numbers, less 1
 
 	operands []value.Measure // of the expression that is being read
 	taken    Work            // cost.go
@@ -168,8 +167,6 @@ type derivation struct {
 	compiled map[string]bool // regular expressions
 	work     *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries  map[int]bool
-	stored   map[int]bool                   // columns that are NULL in no row of their table
-	tuples   map[counted]*big.Int           // while a SELECT is counted and charged: what both ask for; nil: else
 	joins    map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
 }
 
@@ -182,21 +179,21 @@ func parse(sql string) *pgquery.SelectStmt {
 }
 
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, count *steps.Count) *derivation {
-	return &derivation{Terms: value.NewTerms(args, count), sql: sql, on: on, pins: &pinBook{given: pins}, work: big.NewInt(1),
+	return &derivation{Proof: NewProof(value.NewTerms(args, count), on, pins), sql: sql, work: big.NewInt(1),
 		taken:    Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
-		compiled: make(map[string]bool), queries: make(map[int]bool), stored: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation)}
+		compiled: make(map[string]bool), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation)}
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := newDerivation(sql, args, on, c.Pins, c.steps)
 	r := d.query(s, &scope{d: d, number: d.Number()})
-	if r.released == nil {
+	if r.released == 0 {
 		refuse("the rows are not aggregated over units")
 	}
 	if d.Unread() { // PostgreSQL would not know its type: the statement fails after its charge
 		refuse("an argument that the text does not name")
 	}
-	got := r.released.claim(d, c.Keys, c.Histogram)
+	got := d.releases[r.released-1].claim(d.Proof, c.Keys, c.Histogram)
 	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.work
 	compiling := big.NewInt(int64(len(d.compiled)) * compilesRegex)
 	got.Work = d.taken

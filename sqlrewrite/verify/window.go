@@ -327,7 +327,7 @@ func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value.Value, filter []*pg
 	default:
 		return nil
 	}
-	if rows := s.rel.rows(s.d, append(ids(x.partition), p.Over), false); rows == nil || rows.Cmp(big.NewInt(1)) > 0 {
+	if rows := s.rel.rows(s.d.Proof, append(ids(x.partition), p.Over), false); rows == nil || rows.Cmp(big.NewInt(1)) > 0 {
 		return nil
 	}
 	return p
@@ -394,7 +394,7 @@ func (s *scope) untied(x *run) bool {
 			r.solid[id] = true
 		}
 	}
-	rows := r.rows(s.d, given, slices.ContainsFunc(x.partition, func(v *value.Value) bool {
+	rows := r.rows(s.d.Proof, given, slices.ContainsFunc(x.partition, func(v *value.Value) bool {
 		return names(v, s.rel) && slices.Contains(s.rel.roots, v.ID)
 	}))
 	return rows != nil && rows.Cmp(big.NewInt(1)) <= 0
@@ -421,26 +421,26 @@ func (x *run) tells(d *derivation, id int) bool {
 }
 
 // placed reads place <= n.
-func (s *scope) placed(l, r *value.Value) {
-	n := r.Number()
+func (r *relation) placed(d *Proof, l, most *value.Value) {
+	n := most.Number()
 	if l.Place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.Outer {
 		return
 	}
-	most := max(n.Num().Int64(), 1)
+	rows := max(n.Num().Int64(), 1)
 	if l.Place.Dense {
-		s.rel.rankings = append(s.rel.rankings, ranking{by: l.Place.Partition, order: l.Place.Order, places: most})
-		s.both()
+		r.rankings = append(r.rankings, ranking{by: l.Place.Partition, order: l.Place.Order, places: rows})
+		r.both(d)
 		return
 	}
-	defer s.both()
-	cut := limit{by: l.Place.Partition, rows: most}
-	if slices.Equal(l.Place.Of, s.rel.parted()) {
-		s.rel.whole = append(s.rel.whole, cut)
+	defer r.both(d)
+	cut := limit{by: l.Place.Partition, rows: rows}
+	if slices.Equal(l.Place.Of, r.parted()) {
+		r.whole = append(r.whole, cut)
 		return
 	}
-	for i, part := range s.rel.parts {
+	for i, part := range r.parts {
 		if len(l.Place.Of) == 1 && slices.Equal(part.ids, l.Place.Rows) {
-			s.limited(i, cut)
+			r.limited(d, i, cut)
 		}
 	}
 }
@@ -455,29 +455,28 @@ func (r *relation) placing(partition, order []int) *value.Place {
 }
 
 // limited adds a limit to a part.
-func (s *scope) limited(i int, l limit) {
-	r := s.rel
+func (r *relation) limited(d *Proof, i int, l limit) {
 	p := *r.parts[i]
-	p.number = s.d.Number()
+	p.number = d.Number()
 	p.limits = append(slices.Clone(p.limits), l)
 	r.parts = slices.Clone(r.parts)
 	r.parts[i] = &p
 }
 
 // both counts the rows that a number of tuples, and a number of rows in each, leave of a partition.
-func (s *scope) both() {
-	for _, k := range s.rel.rankings {
+func (r *relation) both(d *Proof) {
+	for _, k := range r.rankings {
 		of := append(slices.Clone(k.by), k.order...)
-		for i, p := range s.rel.parts {
+		for i, p := range r.parts {
 			for _, l := range p.limits {
 				if subset(l.by, of) && !subset(l.by, k.by) && !l.sql {
-					s.limited(i, limit{by: k.by, rows: k.places * l.rows})
+					r.limited(d, i, limit{by: k.by, rows: k.places * l.rows})
 				}
 			}
 		}
-		for _, l := range s.rel.whole {
+		for _, l := range r.whole {
 			if subset(l.by, of) && !subset(l.by, k.by) && !l.sql {
-				s.rel.whole = append(s.rel.whole, limit{by: k.by, rows: k.places * l.rows})
+				r.whole = append(r.whole, limit{by: k.by, rows: k.places * l.rows})
 			}
 		}
 	}

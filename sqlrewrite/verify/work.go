@@ -40,7 +40,7 @@ import (
 // has 40 tags (3): PairsPerRow is 40. With EXISTS (SELECT 1 FROM tags u WHERE u.shop_id = p.ward) in WHERE it is 40·(1 + 3) (4).
 
 // tuples is of how many tuples a row of a part is one (1); nil: of any number.
-func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
+func (r *relation) tuples(d *Proof, fixed *part) *big.Int {
 	if n, counted := d.tuples[counted{r, fixed}]; counted {
 		return n
 	}
@@ -64,6 +64,13 @@ func (r *relation) tuples(d *derivation, fixed *part) *big.Int {
 	return n
 }
 
+// remembering counts tuples once while nothing more becomes known.
+func (d *Proof) remembering(count func()) {
+	d.tuples = make(map[counted]*big.Int)
+	count()
+	d.tuples = nil
+}
+
 // counted is what [relation.tuples] counts.
 type counted struct {
 	of    *relation
@@ -76,14 +83,14 @@ const mostOrders = 5
 
 // chosen is how many choices of a row of each part there are: the parts are chosen one after another, and a row that is chosen determines
 // its columns for those after it. Every order gives a bound; the smallest counts. Parts under a key have one choice, and come first.
-func (r *relation) chosen(d *derivation, left []*part, known knowledge) *big.Int {
+func (r *relation) chosen(d *Proof, left []*part, known knowledge) *big.Int {
 	return (&choosing{r, d, make(map[string]*big.Int)}).rest(left, known)
 }
 
 // choosing remembers how many choices of some parts there are where all others are given.
 type choosing struct {
 	*relation
-	d    *derivation
+	d    *Proof
 	made map[string]*big.Int
 }
 
@@ -142,7 +149,7 @@ type choice struct {
 
 // choices are those that may be made first: of the parts that a cut leaves, and of each part. Where there are too many parts, those of a
 // cut are chosen all at once, if none of them is given.
-func (r *relation) choices(d *derivation, left []*part, known knowledge) (all []choice) {
+func (r *relation) choices(d *Proof, left []*part, known knowledge) (all []choice) {
 	var fresh []*part
 	add := func(rows int64, of ...*part) {
 		if rows > 0 && !slices.ContainsFunc(of, func(p *part) bool { return slices.Contains(fresh, p) }) {
@@ -196,7 +203,7 @@ func (p *part) choose(known knowledge) {
 }
 
 // choices is how many rows of a part there are with what is known; 0 or less: any number.
-func (p *part) choices(d *derivation, known knowledge) int64 {
+func (p *part) choices(d *Proof, known knowledge) int64 {
 	least := p.least(d, known)
 	if least < 0 {
 		least = p.most
@@ -222,7 +229,7 @@ func (o outerJoin) holds(p *part) bool {
 }
 
 // work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.
-func (r *relation) work(d *derivation) (best *big.Int) {
+func (r *relation) work(d *Proof) (best *big.Int) {
 	defer steps.Visit(d.Steps).Leave()
 	for _, p := range r.parts {
 		if p.public {
@@ -246,15 +253,15 @@ func (r *relation) work(d *derivation) (best *big.Int) {
 
 // works notes what a SELECT comes to: the tuples of its FROM, with what each of them meets inside.
 func (s *scope) works() {
-	if len(s.rel.units) == 0 || s.rel.released != nil {
+	if len(s.rel.units) == 0 || s.rel.released != 0 {
 		return // what is public is read whoever is there, and of pieces there is one row each
 	}
-	s.d.work = bounded(s.d.work, times(s.rel.work(s.d), s.meeting))
+	s.d.work = bounded(s.d.work, times(s.rel.work(s.d.Proof), s.meeting))
 }
 
 // met notes how many rows of an inner query one row of the outer one meets: of one that is a join those with equal values, else all. A
 // query that is written several times in one place is counted once.
-func (s *scope) met(query int, r *relation, joined bool) {
+func (s *scope) met(query int, inner *scope, joined bool) {
 	query *= 2
 	if joined {
 		query++
@@ -263,14 +270,19 @@ func (s *scope) met(query int, r *relation, joined bool) {
 		return
 	}
 	s.d.queries[query] = true
-	n := r.chosen(s.d, slices.Clone(r.parts), make(knowledge))
+	n := inner.rel.met(s.d.Proof, joined)
+	if n != nil && n.IsInt64() && inner.bill != nil {
+		s.bill.add(value.Product(n.Int64(), value.Capped(inner.bill.ns, meetRow)))
+	}
+	s.meets(times(n, inner.meeting))
+}
+
+// met is how many rows of a query one row around it meets: of a join those with equal values, else all; nil: any number.
+func (r *relation) met(d *Proof, joined bool) *big.Int {
 	if joined {
-		n = r.tuples(s.d, new(part))
+		return r.tuples(d, new(part))
 	}
-	if n != nil && n.IsInt64() && r.bill != nil {
-		s.bill.add(value.Product(n.Int64(), value.Capped(r.bill.ns, meetRow)))
-	}
-	s.meets(times(n, r.meeting))
+	return r.chosen(d, slices.Clone(r.parts), make(knowledge))
 }
 
 // meets notes that each tuple of a query meets so many rows more.
@@ -306,7 +318,7 @@ func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value.
 	if !anew || o&unboundedPreceding != 0 || len(x.order) == 0 && o&frameRange != 0 {
 		return
 	}
-	most := s.rel.rows(s.d, ids(x.partition), true)
+	most := s.rel.rows(s.d.Proof, ids(x.partition), true)
 	if o&frameRows != 0 && o&untilUnbounded == 0 {
 		rows := big.NewInt(1)
 		for _, end := range []struct {

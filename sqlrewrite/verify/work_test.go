@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Where all orders are tried, no order gives fewer choices; where some are left out, what is found is what one of them gives.
@@ -31,7 +33,7 @@ func TestChoicesAreOfTheBestOrder(t *testing.T) {
 }
 
 // everyOrder is the least product of all orders.
-func everyOrder(r *relation, d *derivation, left []*part, known knowledge) (best *big.Int) {
+func everyOrder(r *relation, d *Proof, left []*part, known knowledge) (best *big.Int) {
 	if len(left) == 0 {
 		return big.NewInt(1)
 	}
@@ -63,8 +65,8 @@ func everyOrder(r *relation, d *derivation, left []*part, known knowledge) (best
 }
 
 // randomJoin has one to six parts of a unit, 0, each limited for the unit, and maybe for a column of another part; and cuts inside of cuts.
-func randomJoin(w *rand.Rand) (*relation, *derivation) {
-	r, d := &relation{}, newDerivation("", nil, nil, nil, nil)
+func randomJoin(w *rand.Rand) (*relation, *Proof) {
+	r, d := &relation{}, NewProof(value.NewTerms(nil, nil), nil, nil)
 	for range 20 {
 		d.Fresh()
 	}
