@@ -30,7 +30,7 @@ func (s *scope) cut(c *pgquery.CaseExpr) *value.Value {
 	d := s.d
 	sum := s.expr(c.Defresult)
 	t := sum.Summed
-	if t == nil || sum.ID == counter.ID || t.Of != counter.Summed.Of || !subset(counter.Summed.Where, t.Where) || !t.Each.Finite() {
+	if t == nil || sum.ID == counter.ID || t.Of != counter.Summed.Of || !value.Subset(counter.Summed.Where, t.Where) || !t.Each.Finite() {
 		return nil
 	}
 	limit, least := m.Within.Hi, ranges.One // m < counter

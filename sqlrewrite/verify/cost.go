@@ -2,7 +2,6 @@ package verify
 
 import (
 	"math/big"
-	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
@@ -111,53 +110,84 @@ func (s *scope) bills(grouped bool) {
 	charge(d.taken.AllWork, counted)
 }
 
-// tuplesOfUnit is how many tuples of a FROM one row of people is charged for, and how many one unit, by the best part; nil: any number.
-func (r *relation) tuplesOfUnit(d *Proof) (row, unit *big.Int) {
-	row = r.work(d)
-	for _, p := range r.parts {
-		n := r.tuples(d, p)
-		if p.public || n == nil {
-			continue
-		}
-		for _, o := range r.outer {
-			if !o.holds(p) {
+// works notes what a SELECT comes to: the tuples of its FROM, with what each of them meets inside.
+func (s *scope) works() {
+	if len(s.rel.units) == 0 || s.rel.released != 0 {
+		return // what is public is read whoever is there, and of pieces there is one row each
+	}
+	s.d.work = bounded(s.d.work, times(s.rel.work(s.d.Proof), s.meeting))
+}
+
+// met notes how many rows of an inner query one row of the outer one meets: of one that is a join those with equal values, else all. A
+// query that is written several times in one place is counted once.
+func (s *scope) met(query int, inner *scope, joined bool) {
+	query *= 2
+	if joined {
+		query++
+	}
+	if s.d.queries[query] {
+		return
+	}
+	s.d.queries[query] = true
+	n := inner.rel.met(s.d.Proof, joined)
+	if n != nil && n.IsInt64() && inner.bill != nil {
+		s.bill.add(value.Product(n.Int64(), value.Capped(inner.bill.ns, meetRow)))
+	}
+	s.meets(times(n, inner.meeting))
+}
+
+// meets notes that each tuple of a query meets so many rows more.
+func (s *scope) meets(n *big.Int) {
+	if n == nil {
+		s.d.work = nil
+		return
+	}
+	s.meeting.Add(s.meeting, n)
+}
+
+// times is n tuples, each with what it meets inside.
+func times(n, inside *big.Int) *big.Int {
+	if n == nil {
+		return nil
+	}
+	return new(big.Int).Mul(n, new(big.Int).Add(inside, big.NewInt(1)))
+}
+
+// bounded is the larger of two bounds, of which nil means none.
+func bounded(a, b *big.Int) *big.Int {
+	if a == nil || b == nil {
+		return nil
+	}
+	return bigger(a, b)
+}
+
+// slides notes the rows of a frame whose start moves, for an aggregate that PostgreSQL computes anew for each row: what leaves the frame
+// can be taken back of counts, booleans and sums that are exact in every order, and of no others.
+func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value.Value) {
+	o := int(w.FrameOptions)
+	anew := name == "min" || name == "max" || len(args) == 1 && args[0].Kind == value.Numeric && args[0].Scale < 0 && name != "count"
+	if !anew || o&unboundedPreceding != 0 || len(x.order) == 0 && o&frameRange != 0 {
+		return
+	}
+	most := s.rel.rows(s.d.Proof, ids(x.partition), true)
+	if o&frameRows != 0 && o&untilUnbounded == 0 {
+		rows := big.NewInt(1)
+		for _, end := range []struct {
+			offset *pgquery.Node
+			inward bool
+		}{{w.StartOffset, o&startFollowing != 0}, {w.EndOffset, o&endPreceding != 0}} {
+			if end.offset == nil {
 				continue
 			}
-			alone := o.left.work(d)
-			if alone == nil {
-				n = nil
-				break
+			n := s.expr(end.offset).Number().Num()
+			if end.inward {
+				n = new(big.Int).Neg(n)
 			}
-			n = bigger(n, alone)
+			rows.Add(rows, n)
 		}
-		of := &relation{parts: []*part{p}, edges: r.edges, fixed: r.fixed, solid: r.solid, roots: r.roots}
-		if len(r.parts) == 1 {
-			of.whole = r.whole
-		}
-		if rows := of.rows(d, nil, true); n != nil && rows != nil {
-			if total := new(big.Int).Mul(n, rows); unit == nil || total.Cmp(unit) < 0 {
-				unit = total
-			}
+		if rows = bigger(rows, big.NewInt(1)); most == nil || rows.Cmp(most) < 0 {
+			most = rows
 		}
 	}
-	for _, c := range r.cuts {
-		known := r.ofUnit()
-		rows := (&part{limits: c.limits}).least(d, known)
-		for _, p := range c.parts {
-			p.choose(known)
-		}
-		n := r.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return isAmong(p, c.parts) }), known)
-		beside := func(p *part) bool { // rows of others stay where they meet none of these
-			return p.public || slices.ContainsFunc(r.outer, func(o outerJoin) bool { return o.holds(p) })
-		}
-		if rows >= 0 && n != nil && !slices.ContainsFunc(c.parts, beside) {
-			if n.Mul(n, big.NewInt(rows)); unit == nil || n.Cmp(unit) < 0 {
-				unit = n
-			}
-		}
-	}
-	if whole := r.rows(d, nil, true); whole != nil && (unit == nil || whole.Cmp(unit) < 0) {
-		unit = whole
-	}
-	return row, unit
+	s.meets(most)
 }

@@ -317,20 +317,11 @@ func (s *scope) nullsOfCase(c *pgquery.CaseExpr, all, conditions []*value.Value,
 	}
 	for _, w := range conditions {
 		// A condition that is NULL wherever the last branch is: every part of the latter is one of the former.
-		if !subset(last.Nulls, w.Nulls) || len(w.Nulls) == 0 {
+		if !value.Subset(last.Nulls, w.Nulls) || len(w.Nulls) == 0 {
 			return []int{v.ID}
 		}
 	}
 	return last.Nulls
-}
-
-func subset(a, b []int) bool {
-	for _, x := range a {
-		if !slices.Contains(b, x) {
-			return false
-		}
-	}
-	return true
 }
 
 // narrowing is what a condition says of its operands where it is true, or where it is false or NULL.

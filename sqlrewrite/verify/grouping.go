@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -81,7 +80,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	}
 	g.Release = owner != nil && !led
 	s.group = g
-	r := &relation{solid: make(map[int]bool), scanned: s.rel.scanned}
+	r := &relation{solid: make(map[int]bool)}
 	domains := s.rel.domains
 	if q.HavingClause != nil {
 		domains = s.having(q.HavingClause)
@@ -113,17 +112,6 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	return s.rel.grouped(d.Proof, r.columns, g.order)
 }
 
-// grouped are the groups of rows by keys, each with rows of one unit or public ones.
-func (r *relation) grouped(d *Proof, columns []named, keys []int) *relation {
-	p := &part{number: d.Number(), public: r.owner() == nil, limits: []limit{{by: keys, rows: 1}}}
-	for _, c := range columns {
-		p.ids = append(p.ids, c.v.ID)
-	}
-	// What is left of a key's values is left of groups.
-	return &relation{columns: columns, parts: []*part{p}, units: r.units, domains: r.domains, roots: kept(r.roots, keys),
-		solid: maps.Clone(r.solid), scanned: r.scanned}
-}
-
 // having reads CASE WHEN count(*) > 0 THEN condition END, where the condition is one on keys; a group has a row, so that the CASE takes its
 // branch. What it says of keys bounds how many groups there are.
 func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
@@ -142,19 +130,16 @@ func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 		refuse("HAVING that no rule covers")
 	}
 	s.group.having = true
-	left := &relation{solid: s.rel.solid, domains: make(map[int]*big.Int)}
-	for id, n := range s.rel.domains {
-		left.domains[id] = n
-	}
+	var conditions []int
 	for _, n := range tree.Conjuncts(w.Result, nil) {
 		v := s.truth(n)
 		if !v.Whole && !v.Constant {
 			refuse("HAVING over what is no key")
 		}
-		left.domain(s.d.Proof, v.ID)
+		conditions = append(conditions, v.ID)
 	}
 	s.group.having = false
-	return left.domains
+	return s.rel.leaving(s.d.Proof, conditions)
 }
 
 // aggregate is a call of an aggregate.

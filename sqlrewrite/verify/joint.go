@@ -121,7 +121,7 @@ type exclusions map[string]map[string]int
 
 // of is the number of the set that a value belongs to.
 func (e exclusions) of(d *Proof, id int) int {
-	key, constant := d.choiceOf(id)
+	key, constant := choiceOf(d, id)
 	if key == "" {
 		return id
 	}
@@ -144,7 +144,7 @@ func (e exclusions) of(d *Proof, id int) int {
 }
 
 // choiceOf reads CASE WHEN x = c THEN y ELSE 0 END, cast or not: what tells the set, which is x and the type of c, and c; "" for others.
-func (d *Proof) choiceOf(id int) (set, constant string) {
+func choiceOf(d *Proof, id int) (set, constant string) {
 	for id >= 0 && strings.HasPrefix(d.Term(id).Op, "to:") && len(d.Term(id).Args) == 1 {
 		id = d.Term(id).Args[0]
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
 // Pins. A proof uses what the catalog says of a table only as far as a pin says that it will still hold in the transaction that runs the
@@ -44,4 +46,44 @@ func (p *Pin) column(c *catalog.Column) *PinnedColumn {
 // unique reports whether a column alone is a pinned key.
 func (p *Pin) unique(column string) bool {
 	return slices.ContainsFunc(p.Keys, func(k []string) bool { return len(k) == 1 && k[0] == column })
+}
+
+// Pin is a table's metadata that will hold while the statement runs.
+type Pin struct {
+	Schema, Table string
+	OID           uint32
+	Columns       []PinnedColumn
+	Keys          [][]string // sets of its columns that are unique, but for rows with NULL in one of them
+	MostRows      int64      // bounds the rows of the table, a public one; 0: nothing does
+	Checks        []Check    // ranges that validated constraints hold columns to
+}
+
+// PinnedColumn is one column of a [Pin].
+type PinnedColumn struct {
+	Name    string
+	AttNum  int16
+	TypeOID uint32
+	TypMod  int32
+	NotNull bool
+	// MostEqual bounds how many rows of the table, a public one, have one value; 0: nothing does.
+	MostEqual int64
+}
+
+// Check is a range that the database holds a column of a pinned table to.
+type Check struct {
+	Column string
+	Lo, Hi int64
+}
+
+// check narrows a column to what a pinned check holds it to.
+func (p *Pin) check(v *value.Value, column string) {
+	for _, c := range p.Checks {
+		if c.Column != column {
+			continue
+		}
+		if c.Lo > c.Hi || !v.Kind.IsInteger() {
+			refuse("a pinned check of no range, or of what is no whole number")
+		}
+		v.Within, v.Checked = v.Within.Meet(ranges.Of(c.Lo, c.Hi)), true
+	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/verify/internal/copying"
-	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -45,12 +44,6 @@ import (
 // is the copy's. Each of the other steps compares, joins or numbers rows of one number alone, in an order without ties: rank is a key of
 // a number's rows in the copy, and so it is in added, and new tells these apart. ∎ The text is fixed but for Insert's: it is compared,
 // not derived.
-
-// Check is a range that the database holds a column of a pinned table to.
-type Check struct {
-	Column string
-	Lo, Hi int64
-}
 
 // Copying are the two statements that make a copy of a table, in the order in which they run.
 type Copying struct {
@@ -131,36 +124,6 @@ func owns(rel *relation, name string) {
 	}
 }
 
-// ranks places the columns of a copy that number rows. A pinned key (unit, rank), rank checked to be at least 1, numbers the rows of a
-// unit as row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] derived (Lemma 16).
-func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value.Value, solid map[int]bool) {
-	unit, rank := byName[t.Unit.Column], byName[catalog.RankColumn]
-	if unit == nil || !solid[unit.ID] {
-		return
-	}
-	key := []string{catalog.RankColumn, t.Unit.Column}
-	slices.Sort(key)
-	if rank != nil && solid[rank.ID] && rank.Checked && rank.Within.Lo.Cmp(ranges.One) >= 0 &&
-		slices.ContainsFunc(pin.Keys, func(k []string) bool { return slices.Equal(k, key) }) {
-		rank.Place = &value.Place{Partition: []int{unit.ID}, Of: []int{p.number}, Rows: p.ids}
-		p.limits = append(p.limits, limit{by: []int{unit.ID}, rows: rank.Within.Hi.Num().Int64()})
-	}
-	for _, set := range t.Copy.Ranks {
-		var keys []int
-		for _, name := range set.Keys {
-			if v := byName[name]; v != nil && v.Same {
-				keys = append(keys, v.ID)
-			}
-		}
-		group, row := byName[set.Group], byName[set.Row]
-		if len(keys) == 0 || len(keys) < len(set.Keys) || group == nil || row == nil || !solid[group.ID] || !solid[row.ID] {
-			continue
-		}
-		group.Place = &value.Place{Dense: true, Partition: []int{unit.ID}, Order: keys}
-		row.Place = &value.Place{Partition: append([]int{unit.ID}, keys...), Of: []int{p.number}, Rows: p.ids}
-	}
-}
-
 // places refuses ranks that are not those of their set: of groups, and of rows in them, among the rows that the copy keeps.
 func (b Copying) places(d *derivation, rel *relation, in copying.Rows) {
 	if len(b.Copy.Copy.Ranks) == 0 {
@@ -172,31 +135,16 @@ func (b Copying) places(d *derivation, rel *relation, in copying.Rows) {
 	unit := rel.find("", in.ID)
 	for i, set := range b.Copy.Copy.Ranks {
 		group, row := rel.find("", in.Outputs[1+2*i]).Place, rel.find("", in.Outputs[2+2*i]).Place
-		known, keys := make(knowledge), []int{unit.ID}
-		known.add(unit.ID, true, true)
+		keys := []int{unit.ID}
 		for _, name := range set.Keys {
 			v := rel.find("", in.Outputs[slices.Index(in.Columns, name)-1])
-			known.add(v.ID, false, true)
 			keys = append(keys, v.ID)
 		}
 		if group == nil || row == nil || !group.Dense || row.Dense || !slices.Equal(group.Partition, keys[:1]) ||
-			!subset(keys[1:], group.Order) ||
-			!d.all(group.Order, known) || !subset(keys, row.Partition) || !d.all(row.Partition, known) {
+			!value.Subset(keys[1:], group.Order) ||
+			!d.follow(group.Order, keys) || !value.Subset(keys, row.Partition) || !d.follow(row.Partition, keys) {
 			refuse("ranks of groups or rows that are not by the set's columns within one unit")
 		}
-	}
-}
-
-// check narrows a column to what a pinned check holds it to.
-func (p *Pin) check(v *value.Value, column string) {
-	for _, c := range p.Checks {
-		if c.Column != column {
-			continue
-		}
-		if c.Lo > c.Hi || !v.Kind.IsInteger() {
-			refuse("a pinned check of no range, or of what is no whole number")
-		}
-		v.Within, v.Checked = v.Within.Meet(ranges.Of(c.Lo, c.Hi)), true
 	}
 }
 

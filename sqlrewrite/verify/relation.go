@@ -35,7 +35,6 @@ type relation struct {
 	rankings []ranking
 	domains  map[int]*big.Int // how many values a condition leaves
 	forms    []string         // conditions on the unit alone
-	scanned  int              // tables
 	outer    []outerJoin
 	cuts     []cut
 	tables   []string // their aliases: of what they have besides what is pinned nothing is known
@@ -279,4 +278,48 @@ func (r *relation) ofUnit() knowledge {
 		known.add(id, true, false)
 	}
 	return known
+}
+
+// within reports whether rows of one unit that agree in ids agree in others.
+func (r *relation) within(d *Proof, others, ids []int) bool {
+	known := r.ofUnit()
+	for _, id := range ids {
+		known.add(id, false, false)
+	}
+	return d.all(others, known)
+}
+
+func bigger(a, b *big.Int) *big.Int {
+	if a.Cmp(b) > 0 {
+		return a
+	}
+	return b
+}
+
+// stands reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
+func (d *Proof) stands(v *value.Value) bool {
+	return !slices.ContainsFunc(v.Nulls, func(id int) bool { return !d.stored[id] })
+}
+
+// follow reports whether values follow from others, which are identical.
+func (d *Proof) follow(values, from []int) bool {
+	known := make(knowledge)
+	for _, id := range from {
+		known.add(id, true, true)
+	}
+	return d.all(values, known)
+}
+
+// ranked is how many different tuples of values a unit's rows have at most, by a ranking of them; nil: none says so.
+func (r *relation) ranked(d *Proof, values []int) (least *big.Int) {
+	for _, k := range r.rankings {
+		known := make(knowledge)
+		for _, id := range k.order {
+			known.add(id, false, false)
+		}
+		if d.all(values, known) && r.within(d, k.by, nil) && (least == nil || least.Cmp(big.NewInt(k.places)) > 0) {
+			least = big.NewInt(k.places)
+		}
+	}
+	return least
 }

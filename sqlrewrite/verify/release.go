@@ -74,7 +74,7 @@ func (x *released) claim(d *Proof, keys int, h Histogram) *Claim {
 	var id int
 	left := x.keys
 	for i, c := range shown {
-		id, left = d.keyOf(c.v, left)
+		id, left = keyOf(d, c.v, left)
 		if i < keys {
 			ids = append(ids, id)
 		}
@@ -111,7 +111,7 @@ func (x *released) claim(d *Proof, keys int, h Histogram) *Claim {
 }
 
 // keyOf is the key that an output shows as text, and those that are left.
-func (d *Proof) keyOf(v *value.Value, keys []int) (id int, left []int) {
+func keyOf(d *Proof, v *value.Value, keys []int) (id int, left []int) {
 	if v.Kind != value.Text || v.Sum != nil || v.Vague {
 		refuse("a key that is not shown as text")
 	}
@@ -148,15 +148,6 @@ func (x *released) move(d *Proof, v *value.Value, ids []int) (move, together ran
 	return move, together
 }
 
-// within reports whether rows of one unit that agree in ids agree in others.
-func (r *relation) within(d *Proof, others, ids []int) bool {
-	known := r.ofUnit()
-	for _, id := range ids {
-		known.add(id, false, false)
-	}
-	return d.all(others, known)
-}
-
 // count is L0 for the given keys.
 func (x *released) count(d *Proof, ids []int) *big.Int {
 	if len(ids) == 0 {
@@ -170,15 +161,7 @@ func (x *released) count(d *Proof, ids []int) *big.Int {
 	}
 	if x.rel != nil {
 		take(x.rel.rows(d, nil, true))
-		for _, k := range x.rel.rankings {
-			known := make(knowledge)
-			for _, id := range k.order {
-				known.add(id, false, false)
-			}
-			if d.all(ids, known) && x.rel.within(d, k.by, nil) {
-				take(big.NewInt(k.places))
-			}
-		}
+		take(x.rel.ranked(d, ids))
 	}
 	product := big.NewInt(1)
 	for _, id := range ids {
@@ -265,7 +248,7 @@ func (d *derivation) pieces(l, r *relation) *relation {
 		v.Sum = &value.Tally{Moves: &m}
 		union.columns = append(union.columns, named{"", a.columns[i].name, v})
 	}
-	return &relation{columns: union.columns, solid: make(map[int]bool), released: d.releasing(union), scanned: l.scanned + r.scanned,
+	return &relation{columns: union.columns, solid: make(map[int]bool), released: d.releasing(union),
 		units: []*value.Unit{{}}}
 }
 
@@ -297,13 +280,6 @@ func (x *released) groupsOf(d *Proof) *big.Int {
 	return x.count(d, x.keys)
 }
 
-func bigger(a, b *big.Int) *big.Int {
-	if a.Cmp(b) > 0 {
-		return a
-	}
-	return b
-}
-
 // total adds pieces up.
 func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation {
 	below := s.d.releases[s.rel.released-1]
@@ -325,7 +301,7 @@ func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation
 		}
 		up.columns = append(up.columns, named{"", tree.NameOf(t), s.piecewise(t.Val)})
 	}
-	return &relation{columns: up.columns, solid: s.rel.solid, released: s.d.releasing(up), scanned: s.rel.scanned, units: s.rel.units}
+	return &relation{columns: up.columns, solid: s.rel.solid, released: s.d.releasing(up), units: s.rel.units}
 }
 
 // piecewise is an output over pieces: a key as text, or the sum of a column as text.

@@ -3,10 +3,7 @@ package verify
 import (
 	"strconv"
 
-	pgquery "github.com/pganalyze/pg_query_go/v6"
-
 	"noisegate.example/catalog"
-	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
@@ -30,7 +27,7 @@ import (
 // A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) is a multiple of 10^-s below 10^(p-s), or NaN.
 func (d *Proof) scan(t *catalog.Table, alias string) *relation {
 	pin := d.pins.of(t)
-	r := &relation{solid: make(map[int]bool), scanned: 1, tables: []string{alias}}
+	r := &relation{solid: make(map[int]bool), tables: []string{alias}}
 	p := &part{number: d.Number(), public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
 	var owner *value.Unit
 	if !t.Public {
@@ -122,32 +119,4 @@ func unitName(t *catalog.Table) string {
 
 func columnName(t *catalog.Table, column string) string {
 	return "column " + strconv.Quote(t.Schema) + strconv.Quote(t.Name) + strconv.Quote(column)
-}
-
-// rangeVar is a table, or a query of WITH.
-func (s *scope) rangeVar(v *pgquery.RangeVar) *relation {
-	if v.Catalogname != "" || v.Relpersistence != "p" {
-		refuse("a table written in another way")
-	}
-	alias := tree.AliasOf(v.Alias)
-	if alias == "" {
-		alias = v.Relname
-	}
-	if v.Schemaname == "" {
-		q := s.ctes[v.Relname]
-		if q == nil || !v.Inh {
-			refuse("a table without a schema")
-		}
-		inner := scope{d: s.d, number: s.d.Number()}
-		return s.d.query(q, &inner).named(alias)
-	}
-	t, known := s.d.on.Table(v.Schemaname, v.Relname)
-	if !known {
-		refuse("a table that the policy does not have")
-	}
-	// Without ONLY a table shows the rows of those that inherit from it, of which no pin says anything; a partitioned one has no others.
-	if v.Inh != t.Partitioned {
-		refuse("a plain table without ONLY, or a partitioned one with it")
-	}
-	return s.d.scan(t, alias)
 }

@@ -63,7 +63,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 			x, c := s.loose(n), r.columns[i].v
 			d.Meet(x, c)
 			args = append(args, x.ID)
-			hashed = hashed && (len(tests) == 1 || d.isThere(x) && d.isThere(c))
+			hashed = hashed && (len(tests) == 1 || d.stands(x) && d.stands(c))
 			hashed = hashed && (x.Kind == c.Kind || !x.Kind.IsTime() || !c.Kind.IsTime()) // of times of two kinds there is no hash
 		}
 		v := d.Make(value.Boolean, s.written(l, append(args, *inner.reads...)...))
@@ -118,9 +118,4 @@ func (s *scope) written(l *pgquery.SubLink, args ...int) int {
 		}
 	}
 	return d.Fresh(args...)
-}
-
-// isThere reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
-func (d *derivation) isThere(v *value.Value) bool {
-	return !slices.ContainsFunc(v.Nulls, func(id int) bool { return !d.stored[id] })
 }

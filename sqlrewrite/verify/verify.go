@@ -97,27 +97,6 @@ const (
 	Each                      // the same, where each moves by at most PerGroup[0]
 )
 
-// Pin is a table's metadata that will hold while the statement runs.
-type Pin struct {
-	Schema, Table string
-	OID           uint32
-	Columns       []PinnedColumn
-	Keys          [][]string // sets of its columns that are unique, but for rows with NULL in one of them
-	MostRows      int64      // bounds the rows of the table, a public one; 0: nothing does
-	Checks        []Check    // ranges that validated constraints hold columns to
-}
-
-// PinnedColumn is one column of a [Pin].
-type PinnedColumn struct {
-	Name    string
-	AttNum  int16
-	TypeOID uint32
-	TypMod  int32
-	NotNull bool
-	// MostEqual bounds how many rows of the table, a public one, have one value; 0: nothing does.
-	MostEqual int64
-}
-
 // Any is an argument whose type alone is used, like that of an int64: what is proven holds for every text that PostgreSQL can read as the
 // type.
 type Any = value.Any

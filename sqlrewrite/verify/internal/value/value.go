@@ -330,3 +330,13 @@ func Clear(v *Value) *Value {
 	}
 	return v
 }
+
+// Subset reports whether all of one list is in another.
+func Subset(a, b []int) bool {
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			return false
+		}
+	}
+	return true
+}
