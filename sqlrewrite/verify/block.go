@@ -26,7 +26,7 @@ import (
 // depend on those of others, and are refused.
 
 // query is a SELECT with its WITH.
-func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
+func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *Relation {
 	defer steps.Visit(d.Steps).Leave()
 	tree.Plain(q)
 	if w := q.WithClause; w != nil {
@@ -66,8 +66,8 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	s.rel = s.from(q.FromClause)
 	s.besides = s.reads != nil && len(*s.reads) > 0
 	s.conditions(q.WhereClause, nil)
-	s.rel.owner()
-	var r *relation
+	s.rel.Owner()
+	var r *Relation
 	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, value.IsAggregate) {
 		if len(q.DistinctClause) > 0 {
 			refuse("DISTINCT of aggregates")
@@ -76,7 +76,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 	} else {
 		r = s.rowwise(q)
 	}
-	s.d.remembering(func() { // what is known now
+	s.d.Remembering(func() { // what is known now
 		s.works()
 		s.bills(len(q.GroupClause) > 0 || len(q.DistinctClause) > 0)
 	})
@@ -84,12 +84,12 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation {
 }
 
 // rowwise is a SELECT without aggregates.
-func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
-	if s.rel.released != 0 {
+func (s *scope) rowwise(q *pgquery.SelectStmt) *Relation {
+	if s.rel.Released != 0 {
 		refuse("aggregates over many units below other computations")
 	}
 	s.runs = &windows{}
-	var columns []named
+	var columns []Column
 	for _, n := range q.TargetList {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
@@ -101,9 +101,9 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 		}
 		of := *s
 		of.numbers = s.parent == nil && t.Val.GetColumnRef() != nil // an item of FROM may hand it on
-		columns = append(columns, named{"", tree.NameOf(t), value.Typed(of.expr(t.Val))})
+		columns = append(columns, Column{"", tree.NameOf(t), value.Typed(of.expr(t.Val))})
 	}
-	r := s.rel.shown(s.d.Proof, columns)
+	r := s.rel.Shown(s.d.Proof, columns)
 	s.settle(r)
 	if len(q.DistinctClause) == 0 {
 		return r
@@ -111,22 +111,22 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *relation {
 	if len(q.DistinctClause) != 1 || q.DistinctClause[0].GetNode() != nil {
 		refuse("DISTINCT ON")
 	}
-	return s.d.distinct(r)
+	return s.d.Distinct(r)
 }
 
 // star is alias.*.
-func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
+func (s *scope) star(c *pgquery.ColumnRef, name string) []Column {
 	if len(c.Fields) != 2 || name != "" {
 		refuse("a * without a table")
 	}
 	table := tree.Words(c.Fields[:1])[0]
-	if slices.Contains(s.rel.tables, table) {
+	if slices.Contains(s.rel.Tables, table) {
 		refuse("a * of a table, which may have more columns than are pinned")
 	}
-	var all []named
-	for _, col := range s.rel.columns {
-		if col.table == table {
-			all = append(all, named{"", col.name, col.v})
+	var all []Column
+	for _, col := range s.rel.Columns {
+		if col.Table == table {
+			all = append(all, Column{"", col.Name, col.Value})
 		}
 	}
 	if len(all) == 0 {
@@ -136,12 +136,12 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []named {
 }
 
 // union is l UNION ALL r.
-func (d *derivation) union(l, r *relation) *relation {
-	if len(l.columns) != len(r.columns) {
+func (d *derivation) union(l, r *Relation) *Relation {
+	if len(l.Columns) != len(r.Columns) {
 		refuse("UNION ALL of different numbers of columns")
 	}
-	if l.released != 0 || r.released != 0 {
+	if l.Released != 0 || r.Released != 0 {
 		return d.pieces(l, r)
 	}
-	return d.unionAll(l, r)
+	return d.UnionAll(l, r)
 }

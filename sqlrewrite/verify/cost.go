@@ -75,18 +75,18 @@ const compilesRegex = 40_000
 // bills adds what the rows of a SELECT take to what the statement does.
 func (s *scope) bills(grouped bool) {
 	d := s.d
-	d.several = d.several || len(s.rel.parts) > 1
-	if len(s.rel.units) == 0 || s.rel.released != 0 {
+	d.several = d.several || len(s.rel.Parts) > 1
+	if len(s.rel.Units) == 0 || s.rel.Released != 0 {
 		return // as in works
 	}
 	if d.several { // planned without its arguments, which are hashed else
 		s.bill.add(s.bill.listed)
 	}
-	per := value.Capped(s.bill.ns, max(readRow, meetRow*int64(len(s.rel.parts)-1)))
+	per := value.Capped(s.bill.ns, max(readRow, meetRow*int64(len(s.rel.Parts)-1)))
 	if grouped {
 		per = value.Capped(per, groupRow)
 	}
-	row, unit := s.rel.tuplesOfUnit(d.Proof)
+	row, unit := s.rel.TuplesOfUnit(d.Proof)
 	var ofRow *big.Int
 	if row != nil {
 		ofRow = new(big.Int).Mul(row, big.NewInt(per))
@@ -102,7 +102,7 @@ func (s *scope) bills(grouped bool) {
 		d.taken.RowWork = nil
 		return
 	}
-	d.taken.RowWork = bigger(d.taken.RowWork, ofRow)
+	d.taken.RowWork = Larger(d.taken.RowWork, ofRow)
 	counted := new(big.Int).Mul(row, big.NewInt(countedRows))
 	if several && unit.Cmp(counted) < 0 {
 		counted = unit
@@ -112,10 +112,10 @@ func (s *scope) bills(grouped bool) {
 
 // works notes what a SELECT comes to: the tuples of its FROM, with what each of them meets inside.
 func (s *scope) works() {
-	if len(s.rel.units) == 0 || s.rel.released != 0 {
+	if len(s.rel.Units) == 0 || s.rel.Released != 0 {
 		return // what is public is read whoever is there, and of pieces there is one row each
 	}
-	s.d.work = bounded(s.d.work, times(s.rel.work(s.d.Proof), s.meeting))
+	s.d.work = bounded(s.d.work, times(s.rel.Work(s.d.Proof), s.meeting))
 }
 
 // met notes how many rows of an inner query one row of the outer one meets: of one that is a join those with equal values, else all. A
@@ -129,7 +129,7 @@ func (s *scope) met(query int, inner *scope, joined bool) {
 		return
 	}
 	s.d.queries[query] = true
-	n := inner.rel.met(s.d.Proof, joined)
+	n := inner.rel.Met(s.d.Proof, joined)
 	if n != nil && n.IsInt64() && inner.bill != nil {
 		s.bill.add(value.Product(n.Int64(), value.Capped(inner.bill.ns, meetRow)))
 	}
@@ -158,7 +158,7 @@ func bounded(a, b *big.Int) *big.Int {
 	if a == nil || b == nil {
 		return nil
 	}
-	return bigger(a, b)
+	return Larger(a, b)
 }
 
 // slides notes the rows of a frame whose start moves, for an aggregate that PostgreSQL computes anew for each row: what leaves the frame
@@ -169,7 +169,7 @@ func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value.
 	if !anew || o&unboundedPreceding != 0 || len(x.order) == 0 && o&frameRange != 0 {
 		return
 	}
-	most := s.rel.rows(s.d.Proof, ids(x.partition), true)
+	most := s.rel.Rows(s.d.Proof, ids(x.partition), true)
 	if o&frameRows != 0 && o&untilUnbounded == 0 {
 		rows := big.NewInt(1)
 		for _, end := range []struct {
@@ -185,7 +185,7 @@ func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value.
 			}
 			rows.Add(rows, n)
 		}
-		if rows = bigger(rows, big.NewInt(1)); most == nil || rows.Cmp(most) < 0 {
+		if rows = Larger(rows, big.NewInt(1)); most == nil || rows.Cmp(most) < 0 {
 			most = rows
 		}
 	}

@@ -32,7 +32,7 @@ type scope struct {
 	d       *derivation
 	number  int    // of FROM: no other has it
 	parent  *scope // the query around an EXISTS or IN, or beside a LATERAL
-	rel     *relation
+	rel     *Relation
 	ctes    map[string]*pgquery.SelectStmt
 	group   *grouping // the outputs and HAVING of a query that aggregates; nil: rows
 	inside  bool      // the argument of an aggregate: rows again
@@ -172,7 +172,7 @@ func (s *scope) column(name []string) *value.Value {
 		table = name[0]
 	}
 	if s.rel != nil {
-		if v := s.rel.find(table, column); v != nil {
+		if v := s.rel.Find(table, column); v != nil {
 			if v.Numeral && !s.numbers {
 				refuse("the number of a unit, which neighbours may give otherwise")
 			}
@@ -185,7 +185,7 @@ func (s *scope) column(name []string) *value.Value {
 	if s.parent == nil {
 		refuse("a column that does not exist")
 	}
-	if s.rel != nil && s.rel.hides(table) {
+	if s.rel != nil && s.rel.Hides(table) {
 		refuse("a column of an outer query that one of this query may hide")
 	}
 	if s.inside {

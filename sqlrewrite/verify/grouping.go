@@ -54,10 +54,10 @@ func (g *grouping) of(v *value.Value) *value.Value {
 }
 
 // grouped is a SELECT with aggregates.
-func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
+func (s *scope) grouped(q *pgquery.SelectStmt) *Relation {
 	d := s.d
 	g := &grouping{Group: value.Group{Number: d.Fresh()}, keys: make(map[int]*value.Value)}
-	owner := s.rel.owner()
+	owner := s.rel.Owner()
 	led := false
 	for _, n := range q.GroupClause {
 		if c := n.GetAConst(); c != nil {
@@ -71,7 +71,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 		if v.Outer { // where an output has the name, PostgreSQL groups by that
 			refuse("GROUP BY of an outer query's value")
 		}
-		led = led || names(v, s.rel)
+		led = led || Names(v, s.rel)
 		k := *v
 		k.Whole, k.Vague = true, !v.Same
 		k.Sum, k.Running = nil, nil
@@ -80,12 +80,12 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 	}
 	g.Release = owner != nil && !led
 	s.group = g
-	r := &relation{solid: make(map[int]bool)}
-	domains := s.rel.domains
+	r := &Relation{Solid: make(map[int]bool)}
+	domains := s.rel.Domains
 	if q.HavingClause != nil {
 		domains = s.having(q.HavingClause)
 	}
-	if s.rel.released != 0 {
+	if s.rel.Released != 0 {
 		return s.total(q, domains)
 	}
 	if q.HavingClause != nil && !g.Release {
@@ -103,13 +103,13 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation {
 		if !g.Release && v.Sum != nil {
 			v = d.Plain(v)
 		}
-		r.columns = append(r.columns, named{"", tree.NameOf(t), value.Typed(v)})
+		r.Columns = append(r.Columns, Column{"", tree.NameOf(t), value.Typed(v)})
 	}
 	if g.Release {
-		r.released = d.releasing(s.released(r.columns, domains))
+		r.Released = d.releasing(s.released(r.Columns, domains))
 		return r
 	}
-	return s.rel.grouped(d.Proof, r.columns, g.order)
+	return s.rel.Grouped(d.Proof, r.Columns, g.order)
 }
 
 // having reads CASE WHEN count(*) > 0 THEN condition END, where the condition is one on keys; a group has a row, so that the CASE takes its
@@ -139,7 +139,7 @@ func (s *scope) having(n *pgquery.Node) map[int]*big.Int {
 		conditions = append(conditions, v.ID)
 	}
 	s.group.having = false
-	return s.rel.leaving(s.d.Proof, conditions)
+	return s.rel.Leaving(s.d.Proof, conditions)
 }
 
 // aggregate is a call of an aggregate.
@@ -157,7 +157,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value.Value {
 	case x == nil:
 		return d.Counted(g.Group, where)
 	case name == "count" && f.AggDistinct:
-		return d.Different(g.Group, where, id(""), s.rel.within(d.Proof, []int{x.ID}, nil))
+		return d.Different(g.Group, where, id(""), s.rel.Within(d.Proof, []int{x.ID}, nil))
 	case name == "count":
 		return d.Counted(g.Group, value.Union(where, d.present(x)))
 	case name == "sum" && f.AggDistinct:

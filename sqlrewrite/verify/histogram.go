@@ -43,7 +43,7 @@ func (s *scope) share(c *pgquery.CaseExpr) *value.Value {
 	branch := *s
 	branch.narrow = append(slices.Clone(s.narrow), narrowed{id: total.ID, within: ranges.Span{Lo: m.Number()}})
 	then := branch.expr(w.Result)
-	if !slices.Contains(shares, then.ID) || !s.rel.solid[run.Over] {
+	if !slices.Contains(shares, then.ID) || !s.rel.Solid[run.Over] {
 		return nil
 	}
 	v := d.Made(value.Numeric, "share", false, total, m, then, n)

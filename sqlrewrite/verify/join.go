@@ -27,18 +27,18 @@ import (
 // What WHERE says is not NULL makes an outer join an inner one, or a FULL JOIN a LEFT JOIN (present.go). RIGHT JOIN, other FULL JOINs,
 // USING and NATURAL are not printed, and are refused.
 
-func (s *scope) from(list []*pgquery.Node) *relation {
+func (s *scope) from(list []*pgquery.Node) *Relation {
 	if len(list) > 1 {
 		refuse("a list in FROM")
 	}
 	if len(list) == 0 {
-		return &relation{solid: make(map[int]bool)}
+		return &Relation{Solid: make(map[int]bool)}
 	}
 	return s.item(list[0], nil)
 }
 
 // item is a part of FROM; left is what a LATERAL sees.
-func (s *scope) item(n *pgquery.Node, left *relation) *relation {
+func (s *scope) item(n *pgquery.Node, left *Relation) *Relation {
 	defer steps.Visit(s.d.Steps).Leave()
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_RangeVar:
@@ -61,12 +61,12 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 		if q.Lateral && (len(sub.FromClause) > 0 || sub.Op > pgquery.SetOperation_SETOP_NONE) {
 			refuse("a LATERAL query with FROM")
 		}
-		r := s.d.query(sub, inner).named(alias)
-		for i, c := range r.columns {
-			if q.Lateral && c.v.Outer { // of the row beside it
-				v := *c.v
+		r := s.d.query(sub, inner).As(alias)
+		for i, c := range r.Columns {
+			if q.Lateral && c.Value.Outer { // of the row beside it
+				v := *c.Value
 				v.Outer = false
-				r.columns[i].v = &v
+				r.Columns[i].Value = &v
 			}
 		}
 		return r
@@ -78,7 +78,7 @@ func (s *scope) item(n *pgquery.Node, left *relation) *relation {
 	}
 }
 
-func (s *scope) join(j *pgquery.JoinExpr) *relation {
+func (s *scope) join(j *pgquery.JoinExpr) *Relation {
 	if j.IsNatural || len(j.UsingClause) > 0 || j.JoinUsingAlias != nil || j.Alias != nil || j.Rtindex != 0 {
 		refuse("a field of JOIN")
 	}
@@ -87,10 +87,10 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 	s.present = append(slices.Clone(present), tree.Present(j.Quals)...) // rows of the right side where it is not so meet none of the left one
 	r := s.item(j.Rarg, l)
 	s.present = present
-	if l.released != 0 || r.released != 0 {
+	if l.Released != 0 || r.Released != 0 {
 		refuse("a join of aggregates over many units")
 	}
-	both := s.d.both(l, r)
+	both := s.d.Pairs(l, r)
 	on := &scope{d: s.d, number: s.d.Number(), parent: s.parent, ctes: s.ctes, rel: both, reads: s.reads, meeting: s.meeting, bill: s.bill}
 	kind := j.Jointype
 	if kind == pgquery.JoinType_JOIN_LEFT && s.matched(r) || kind == pgquery.JoinType_JOIN_FULL && s.matched(l) && s.matched(r) {
@@ -104,10 +104,10 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 		on.conditions(j.Quals, nil)
 		return both
 	case pgquery.JoinType_JOIN_LEFT:
-		return s.d.left(both, l, r, func() {
+		return s.d.LeftJoin(both, l, r, func() {
 			// What ON says binds the right side's rows only: to it the left side is an outer query.
 			on.parent = &scope{d: s.d, number: s.d.Number(), parent: on.parent, rel: l}
-			both.units = r.units
+			both.Units = r.Units
 			on.conditions(j.Quals, l)
 		})
 	default:
@@ -119,7 +119,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation {
 // conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and
 // equalities is collected first, so that conditions with queries can use it. Queries that read rows of the left side of a LEFT JOIN are
 // no joins in its ON.
-func (s *scope) conditions(n *pgquery.Node, left *relation) {
+func (s *scope) conditions(n *pgquery.Node, left *Relation) {
 	given := tree.Conjuncts(n, nil)
 	for _, c := range given {
 		if not := c.GetBoolExpr(); not != nil && not.Boolop == pgquery.BoolExprType_NOT_EXPR && len(not.Args) == 1 {
@@ -135,7 +135,7 @@ func (s *scope) conditions(n *pgquery.Node, left *relation) {
 	}
 	for _, c := range all {
 		v := s.truth(c)
-		s.rel.holds(s.d.Proof, v.ID)
+		s.rel.Holds(s.d.Proof, v.ID)
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *scope) conditions(n *pgquery.Node, left *relation) {
 func (s *scope) fact(n *pgquery.Node) {
 	if t := n.GetNullTest(); t != nil && t.Nulltesttype == pgquery.NullTestType_IS_NOT_NULL {
 		if v := s.loose(t.Arg); !v.Outer {
-			s.rel.solid[v.ID] = true
+			s.rel.Solid[v.ID] = true
 		}
 		return
 	}
@@ -157,14 +157,14 @@ func (s *scope) fact(n *pgquery.Node) {
 	}
 	l, r := s.loose(e.Lexpr), s.loose(e.Rexpr)
 	if op == "<=" {
-		s.rel.placed(s.d.Proof, l, r)
+		s.rel.Placed(s.d.Proof, l, r)
 		return
 	}
-	s.rel.equal(l, r, s.around())
+	s.rel.Equate(l, r, s.around())
 }
 
 // around are the relations of the queries around this one.
-func (s *scope) around() (all []*relation) {
+func (s *scope) around() (all []*Relation) {
 	for p := s.parent; p != nil; p = p.parent {
 		if p.rel != nil {
 			all = append(all, p.rel)
@@ -174,7 +174,7 @@ func (s *scope) around() (all []*relation) {
 }
 
 // rangeVar is a table, or a query of WITH.
-func (s *scope) rangeVar(v *pgquery.RangeVar) *relation {
+func (s *scope) rangeVar(v *pgquery.RangeVar) *Relation {
 	if v.Catalogname != "" || v.Relpersistence != "p" {
 		refuse("a table written in another way")
 	}
@@ -188,9 +188,9 @@ func (s *scope) rangeVar(v *pgquery.RangeVar) *relation {
 			refuse("a table without a schema")
 		}
 		inner := scope{d: s.d, number: s.d.Number()}
-		return s.d.query(q, &inner).named(alias)
+		return s.d.query(q, &inner).As(alias)
 	}
-	t, known := s.d.on.Table(v.Schemaname, v.Relname)
+	t, known := s.d.On.Table(v.Schemaname, v.Relname)
 	if !known {
 		refuse("a table that the policy does not have")
 	}
@@ -198,5 +198,5 @@ func (s *scope) rangeVar(v *pgquery.RangeVar) *relation {
 	if v.Inh != t.Partitioned {
 		refuse("a plain table without ONLY, or a partitioned one with it")
 	}
-	return s.d.scan(t, alias)
+	return s.d.Scan(t, alias)
 }

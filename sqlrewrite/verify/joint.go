@@ -47,7 +47,7 @@ func (x *released) productsOf(d *Proof, v *value.Value) *products {
 	if x.rel == nil || len(x.keys) > 0 || t == nil || t.Row == nil {
 		return nil
 	}
-	n := x.rel.rows(d, x.keys, true)
+	n := x.rel.Rows(d, x.keys, true)
 	if n == nil {
 		return nil
 	}

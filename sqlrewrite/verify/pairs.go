@@ -7,26 +7,26 @@ import (
 )
 
 // both are the pairs of a row of each.
-func (d *Proof) both(l, r *relation) *relation {
-	both := &relation{solid: make(map[int]bool), tables: append(slices.Clone(l.tables), r.tables...)}
-	both.columns = append(slices.Clone(l.columns), r.columns...)
-	for _, x := range []*relation{l, r} {
-		if len(x.parts) == 1 && len(x.whole) > 0 {
-			p := *x.parts[0]
+func (d *Proof) Pairs(l, r *Relation) *Relation {
+	both := &Relation{Solid: make(map[int]bool), Tables: append(slices.Clone(l.Tables), r.Tables...)}
+	both.Columns = append(slices.Clone(l.Columns), r.Columns...)
+	for _, x := range []*Relation{l, r} {
+		if len(x.Parts) == 1 && len(x.whole) > 0 {
+			p := *x.Parts[0]
 			p.number = d.Number()
 			p.limits = append(slices.Clone(p.limits), x.whole...)
-			x.parts = []*part{&p}
+			x.Parts = []*part{&p}
 		} else if len(x.whole) > 0 {
-			both.cuts = append(both.cuts, cut{x.parts, x.whole})
+			both.cuts = append(both.cuts, cut{x.Parts, x.whole})
 		}
 		both.cuts = append(both.cuts, x.cuts...)
-		both.parts = append(both.parts, x.parts...)
+		both.Parts = append(both.Parts, x.Parts...)
 		both.edges = append(both.edges, x.edges...)
 		both.outer = append(both.outer, x.outer...)
-		both.units = append(both.units, x.units...)
-		both.roots = append(both.roots, x.roots...)
-		for id := range x.solid {
-			both.solid[id] = true
+		both.Units = append(both.Units, x.Units...)
+		both.Roots = append(both.Roots, x.Roots...)
+		for id := range x.Solid {
+			both.Solid[id] = true
 		}
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
@@ -34,20 +34,20 @@ func (d *Proof) both(l, r *relation) *relation {
 }
 
 // left is l LEFT JOIN r, of which on reads the condition into the pairs.
-func (d *Proof) left(pairs, l, r *relation, on func()) *relation {
-	owner := l.owner()
-	before := &relation{solid: make(map[int]bool), units: slices.Clone(l.units), roots: slices.Clone(l.roots), fixed: slices.Clone(l.fixed),
-		edges: append(slices.Clone(l.edges), r.edges...), parts: pairs.parts, cuts: pairs.cuts, tables: pairs.tables}
-	for id := range l.solid {
-		before.solid[id] = true
+func (d *Proof) LeftJoin(pairs, l, r *Relation, on func()) *Relation {
+	owner := l.Owner()
+	before := &Relation{Solid: make(map[int]bool), Units: slices.Clone(l.Units), Roots: slices.Clone(l.Roots), fixed: slices.Clone(l.fixed),
+		edges: append(slices.Clone(l.edges), r.edges...), Parts: pairs.Parts, cuts: pairs.cuts, Tables: pairs.Tables}
+	for id := range l.Solid {
+		before.Solid[id] = true
 	}
 	inLeft := make(knowledge)
-	for _, c := range l.columns {
-		inLeft.add(c.v.ID, false, true)
+	for _, c := range l.Columns {
+		inLeft.add(c.Value.ID, false, true)
 	}
 	at, given := len(pairs.edges), len(pairs.fixed)
 	on()
-	if r.owner() != nil && r.owner() != owner {
+	if r.Owner() != nil && r.Owner() != owner {
 		refuse("LEFT JOIN of rows that are not the left row's unit's own")
 	}
 	// The right row follows from the left one, not the other way round.
@@ -58,40 +58,40 @@ func (d *Proof) left(pairs, l, r *relation, on func()) *relation {
 	}
 	// Of the right rows that match, columns that ON sets equal to a constant, or to a value of an outer query, are fixed.
 	for _, id := range pairs.fixed[given:] {
-		if slices.ContainsFunc(r.parts, func(p *part) bool { return slices.Contains(p.ids, id) }) {
+		if slices.ContainsFunc(r.Parts, func(p *part) bool { return slices.Contains(p.ids, id) }) {
 			before.fixed = append(before.fixed, id)
 		}
 	}
-	before.columns = slices.Clone(l.columns)
-	matched := outerJoin{left: l, right: r.parts, on: slices.Clone(pairs.edges[at:])}
+	before.Columns = slices.Clone(l.Columns)
+	matched := outerJoin{left: l, right: r.Parts, on: slices.Clone(pairs.edges[at:])}
 	var ids []int
-	for _, p := range append(slices.Clone(l.parts), r.parts...) {
+	for _, p := range append(slices.Clone(l.Parts), r.Parts...) {
 		ids = append(ids, p.ids...)
 	}
-	for _, c := range r.columns {
-		v := *c.v
-		v.ID = d.Fresh(append([]int{c.v.ID}, ids...)...)
+	for _, c := range r.Columns {
+		v := *c.Value
+		v.ID = d.Fresh(append([]int{c.Value.ID}, ids...)...)
 		v.Nulls, v.Strict, v.Constant, v.Opaque = []int{v.ID}, false, false, false
 		v.Place, v.Running, v.Summed, v.Split = nil, nil, nil, nil
 		d.Note(&v)
-		before.columns = append(before.columns, named{c.table, c.name, &v})
+		before.Columns = append(before.Columns, Column{c.Table, c.Name, &v})
 		matched.shown = append(matched.shown, v.ID)
-		matched.on = append(matched.on, edge{from: c.v.ID, to: v.ID}, edge{from: v.ID, to: c.v.ID})
+		matched.on = append(matched.on, edge{from: c.Value.ID, to: v.ID}, edge{from: v.ID, to: c.Value.ID})
 	}
 	before.outer = append(slices.Clone(pairs.outer), matched)
 	return before
 }
 
 // of reports whether a unit is one of the rows'.
-func (r *relation) of(u *value.Unit) bool {
-	return slices.ContainsFunc(r.units, func(x *value.Unit) bool { return x.Find() == u })
+func (r *Relation) of(u *value.Unit) bool {
+	return slices.ContainsFunc(r.Units, func(x *value.Unit) bool { return x.Find() == u })
 }
 
 // equal is l = r: both are not NULL, and each follows from the other.
-func (r *relation) equal(l, c *value.Value, around []*relation) {
+func (r *Relation) Equate(l, c *value.Value, around []*Relation) {
 	for _, v := range []*value.Value{l, c} {
 		if !v.Outer && !v.Constant {
-			r.solid[v.ID] = true
+			r.Solid[v.ID] = true
 		}
 	}
 	if (l.Kind != c.Kind || l.Kind == value.Char) && !(l.Kind.IsInteger() && c.Kind.IsInteger()) {
@@ -122,7 +122,7 @@ func (r *relation) equal(l, c *value.Value, around []*relation) {
 }
 
 // fix says that a value is equal to a constant, under an equality that tells its values apart as its own type does.
-func (r *relation) fix(v, c *value.Value) {
+func (r *Relation) fix(v, c *value.Value) {
 	if v.Constant {
 		v, c = c, v
 	}
@@ -137,13 +137,13 @@ func (r *relation) fix(v, c *value.Value) {
 }
 
 // merge makes two units one. Those of an outer query stay as many as they are: an inner row has one of them.
-func (r *relation) merge(a, b *value.Unit, around []*relation) {
+func (r *Relation) merge(a, b *value.Unit, around []*Relation) {
 	if a == b {
 		return
 	}
 	mine := func(u *value.Unit) bool { return r.of(u) }
 	outer := func(u *value.Unit) bool {
-		return slices.ContainsFunc(around, func(r *relation) bool { return r.of(u) })
+		return slices.ContainsFunc(around, func(r *Relation) bool { return r.of(u) })
 	}
 	switch {
 	case outer(a) && outer(b):

@@ -75,7 +75,7 @@ func Build(b Copying, on *catalog.Snapshot) (err error) {
 	}
 	b.fills(on, in, times)
 	_, rel := b.derive(on, t.ReadIDs(b.Units), times)
-	owns(rel, rel.columns[0].name)
+	owns(rel, rel.Columns[0].Name)
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 	own := b.Copy.Copy.Own() - 1 // of the columns but the unit's
 	for i, name := range in.Outputs {
 		secret := times != nil && i == len(in.Outputs)-1 // the hash, which no statement over a copy is to name
-		if v := rel.find("", name); v == nil || v.Vague || v.Opaque && (!secret || v.Constant) || v.Sum != nil || v.Ident != "" ||
+		if v := rel.Find("", name); v == nil || v.Vague || v.Opaque && (!secret || v.Constant) || v.Sum != nil || v.Ident != "" ||
 			len(v.Anchors) > 0 ||
 			i >= own && v.Kind != value.KindOf(b.Copy.Columns[i+1].Type) {
 			refuse("an output of a copy that is no function of a unit's rows, that tells one or the seed, or that is of another type")
@@ -106,43 +106,43 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 }
 
 // derive derives the rows of a query over the source.
-func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *relation) {
+func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *Relation) {
 	d := newDerivation("", args, on, b.Pins, nil)
 	rel := d.query(q, &scope{d: d, number: d.Number()})
-	if rel.released != 0 || d.Unread() {
+	if rel.Released != 0 || d.Unread() {
 		refuse("aggregates over many units, or an argument that the text does not name")
 	}
 	return d, rel
 }
 
 // owns refuses rows of which a column does not hold the id of the one unit that each belongs to.
-func owns(rel *relation, name string) {
-	owner, v := rel.owner(), rel.find("", name)
-	if owner == nil || v == nil || v.Vague || !v.Same || !slices.Contains(rel.roots, v.ID) || !rel.solid[v.ID] ||
+func owns(rel *Relation, name string) {
+	owner, v := rel.Owner(), rel.Find("", name)
+	if owner == nil || v == nil || v.Vague || !v.Same || !slices.Contains(rel.Roots, v.ID) || !rel.Solid[v.ID] ||
 		!slices.ContainsFunc(v.Anchors, func(a value.Anchor) bool { return a.Root && a.Of.Find() == owner }) {
 		refuse("rows without a unit are not left out, or the id is not that of the unit")
 	}
 }
 
 // places refuses ranks that are not those of their set: of groups, and of rows in them, among the rows that the copy keeps.
-func (b Copying) places(d *derivation, rel *relation, in copying.Rows) {
+func (b Copying) places(d *derivation, rel *Relation, in copying.Rows) {
 	if len(b.Copy.Copy.Ranks) == 0 {
 		return
 	}
-	if rows := rel.rows(d.Proof, nil, true); rows == nil || rows.Cmp(big.NewInt(b.Copy.Copy.MaxRows)) > 0 {
+	if rows := rel.Rows(d.Proof, nil, true); rows == nil || rows.Cmp(big.NewInt(b.Copy.Copy.MaxRows)) > 0 {
 		refuse("ranks of rows that the copy does not keep")
 	}
-	unit := rel.find("", in.ID)
+	unit := rel.Find("", in.ID)
 	for i, set := range b.Copy.Copy.Ranks {
-		group, row := rel.find("", in.Outputs[1+2*i]).Place, rel.find("", in.Outputs[2+2*i]).Place
+		group, row := rel.Find("", in.Outputs[1+2*i]).Place, rel.Find("", in.Outputs[2+2*i]).Place
 		keys := []int{unit.ID}
 		for _, name := range set.Keys {
-			v := rel.find("", in.Outputs[slices.Index(in.Columns, name)-1])
+			v := rel.Find("", in.Outputs[slices.Index(in.Columns, name)-1])
 			keys = append(keys, v.ID)
 		}
 		if group == nil || row == nil || !group.Dense || row.Dense || !slices.Equal(group.Partition, keys[:1]) ||
 			!value.Subset(keys[1:], group.Order) ||
-			!d.follow(group.Order, keys) || !value.Subset(keys, row.Partition) || !d.follow(row.Partition, keys) {
+			!d.Follow(group.Order, keys) || !value.Subset(keys, row.Partition) || !d.Follow(row.Partition, keys) {
 			refuse("ranks of groups or rows that are not by the set's columns within one unit")
 		}
 	}

@@ -21,9 +21,9 @@ import (
 // no column f.
 
 // matched reports whether a column of a side of a join is NULL in no row that is left.
-func (s *scope) matched(r *relation) bool {
+func (s *scope) matched(r *Relation) bool {
 	return slices.ContainsFunc(s.present, func(p [2]string) bool {
-		return slices.ContainsFunc(r.columns, func(c named) bool { return c.table == p[0] && c.name == p[1] })
+		return slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Table == p[0] && c.Name == p[1] })
 	})
 }
 
@@ -35,7 +35,7 @@ func (s *scope) unfenced(conditions []*pgquery.Node) []*pgquery.Node {
 			for _, c := range columns {
 				v := s.column(tree.Words(c.GetColumnRef().Fields))
 				if below == 1 && !v.Outer {
-					s.rel.solid[v.ID] = true
+					s.rel.Solid[v.ID] = true
 				}
 			}
 			continue

@@ -23,29 +23,29 @@ import (
 // what was before. A value is determined if it is given, equal to a constant or (edges) to what is determined, or computed of what is
 // determined. What is given is equal in these rows, not identical: a function of it is determined where equal values are identical
 // (follows).
-type relation struct {
-	columns  []named
-	parts    []*part
+type Relation struct {
+	Columns  []Column
+	Parts    []*part
 	edges    []edge
 	fixed    []int // equal to constants
-	solid    map[int]bool
-	units    []*value.Unit
-	roots    []int   // columns that hold the unit
+	Solid    map[int]bool
+	Units    []*value.Unit
+	Roots    []int   // columns that hold the unit
 	whole    []limit // of rows of the whole relation
 	rankings []ranking
-	domains  map[int]*big.Int // how many values a condition leaves
-	forms    []string         // conditions on the unit alone
+	Domains  map[int]*big.Int // how many values a condition leaves
+	Forms    []string         // conditions on the unit alone
 	outer    []outerJoin
 	cuts     []cut
-	tables   []string // their aliases: of what they have besides what is pinned nothing is known
+	Tables   []string // their aliases: of what they have besides what is pinned nothing is known
 
-	released int // the number of the release, of the outermost query or of a piece, whose columns these are; 0: of none
+	Released int // the number of the release, of the outermost query or of a piece, whose columns these are; 0: of none
 }
 
 // Proof is what relations of one proof are derived of.
 type Proof struct {
 	*value.Terms
-	on     *catalog.Snapshot
+	On     *catalog.Snapshot
 	pins   *pinBook
 	stored map[int]bool         // columns that are NULL in no row of their table
 	tuples map[counted]*big.Int // while a SELECT is counted and charged: what both ask for; nil: else
@@ -53,12 +53,12 @@ type Proof struct {
 
 // NewProof is one over the tables of a snapshot, of which pins will hold.
 func NewProof(t *value.Terms, on *catalog.Snapshot, pins []Pin) *Proof {
-	return &Proof{Terms: t, on: on, pins: &pinBook{given: pins}, stored: make(map[int]bool)}
+	return &Proof{Terms: t, On: on, pins: &pinBook{given: pins}, stored: make(map[int]bool)}
 }
 
-type named struct {
-	table, name string
-	v           *value.Value
+type Column struct {
+	Table, Name string
+	Value       *value.Value
 }
 
 type part struct {
@@ -90,32 +90,32 @@ type ranking struct {
 }
 
 // parted are the numbers of a relation's parts.
-func (r *relation) parted() []int {
-	all := make([]int, len(r.parts))
-	for i, p := range r.parts {
+func (r *Relation) Numbers() []int {
+	all := make([]int, len(r.Parts))
+	for i, p := range r.Parts {
 		all[i] = p.number
 	}
 	return all
 }
 
 // named is the relation under an alias.
-func (r *relation) named(alias string) *relation {
-	for i := range r.columns {
-		r.columns[i].table = alias
+func (r *Relation) As(alias string) *Relation {
+	for i := range r.Columns {
+		r.Columns[i].Table = alias
 	}
-	r.tables = nil
+	r.Tables = nil
 	return r
 }
 
 // find looks a column up; nil if there is none.
-func (r *relation) find(table, name string) *value.Value {
+func (r *Relation) Find(table, name string) *value.Value {
 	var found *value.Value
-	for _, c := range r.columns {
-		if c.name == name && (table == "" || c.table == table) {
+	for _, c := range r.Columns {
+		if c.Name == name && (table == "" || c.Table == table) {
 			if found != nil {
 				refuse("a name of two columns")
 			}
-			found = c.v
+			found = c.Value
 		}
 	}
 	return found
@@ -123,17 +123,17 @@ func (r *relation) find(table, name string) *value.Value {
 
 // hides reports whether a name that is not among the columns may be one of the relation all the same: a column that is not pinned, one that
 // every table has (tableoid), or an output that PostgreSQL names itself (tree.NameOf).
-func (r *relation) hides(table string) bool {
+func (r *Relation) Hides(table string) bool {
 	if table == "" {
-		return len(r.tables) > 0 || slices.ContainsFunc(r.columns, func(c named) bool { return c.name == "" })
+		return len(r.Tables) > 0 || slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Name == "" })
 	}
-	return slices.Contains(r.tables, table) || slices.ContainsFunc(r.columns, func(c named) bool { return c.table == table })
+	return slices.Contains(r.Tables, table) || slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Table == table })
 }
 
 // owner is the one unit of each row; nil: the rows are public.
-func (r *relation) owner() *value.Unit {
+func (r *Relation) Owner() *value.Unit {
 	var one *value.Unit
-	for _, u := range r.units {
+	for _, u := range r.Units {
 		if one != nil && u.Find() != one {
 			refuse("rows of two units")
 		}
@@ -143,22 +143,22 @@ func (r *relation) owner() *value.Unit {
 }
 
 // rows is of how many rows the given values can agree, those of one unit if owned; nil: of any number.
-func (r *relation) rows(d *Proof, given []int, owned bool) *big.Int {
+func (r *Relation) Rows(d *Proof, given []int, owned bool) *big.Int {
 	known := make(knowledge, 16)
 	for _, id := range given {
-		known.add(id, r.solid[id], false)
+		known.add(id, r.Solid[id], false)
 	}
 	for _, id := range r.fixed {
 		known.add(id, true, false)
 	}
 	if owned {
-		for _, id := range r.roots {
+		for _, id := range r.Roots {
 			known.add(id, true, false)
 		}
 	}
 	total := big.NewInt(1)
 	var whole knowledge // before a part of several rows
-	left := slices.Clone(r.parts)
+	left := slices.Clone(r.Parts)
 	for moved := true; moved; {
 		moved = r.along(d, known)
 		at, factor := -1, int64(0) // the least factor first: what it determines may lessen the others
@@ -175,7 +175,7 @@ func (r *relation) rows(d *Proof, given []int, owned bool) *big.Int {
 			whole = maps.Clone(known)
 		}
 		for _, id := range left[at].ids {
-			known.add(id, r.solid[id], true)
+			known.add(id, r.Solid[id], true)
 		}
 		left, moved = slices.Delete(slices.Clone(left), at, at+1), true
 	}
@@ -194,7 +194,7 @@ func (r *relation) rows(d *Proof, given []int, owned bool) *big.Int {
 }
 
 // along adds what the edges determine, and reports whether that is more than before.
-func (r *relation) along(d *Proof, known knowledge) (moved bool) {
+func (r *Relation) along(d *Proof, known knowledge) (moved bool) {
 	for _, e := range r.edges {
 		if !known[e.to].solid && (known[e.from].solid || !e.solid && d.determined(e.from, known)) {
 			known.add(e.to, true, false)
@@ -272,16 +272,16 @@ func (d *Proof) all(ids []int, known knowledge) bool {
 }
 
 // ofUnit are the values that the unit decides.
-func (r *relation) ofUnit() knowledge {
+func (r *Relation) ofUnit() knowledge {
 	known := make(knowledge)
-	for _, id := range append(slices.Clone(r.roots), r.fixed...) {
+	for _, id := range append(slices.Clone(r.Roots), r.fixed...) {
 		known.add(id, true, false)
 	}
 	return known
 }
 
 // within reports whether rows of one unit that agree in ids agree in others.
-func (r *relation) within(d *Proof, others, ids []int) bool {
+func (r *Relation) Within(d *Proof, others, ids []int) bool {
 	known := r.ofUnit()
 	for _, id := range ids {
 		known.add(id, false, false)
@@ -289,7 +289,7 @@ func (r *relation) within(d *Proof, others, ids []int) bool {
 	return d.all(others, known)
 }
 
-func bigger(a, b *big.Int) *big.Int {
+func Larger(a, b *big.Int) *big.Int {
 	if a.Cmp(b) > 0 {
 		return a
 	}
@@ -297,12 +297,12 @@ func bigger(a, b *big.Int) *big.Int {
 }
 
 // stands reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
-func (d *Proof) stands(v *value.Value) bool {
+func (d *Proof) NeverNull(v *value.Value) bool {
 	return !slices.ContainsFunc(v.Nulls, func(id int) bool { return !d.stored[id] })
 }
 
 // follow reports whether values follow from others, which are identical.
-func (d *Proof) follow(values, from []int) bool {
+func (d *Proof) Follow(values, from []int) bool {
 	known := make(knowledge)
 	for _, id := range from {
 		known.add(id, true, true)
@@ -311,13 +311,13 @@ func (d *Proof) follow(values, from []int) bool {
 }
 
 // ranked is how many different tuples of values a unit's rows have at most, by a ranking of them; nil: none says so.
-func (r *relation) ranked(d *Proof, values []int) (least *big.Int) {
+func (r *Relation) Ranked(d *Proof, values []int) (least *big.Int) {
 	for _, k := range r.rankings {
 		known := make(knowledge)
 		for _, id := range k.order {
 			known.add(id, false, false)
 		}
-		if d.all(values, known) && r.within(d, k.by, nil) && (least == nil || least.Cmp(big.NewInt(k.places)) > 0) {
+		if d.all(values, known) && r.Within(d, k.by, nil) && (least == nil || least.Cmp(big.NewInt(k.places)) > 0) {
 			least = big.NewInt(k.places)
 		}
 	}

@@ -35,10 +35,10 @@ import (
 
 // released is a query that aggregates over many units.
 type released struct {
-	rel     *relation // of the rows, before; nil: of pieces
+	rel     *Relation // of the rows, before; nil: of pieces
 	domains map[int]*big.Int
 	keys    []int
-	columns []named
+	columns []Column
 	forms   []string // conditions on the unit alone
 	pieces  []piece
 	groups  *big.Int // of pieces: L0 before domains; nil: not known
@@ -50,12 +50,12 @@ func (d *derivation) releasing(x *released) int {
 	return len(d.releases)
 }
 
-func (s *scope) released(columns []named, domains map[int]*big.Int) *released {
+func (s *scope) released(columns []Column, domains map[int]*big.Int) *released {
 	r := s.rel
-	if len(r.roots) == 0 || !slices.ContainsFunc(r.roots, func(id int) bool { return r.solid[id] }) {
+	if len(r.Roots) == 0 || !slices.ContainsFunc(r.Roots, func(id int) bool { return r.Solid[id] }) {
 		refuse("rows without a unit are not left out")
 	}
-	return &released{rel: r, domains: domains, keys: s.group.order, columns: columns, forms: r.forms}
+	return &released{rel: r, domains: domains, keys: s.group.order, columns: columns, forms: r.Forms}
 }
 
 // claim is what a release moves by.
@@ -74,7 +74,7 @@ func (x *released) claim(d *Proof, keys int, h Histogram) *Claim {
 	var id int
 	left := x.keys
 	for i, c := range shown {
-		id, left = keyOf(d, c.v, left)
+		id, left = keyOf(d, c.Value, left)
 		if i < keys {
 			ids = append(ids, id)
 		}
@@ -84,10 +84,10 @@ func (x *released) claim(d *Proof, keys int, h Histogram) *Claim {
 	}
 	got := &Claim{Groups: x.count(d, ids), from: d}
 	for _, c := range x.columns[len(shown):] {
-		if c.v.Kind != value.Text || c.v.Sum == nil {
+		if c.Value.Kind != value.Text || c.Value.Sum == nil {
 			refuse("a value that is not a sum over units, as text")
 		}
-		move, together := x.move(d, c.v, ids)
+		move, together := x.move(d, c.Value, ids)
 		if h == Together {
 			move = together
 		}
@@ -103,8 +103,8 @@ func (x *released) claim(d *Proof, keys int, h Histogram) *Claim {
 			})
 		}
 		got.PerGroup = append(got.PerGroup, move.Most().Num())
-		got.totals = append(got.totals, x.total(d, c.v))
-		got.products = append(got.products, x.productsOf(d, c.v))
+		got.totals = append(got.totals, x.total(d, c.Value))
+		got.products = append(got.products, x.productsOf(d, c.Value))
 		got.Spread = append(got.Spread, new(big.Rat).Sub(move.Hi, move.Lo).Num())
 	}
 	return got
@@ -133,16 +133,16 @@ func (x *released) move(d *Proof, v *value.Value, ids []int) (move, together ran
 	if t.Moves != nil {
 		return t.Moves.WithZero(), ranges.Span{}
 	}
-	if n := x.rel.rows(d, x.keys, true); t.Once {
+	if n := x.rel.Rows(d, x.keys, true); t.Once {
 		move = t.Each.WithZero()
 	} else if n != nil {
 		move = t.Each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
-	if n := x.rel.rows(d, ids, true); n != nil {
+	if n := x.rel.Rows(d, ids, true); n != nil {
 		together = t.Each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
-	if t.Share != nil && t.Share.Over >= 0 && slices.Equal(x.rel.parted(), t.Share.Of) && x.rel.solid[t.Share.Over] &&
-		x.rel.within(d, t.Share.Partition, ids) {
+	if t.Share != nil && t.Share.Over >= 0 && slices.Equal(x.rel.Numbers(), t.Share.Of) && x.rel.Solid[t.Share.Over] &&
+		x.rel.Within(d, t.Share.Partition, ids) {
 		together = ranges.Between(ranges.Zero, t.Share.Most)
 	}
 	return move, together
@@ -160,8 +160,8 @@ func (x *released) count(d *Proof, ids []int) *big.Int {
 		}
 	}
 	if x.rel != nil {
-		take(x.rel.rows(d, nil, true))
-		take(x.rel.ranked(d, ids))
+		take(x.rel.Rows(d, nil, true))
+		take(x.rel.Ranked(d, ids))
 	}
 	product := big.NewInt(1)
 	for _, id := range ids {
@@ -192,17 +192,17 @@ func (x *released) piecesOf(d *Proof) []piece {
 	}
 	p := piece{forms: x.forms, groups: x.groupsOf(d)}
 	for _, c := range x.columns {
-		p.moves = append(p.moves, x.pieceMove(d, c.v))
+		p.moves = append(p.moves, x.pieceMove(d, c.Value))
 	}
 	return []piece{p}
 }
 
 // pieces is UNION ALL of releases.
-func (d *derivation) pieces(l, r *relation) *relation {
-	if l.released == 0 || r.released == 0 {
+func (d *derivation) pieces(l, r *Relation) *Relation {
+	if l.Released == 0 || r.Released == 0 {
 		refuse("UNION ALL of aggregates over many units with other rows")
 	}
-	a, b := d.releases[l.released-1], d.releases[r.released-1]
+	a, b := d.releases[l.Released-1], d.releases[r.Released-1]
 	union := &released{pieces: append(slices.Clone(a.piecesOf(d.Proof)), b.piecesOf(d.Proof)...)}
 	apart := true
 	for i, p := range union.pieces {
@@ -216,13 +216,13 @@ func (d *derivation) pieces(l, r *relation) *relation {
 		case p.groups == nil || union.groups == nil:
 			union.groups = nil
 		case apart:
-			union.groups = bigger(union.groups, p.groups)
+			union.groups = Larger(union.groups, p.groups)
 		default:
 			union.groups = new(big.Int).Add(union.groups, p.groups)
 		}
 	}
 	for i := range a.columns {
-		x, y := a.columns[i].v, b.columns[i].v
+		x, y := a.columns[i].Value, b.columns[i].Value
 		v := d.Make(value.Common(x.Kind, y.Kind), d.Fresh())
 		v.Nulls = []int{v.ID}
 		if x.Sum == nil && y.Sum == nil {
@@ -231,7 +231,7 @@ func (d *derivation) pieces(l, r *relation) *relation {
 			}
 			v.Same, v.Scale = true, x.Scale
 			union.keys = append(union.keys, v.ID)
-			union.columns = append(union.columns, named{"", a.columns[i].name, v})
+			union.columns = append(union.columns, Column{"", a.columns[i].Name, v})
 			continue
 		}
 		m := ranges.Point(ranges.Zero)
@@ -246,10 +246,10 @@ func (d *derivation) pieces(l, r *relation) *relation {
 			}
 		}
 		v.Sum = &value.Tally{Moves: &m}
-		union.columns = append(union.columns, named{"", a.columns[i].name, v})
+		union.columns = append(union.columns, Column{"", a.columns[i].Name, v})
 	}
-	return &relation{columns: union.columns, solid: make(map[int]bool), released: d.releasing(union),
-		units: []*value.Unit{{}}}
+	return &Relation{Columns: union.columns, Solid: make(map[int]bool), Released: d.releasing(union),
+		Units: []*value.Unit{{}}}
 }
 
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
@@ -270,8 +270,8 @@ func (x *released) pieceMove(d *Proof, v *value.Value) *ranges.Span {
 func (x *released) groupsOf(d *Proof) *big.Int {
 	shown := make(map[int]bool)
 	for _, c := range x.columns {
-		if c.v.Sum == nil {
-			shown[c.v.ID] = true
+		if c.Value.Sum == nil {
+			shown[c.Value.ID] = true
 		}
 	}
 	if len(shown) != len(x.keys) {
@@ -281,8 +281,8 @@ func (x *released) groupsOf(d *Proof) *big.Int {
 }
 
 // total adds pieces up.
-func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation {
-	below := s.d.releases[s.rel.released-1]
+func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *Relation {
+	below := s.d.releases[s.rel.Released-1]
 	if below.rel != nil || q.WhereClause != nil {
 		refuse("aggregates over aggregates over many units")
 	}
@@ -299,9 +299,9 @@ func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation
 		if t == nil || len(t.Indirection) > 0 {
 			refuse("an output that no rule covers")
 		}
-		up.columns = append(up.columns, named{"", tree.NameOf(t), s.piecewise(t.Val)})
+		up.columns = append(up.columns, Column{"", tree.NameOf(t), s.piecewise(t.Val)})
 	}
-	return &relation{columns: up.columns, solid: s.rel.solid, released: s.d.releasing(up), units: s.rel.units}
+	return &Relation{Columns: up.columns, Solid: s.rel.Solid, Released: s.d.releasing(up), Units: s.rel.Units}
 }
 
 // piecewise is an output over pieces: a key as text, or the sum of a column as text.

@@ -13,30 +13,30 @@ import (
 )
 
 // shown are the rows with other columns, each computed of one row.
-func (r *relation) shown(d *Proof, columns []named) *relation {
+func (r *Relation) Shown(d *Proof, columns []Column) *Relation {
 	of := r
 	c0 := *of
 	r = &c0
-	r.columns = columns
-	for i, c := range r.columns {
-		if len(c.v.Anchors) > 0 && r.solid[c.v.ID] && !c.v.Strict { // it is NULL on no row that is left
-			v := *c.v
+	r.Columns = columns
+	for i, c := range r.Columns {
+		if len(c.Value.Anchors) > 0 && r.Solid[c.Value.ID] && !c.Value.Strict { // it is NULL on no row that is left
+			v := *c.Value
 			v.Strict = true
-			r.columns[i].v, c.v = &v, &v
+			r.Columns[i].Value, c.Value = &v, &v
 		}
-		if p := c.v.Place; p != nil && slices.Equal(p.Of, of.parted()) { // row_number() differs among the rows of a partition
-			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.Partition), c.v.ID), rows: 1})
+		if p := c.Value.Place; p != nil && slices.Equal(p.Of, of.Numbers()) { // row_number() differs among the rows of a partition
+			r.whole = append(slices.Clone(r.whole), limit{by: append(slices.Clone(p.Partition), c.Value.ID), rows: 1})
 		}
-		id := c.v.ID
+		id := c.Value.ID
 		for of, ok := d.Behind(id); ok; of, ok = d.Behind(id) {
 			r.edges = append(slices.Clone(r.edges), edge{id, of, true})
 			id = of
 		}
-		if slices.ContainsFunc(c.v.Anchors, func(a value.Anchor) bool { return a.Root }) && c.v.Strict &&
-			!slices.Contains(r.roots, c.v.ID) {
-			r.roots = append(slices.Clone(r.roots), c.v.ID)
-			if of, ok := d.Behind(c.v.ID); ok && r.solid[of] {
-				r.solid[c.v.ID] = true
+		if slices.ContainsFunc(c.Value.Anchors, func(a value.Anchor) bool { return a.Root }) && c.Value.Strict &&
+			!slices.Contains(r.Roots, c.Value.ID) {
+			r.Roots = append(slices.Clone(r.Roots), c.Value.ID)
+			if of, ok := d.Behind(c.Value.ID); ok && r.Solid[of] {
+				r.Solid[c.Value.ID] = true
 			}
 		}
 	}
@@ -44,49 +44,49 @@ func (r *relation) shown(d *Proof, columns []named) *relation {
 }
 
 // grouped are the groups of rows by keys, each with rows of one unit or public ones.
-func (r *relation) grouped(d *Proof, columns []named, keys []int) *relation {
-	p := &part{number: d.Number(), public: r.owner() == nil, limits: []limit{{by: keys, rows: 1}}}
+func (r *Relation) Grouped(d *Proof, columns []Column, keys []int) *Relation {
+	p := &part{number: d.Number(), public: r.Owner() == nil, limits: []limit{{by: keys, rows: 1}}}
 	for _, c := range columns {
-		p.ids = append(p.ids, c.v.ID)
+		p.ids = append(p.ids, c.Value.ID)
 	}
 	// What is left of a key's values is left of groups.
-	return &relation{columns: columns, parts: []*part{p}, units: r.units, domains: r.domains, roots: kept(r.roots, keys),
-		solid: maps.Clone(r.solid)}
+	return &Relation{Columns: columns, Parts: []*part{p}, Units: r.Units, Domains: r.Domains, Roots: kept(r.Roots, keys),
+		Solid: maps.Clone(r.Solid)}
 }
 
 // distinct is SELECT DISTINCT.
-func (d *Proof) distinct(r *relation) *relation {
-	owner := r.owner()
+func (d *Proof) Distinct(r *Relation) *Relation {
+	owner := r.Owner()
 	led := owner == nil
 	p := &part{number: d.Number(), public: owner == nil}
 	l := limit{rows: 1}
-	for i, c := range r.columns {
-		led = led || names(c.v, r)
-		l.by = append(l.by, c.v.ID)
-		if !c.v.Same {
-			v := *c.v
+	for i, c := range r.Columns {
+		led = led || Names(c.Value, r)
+		l.by = append(l.by, c.Value.ID)
+		if !c.Value.Same {
+			v := *c.Value
 			v.Vague = true
-			r.columns[i].v = &v
+			r.Columns[i].Value = &v
 		}
 	}
 	if !led {
 		refuse("DISTINCT over rows of several units")
 	}
 	p.limits, p.ids = []limit{l}, l.by
-	for _, id := range kept(r.roots, l.by) {
-		if rows := r.rows(d, []int{id}, false); rows != nil && rows.IsInt64() {
+	for _, id := range kept(r.Roots, l.by) {
+		if rows := r.Rows(d, []int{id}, false); rows != nil && rows.IsInt64() {
 			p.limits = append(p.limits, limit{by: []int{id}, rows: rows.Int64()})
 		}
 	}
-	return &relation{columns: r.columns, parts: []*part{p}, solid: r.solid, units: r.units, roots: kept(r.roots, l.by)}
+	return &Relation{Columns: r.Columns, Parts: []*part{p}, Solid: r.Solid, Units: r.Units, Roots: kept(r.Roots, l.by)}
 }
 
 // names reports whether a value names the unit of each row, also where it is NULL.
-func names(v *value.Value, r *relation) bool {
-	if !v.Strict && !r.solid[v.ID] || v.Vague {
+func Names(v *value.Value, r *Relation) bool {
+	if !v.Strict && !r.Solid[v.ID] || v.Vague {
 		return false
 	}
-	return slices.ContainsFunc(v.Anchors, func(a value.Anchor) bool { return a.Of.Find() == r.owner() })
+	return slices.ContainsFunc(v.Anchors, func(a value.Anchor) bool { return a.Of.Find() == r.Owner() })
 }
 
 // kept are the ids that are still there.
@@ -101,18 +101,18 @@ func kept(ids, there []int) []int {
 }
 
 // unionAll is l UNION ALL r, of as many columns.
-func (d *Proof) unionAll(l, r *relation) *relation {
-	both := &relation{solid: make(map[int]bool)}
+func (d *Proof) UnionAll(l, r *Relation) *Relation {
+	both := &Relation{Solid: make(map[int]bool)}
 	var owner *value.Unit
-	if l.owner() != nil && r.owner() != nil {
+	if l.Owner() != nil && r.Owner() != nil {
 		owner = &value.Unit{}
-		both.units = []*value.Unit{owner}
-	} else if l.owner() != r.owner() {
+		both.Units = []*value.Unit{owner}
+	} else if l.Owner() != r.Owner() {
 		refuse("UNION ALL of owned and public rows")
 	}
 	p := &part{number: d.Number(), public: owner == nil}
-	for i := range l.columns {
-		a, b := l.columns[i].v, r.columns[i].v
+	for i := range l.Columns {
+		a, b := l.Columns[i].Value, r.Columns[i].Value
 		if a.Kind != b.Kind || a.Numeral != b.Numeral || a.Moved() || b.Moved() {
 			refuse("UNION ALL of different types, or of numbers of units and other values")
 		}
@@ -121,46 +121,46 @@ func (d *Proof) unionAll(l, r *relation) *relation {
 		v.Nulls, v.Constant, v.Opaque = []int{v.ID}, false, false
 		v.Vague, v.Numeral = a.Vague || b.Vague, a.Numeral
 		v.Strict = a.Strict && b.Strict
-		if l.solid[a.ID] && r.solid[b.ID] {
-			both.solid[v.ID] = true
+		if l.Solid[a.ID] && r.Solid[b.ID] {
+			both.Solid[v.ID] = true
 		}
 		for _, x := range a.Anchors {
 			for _, y := range b.Anchors {
 				if x.Name == y.Name && owner != nil {
 					v.Anchors = append(v.Anchors, value.Anchor{Name: x.Name, Root: x.Root && y.Root, Of: owner})
 					if x.Root && y.Root {
-						both.roots = append(both.roots, v.ID)
+						both.Roots = append(both.Roots, v.ID)
 					}
 				}
 			}
 		}
 		d.Note(v)
 		p.ids = append(p.ids, v.ID)
-		both.columns = append(both.columns, named{"", l.columns[i].name, v})
+		both.Columns = append(both.Columns, Column{"", l.Columns[i].Name, v})
 	}
-	both.parts = []*part{p}
+	both.Parts = []*part{p}
 	return both
 }
 
 // holds notes a condition that every row meets.
-func (r *relation) holds(d *Proof, condition int) {
+func (r *Relation) Holds(d *Proof, condition int) {
 	r.domain(d, condition)
 	if form := d.form(condition, r); form != "" {
-		r.forms = append(r.forms, form)
+		r.Forms = append(r.Forms, form)
 	}
 }
 
 // leaving is how many values of each key conditions on groups leave.
-func (r *relation) leaving(d *Proof, conditions []int) map[int]*big.Int {
-	left := &relation{solid: r.solid, domains: maps.Clone(r.domains)}
+func (r *Relation) Leaving(d *Proof, conditions []int) map[int]*big.Int {
+	left := &Relation{Solid: r.Solid, Domains: maps.Clone(r.Domains)}
 	for _, id := range conditions {
 		left.domain(d, id)
 	}
-	return left.domains
+	return left.Domains
 }
 
 // domain notes a condition that leaves only some texts of a value: text = ANY (array) [OR text IS NULL].
-func (r *relation) domain(d *Proof, id int) {
+func (r *Relation) domain(d *Proof, id int) {
 	t := d.Term(id)
 	null := false
 	if t.Op == "or" && len(t.Args) == 2 {
@@ -182,7 +182,7 @@ func (r *relation) domain(d *Proof, id int) {
 }
 
 // leave notes that a value is NULL, if null, or one of those with the texts of an array.
-func (r *relation) leave(d *Proof, x int, t value.Term, null bool) {
+func (r *Relation) leave(d *Proof, x int, t value.Term, null bool) {
 	size, known := d.Elements(t.Args[1])
 	if !known {
 		return
@@ -190,21 +190,21 @@ func (r *relation) leave(d *Proof, x int, t value.Term, null bool) {
 	if null {
 		size++
 	} else {
-		r.solid[x] = true
+		r.Solid[x] = true
 	}
 	n := big.NewInt(int64(size))
-	if r.domains == nil {
-		r.domains = make(map[int]*big.Int)
+	if r.Domains == nil {
+		r.Domains = make(map[int]*big.Int)
 	}
-	if had := r.domains[x]; had == nil || had.Cmp(n) > 0 {
-		r.domains[x] = n
+	if had := r.Domains[x]; had == nil || had.Cmp(n) > 0 {
+		r.Domains[x] = n
 	}
 }
 
 // form is a condition on the unit alone, written so that it is the same in every query; "" for others.
-func (d *Proof) form(id int, r *relation) string {
+func (d *Proof) form(id int, r *Relation) string {
 	defer steps.Visit(d.Steps).Leave()
-	if slices.Contains(r.roots, id) {
+	if slices.Contains(r.Roots, id) {
 		return "unit"
 	}
 	if id < 0 {
@@ -223,7 +223,7 @@ func (d *Proof) form(id int, r *relation) string {
 	out := strconv.Quote(t.Op) + "("
 	for _, a := range t.Args {
 		f := d.form(a, r)
-		if f == "" || slices.Contains(r.roots, a) && !d.Identical(a) {
+		if f == "" || slices.Contains(r.Roots, a) && !d.Identical(a) {
 			return ""
 		}
 		out += f + ","

@@ -25,14 +25,14 @@ import (
 // A copy of a table (prepared.go) is owned by the column in which each unit has a number; no other table may be beside it that has units.
 //
 // A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) is a multiple of 10^-s below 10^(p-s), or NaN.
-func (d *Proof) scan(t *catalog.Table, alias string) *relation {
+func (d *Proof) Scan(t *catalog.Table, alias string) *Relation {
 	pin := d.pins.of(t)
-	r := &relation{solid: make(map[int]bool), tables: []string{alias}}
+	r := &Relation{Solid: make(map[int]bool), Tables: []string{alias}}
 	p := &part{number: d.Number(), public: t.Public, most: pin.MostRows, equal: make(map[int]int64)}
 	var owner *value.Unit
 	if !t.Public {
 		owner = &value.Unit{}
-		r.units = []*value.Unit{owner}
+		r.Units = []*value.Unit{owner}
 	}
 	byName := make(map[string]*value.Value)
 	for _, c := range t.Columns {
@@ -43,14 +43,14 @@ func (d *Proof) scan(t *catalog.Table, alias string) *relation {
 		v := d.Stored(c)
 		pin.check(v, c.Name)
 		if pinned.NotNull {
-			r.solid[v.ID], d.stored[v.ID] = true, true
+			r.Solid[v.ID], d.stored[v.ID] = true, true
 		}
 		if owner != nil {
 			d.own(v, t, c.Name, pin, owner)
 		}
 		for _, a := range v.Anchors {
 			if a.Root {
-				r.roots = append(r.roots, v.ID)
+				r.Roots = append(r.Roots, v.ID)
 			}
 		}
 		if t.Copy != nil && c.Type == catalog.Text && c.Name != t.Unit.Column { // longer ones are NULL there: Build has seen it
@@ -65,7 +65,7 @@ func (d *Proof) scan(t *catalog.Table, alias string) *relation {
 		}
 		p.ids = append(p.ids, v.ID)
 		v.Numeral = t.Copy != nil && c.Name == t.Unit.Column
-		r.columns = append(r.columns, named{alias, c.Name, v})
+		r.Columns = append(r.Columns, Column{alias, c.Name, v})
 	}
 	for _, key := range pin.Keys {
 		l := limit{rows: 1, sql: true}
@@ -79,9 +79,9 @@ func (d *Proof) scan(t *catalog.Table, alias string) *relation {
 		p.limits = append(p.limits, l)
 	}
 	if t.Copy != nil {
-		p.ranks(t, pin, byName, r.solid)
+		p.ranks(t, pin, byName, r.Solid)
 	}
-	r.parts = []*part{p}
+	r.Parts = []*part{p}
 	if owner != nil {
 		switch t.Unit.Kind {
 		case catalog.RowUnit, catalog.ColumnUnit, catalog.PathUnit:
@@ -98,7 +98,7 @@ func (d *Proof) own(v *value.Value, t *catalog.Table, column string, pin *Pin, o
 		v.Anchors, v.Strict = append(v.Anchors, value.Anchor{Name: unitName(t), Root: true, Of: owner}), true
 	}
 	if t.Unit.Kind == catalog.PathUnit && t.Unit.Column == column {
-		to, known := d.on.Table(t.Unit.ToSchema, t.Unit.ToTable)
+		to, known := d.On.Table(t.Unit.ToSchema, t.Unit.ToTable)
 		if !known || to.Public || !d.pins.of(to).unique(t.Unit.ToColumn) {
 			refuse("a path to a column that is not pinned as unique")
 		}

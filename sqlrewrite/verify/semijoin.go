@@ -35,7 +35,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 	case pgquery.SubLinkType_EXISTS_SUBLINK:
 		tree.Reads(l, "SubLinkType", "Subselect")
 		r := d.query(tree.SelectOf(l.Subselect), inner)
-		if r.released != 0 || r.owner() != nil {
+		if r.Released != 0 || r.Owner() != nil {
 			refuse("EXISTS over rows of people, row by row")
 		}
 		v := d.Make(value.Boolean, s.written(l, *inner.reads...))
@@ -51,19 +51,19 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 			tests = row.Args
 		}
 		r := d.query(tree.SelectOf(l.Subselect), inner)
-		if r.released != 0 || len(r.columns) != len(tests) {
+		if r.Released != 0 || len(r.Columns) != len(tests) {
 			refuse("IN over aggregates, or of another number of columns")
 		}
-		if r.owner() != nil {
+		if r.Owner() != nil {
 			refuse("IN over rows of people, row by row")
 		}
 		var args []int
 		hashed := true
 		for i, n := range tests {
-			x, c := s.loose(n), r.columns[i].v
+			x, c := s.loose(n), r.Columns[i].Value
 			d.Meet(x, c)
 			args = append(args, x.ID)
-			hashed = hashed && (len(tests) == 1 || d.stands(x) && d.stands(c))
+			hashed = hashed && (len(tests) == 1 || d.NeverNull(x) && d.NeverNull(c))
 			hashed = hashed && (x.Kind == c.Kind || !x.Kind.IsTime() || !c.Kind.IsTime()) // of times of two kinds there is no hash
 		}
 		v := d.Make(value.Boolean, s.written(l, append(args, *inner.reads...)...))
@@ -81,10 +81,10 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 // joined reports whether PostgreSQL makes a join of EXISTS (SELECT 1 ...) whose FROM reads nothing of the rows around (work.go, 4).
 func (s *scope) joined(l *pgquery.SubLink, reads []int) bool {
 	left, ok := s.d.joins[l]
-	ofLeft := func(c named) bool { return slices.Contains(reads, c.v.ID) }
+	ofLeft := func(c Column) bool { return slices.Contains(reads, c.Value.ID) }
 	q := tree.SelectOf(l.Subselect)
 	one := len(q.TargetList) == 1 && q.TargetList[0].GetResTarget().GetVal().GetAConst() != nil && q.HavingClause == nil
-	return ok && one && q.LimitOffset == nil && (left == nil || !slices.ContainsFunc(left.columns, ofLeft))
+	return ok && one && q.LimitOffset == nil && (left == nil || !slices.ContainsFunc(left.Columns, ofLeft))
 }
 
 // written is the id of a query inside an expression: two that are written alike in one place have one value. What is written ends where the

@@ -35,7 +35,7 @@ func (s *scope) totalRun(w *pgquery.WindowDef, x *run, n *value.Value, filter []
 	if len(filter) > 0 || !n.Kind.IsInteger() || !n.Within.Finite() || n.Within.Lo.Sign() < 0 {
 		return nil
 	}
-	p := &value.WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.parted(), Over: -1}
+	p := &value.WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.Numbers(), Over: -1}
 	slices.Sort(p.Partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault:
@@ -81,10 +81,10 @@ func (s *scope) shareOfTotal(c *pgquery.CaseExpr) *value.Value {
 
 // upto are the windows of the same partition that run up to a row: several, where columns add up equal numbers.
 func (s *scope) upto(run *value.WindowSum) (all []int) {
-	for _, c := range s.rel.columns {
-		if p := c.v.Running; p != nil && p.Upto && p.Added == run.Added && p.Over == run.Over && p.Of == run.Of &&
+	for _, c := range s.rel.Columns {
+		if p := c.Value.Running; p != nil && p.Upto && p.Added == run.Added && p.Over == run.Over && p.Of == run.Of &&
 			slices.Equal(p.Partition, run.Partition) {
-			all = append(all, c.v.ID)
+			all = append(all, c.Value.ID)
 		}
 	}
 	return all
@@ -95,12 +95,12 @@ func (x *released) total(d *Proof, v *value.Value) *big.Int {
 	t := v.Sum
 	if t != nil && t.Share == nil && t.Moves == nil && x.rel != nil && t.Each.Finite() {
 		// Each of the unit's rows is in one group at most, and adds to it what a row adds.
-		if n := x.rel.rows(d, nil, true); n != nil {
+		if n := x.rel.Rows(d, nil, true); n != nil {
 			return ranges.Ceiled(new(big.Rat).Mul(t.Each.WithZero().Most(), new(big.Rat).SetInt(n))).Num()
 		}
 	}
-	if t == nil || t.Share == nil || t.Share.Over >= 0 || x.rel == nil || !slices.Equal(x.rel.parted(), t.Share.Of) ||
-		!x.rel.within(d, t.Share.Partition, nil) {
+	if t == nil || t.Share == nil || t.Share.Over >= 0 || x.rel == nil || !slices.Equal(x.rel.Numbers(), t.Share.Of) ||
+		!x.rel.Within(d, t.Share.Partition, nil) {
 		return nil
 	}
 	return ranges.Ceiled(t.Share.Most).Num()

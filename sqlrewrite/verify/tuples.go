@@ -6,9 +6,9 @@ import (
 )
 
 // tuplesOfUnit is how many tuples of a FROM one row of people is charged for, and how many one unit, by the best part; nil: any number.
-func (r *relation) tuplesOfUnit(d *Proof) (row, unit *big.Int) {
-	row = r.work(d)
-	for _, p := range r.parts {
+func (r *Relation) TuplesOfUnit(d *Proof) (row, unit *big.Int) {
+	row = r.Work(d)
+	for _, p := range r.Parts {
 		n := r.tuples(d, p)
 		if p.public || n == nil {
 			continue
@@ -17,18 +17,18 @@ func (r *relation) tuplesOfUnit(d *Proof) (row, unit *big.Int) {
 			if !o.holds(p) {
 				continue
 			}
-			alone := o.left.work(d)
+			alone := o.left.Work(d)
 			if alone == nil {
 				n = nil
 				break
 			}
-			n = bigger(n, alone)
+			n = Larger(n, alone)
 		}
-		of := &relation{parts: []*part{p}, edges: r.edges, fixed: r.fixed, solid: r.solid, roots: r.roots}
-		if len(r.parts) == 1 {
+		of := &Relation{Parts: []*part{p}, edges: r.edges, fixed: r.fixed, Solid: r.Solid, Roots: r.Roots}
+		if len(r.Parts) == 1 {
 			of.whole = r.whole
 		}
-		if rows := of.rows(d, nil, true); n != nil && rows != nil {
+		if rows := of.Rows(d, nil, true); n != nil && rows != nil {
 			if total := new(big.Int).Mul(n, rows); unit == nil || total.Cmp(unit) < 0 {
 				unit = total
 			}
@@ -40,7 +40,7 @@ func (r *relation) tuplesOfUnit(d *Proof) (row, unit *big.Int) {
 		for _, p := range c.parts {
 			p.choose(known)
 		}
-		n := r.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return isAmong(p, c.parts) }), known)
+		n := r.chosen(d, slices.DeleteFunc(slices.Clone(r.Parts), func(p *part) bool { return isAmong(p, c.parts) }), known)
 		beside := func(p *part) bool { // rows of others stay where they meet none of these
 			return p.public || slices.ContainsFunc(r.outer, func(o outerJoin) bool { return o.holds(p) })
 		}
@@ -50,7 +50,7 @@ func (r *relation) tuplesOfUnit(d *Proof) (row, unit *big.Int) {
 			}
 		}
 	}
-	if whole := r.rows(d, nil, true); whole != nil && (unit == nil || whole.Cmp(unit) < 0) {
+	if whole := r.Rows(d, nil, true); whole != nil && (unit == nil || whole.Cmp(unit) < 0) {
 		unit = whole
 	}
 	return row, unit

@@ -146,7 +146,7 @@ type derivation struct {
 	compiled map[string]bool // regular expressions
 	work     *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries  map[int]bool
-	joins    map[*pgquery.SubLink]*relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
+	joins    map[*pgquery.SubLink]*Relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
 }
 
 func parse(sql string) *pgquery.SelectStmt {
@@ -160,19 +160,19 @@ func parse(sql string) *pgquery.SelectStmt {
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, count *steps.Count) *derivation {
 	return &derivation{Proof: NewProof(value.NewTerms(args, count), on, pins), sql: sql, work: big.NewInt(1),
 		taken:    Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
-		compiled: make(map[string]bool), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation)}
+		compiled: make(map[string]bool), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*Relation)}
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := newDerivation(sql, args, on, c.Pins, c.steps)
 	r := d.query(s, &scope{d: d, number: d.Number()})
-	if r.released == 0 {
+	if r.Released == 0 {
 		refuse("the rows are not aggregated over units")
 	}
 	if d.Unread() { // PostgreSQL would not know its type: the statement fails after its charge
 		refuse("an argument that the text does not name")
 	}
-	got := d.releases[r.released-1].claim(d.Proof, c.Keys, c.Histogram)
+	got := d.releases[r.Released-1].claim(d.Proof, c.Keys, c.Histogram)
 	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.work
 	compiling := big.NewInt(int64(len(d.compiled)) * compilesRegex)
 	got.Work = d.taken

@@ -77,10 +77,10 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value.Value {
 	in := *s // PostgreSQL computes a window's arguments for every row, in whatever branch of a CASE it stands
 	in.narrow = nil
 	s = &in
-	led := s.rel.owner() == nil
+	led := s.rel.Owner() == nil
 	for _, n := range w.PartitionClause {
 		v := s.loose(n)
-		led = led || names(v, s.rel)
+		led = led || Names(v, s.rel)
 		x.partition = append(x.partition, v)
 	}
 	if !led {
@@ -219,7 +219,7 @@ func (s *scope) placing(name string, x *run, _ []*value.Value) *value.Value {
 	v.Within = ranges.Of(1, value.MostRows)
 	switch name {
 	case "row_number":
-		v.Place = s.rel.placing(ids(x.partition), ids(x.order))
+		v.Place = s.rel.Placing(ids(x.partition), ids(x.order))
 	case "dense_rank":
 		v.Place = &value.Place{Dense: true, Partition: ids(x.partition), Order: ids(x.order)}
 	}
@@ -312,7 +312,7 @@ func (s *scope) overAll(name string, f *pgquery.FuncCall, x *run, args []*value.
 
 // runOf recognises the two sums of Lemma 5.
 func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value.Value, filter []*pgquery.Node) *value.WindowSum {
-	p := &value.WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.parted()}
+	p := &value.WindowSum{Added: n.ID, Partition: ids(x.partition), Of: s.number, Parts: s.rel.Numbers()}
 	slices.Sort(p.Partition)
 	switch {
 	case len(x.order) == 0 && int(w.FrameOptions) == frameDefault && len(filter) == 1:
@@ -327,7 +327,7 @@ func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value.Value, filter []*pg
 	default:
 		return nil
 	}
-	if rows := s.rel.rows(s.d.Proof, append(ids(x.partition), p.Over), false); rows == nil || rows.Cmp(big.NewInt(1)) > 0 {
+	if rows := s.rel.Rows(s.d.Proof, append(ids(x.partition), p.Over), false); rows == nil || rows.Cmp(big.NewInt(1)) > 0 {
 		return nil
 	}
 	return p
@@ -337,7 +337,7 @@ func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value.Value, filter []*pg
 var orderDefault = string([]byte{'a' + byte(pgquery.SortByDir_SORTBY_DEFAULT), 'a' + byte(pgquery.SortByNulls_SORTBY_NULLS_DEFAULT)})
 
 // settle refuses windows whose values depend on the order of rows that tie.
-func (s *scope) settle(r *relation) {
+func (s *scope) settle(r *Relation) {
 	d := s.d
 	var shared *run
 	for _, x := range s.runs.all {
@@ -376,8 +376,8 @@ func (s *scope) settle(r *relation) {
 			}
 		}
 	}
-	for _, c := range r.columns {
-		read(c.v.ID)
+	for _, c := range r.Columns {
+		read(c.Value.ID)
 	}
 }
 
@@ -386,16 +386,16 @@ func (s *scope) untied(x *run) bool {
 	given := append(ids(x.partition), ids(x.order)...)
 	r := *s.rel
 	if x.positional && len(x.solid) > 0 {
-		r.solid = make(map[int]bool)
-		for id := range s.rel.solid {
-			r.solid[id] = true
+		r.Solid = make(map[int]bool)
+		for id := range s.rel.Solid {
+			r.Solid[id] = true
 		}
 		for _, id := range x.solid {
-			r.solid[id] = true
+			r.Solid[id] = true
 		}
 	}
-	rows := r.rows(s.d.Proof, given, slices.ContainsFunc(x.partition, func(v *value.Value) bool {
-		return names(v, s.rel) && slices.Contains(s.rel.roots, v.ID)
+	rows := r.Rows(s.d.Proof, given, slices.ContainsFunc(x.partition, func(v *value.Value) bool {
+		return Names(v, s.rel) && slices.Contains(s.rel.Roots, v.ID)
 	}))
 	return rows != nil && rows.Cmp(big.NewInt(1)) <= 0
 }

@@ -37,7 +37,7 @@ import (
 // has 40 tags (3): PairsPerRow is 40. With EXISTS (SELECT 1 FROM tags u WHERE u.shop_id = p.ward) in WHERE it is 40·(1 + 3) (4).
 
 // tuples is of how many tuples a row of a part is one (1); nil: of any number.
-func (r *relation) tuples(d *Proof, fixed *part) *big.Int {
+func (r *Relation) tuples(d *Proof, fixed *part) *big.Int {
 	if n, counted := d.tuples[counted{r, fixed}]; counted {
 		return n
 	}
@@ -54,7 +54,7 @@ func (r *relation) tuples(d *Proof, fixed *part) *big.Int {
 			of.edges = append(slices.Clone(of.edges), o.on...)
 		}
 	}
-	n := of.chosen(d, slices.DeleteFunc(slices.Clone(r.parts), func(p *part) bool { return p == fixed }), known)
+	n := of.chosen(d, slices.DeleteFunc(slices.Clone(r.Parts), func(p *part) bool { return p == fixed }), known)
 	if d.tuples != nil {
 		d.tuples[counted{r, fixed}] = n
 	}
@@ -62,7 +62,7 @@ func (r *relation) tuples(d *Proof, fixed *part) *big.Int {
 }
 
 // remembering counts tuples once while nothing more becomes known.
-func (d *Proof) remembering(count func()) {
+func (d *Proof) Remembering(count func()) {
 	d.tuples = make(map[counted]*big.Int)
 	count()
 	d.tuples = nil
@@ -70,7 +70,7 @@ func (d *Proof) remembering(count func()) {
 
 // counted is what [relation.tuples] counts.
 type counted struct {
-	of    *relation
+	of    *Relation
 	fixed *part
 }
 
@@ -80,13 +80,13 @@ const mostOrders = 5
 
 // chosen is how many choices of a row of each part there are: the parts are chosen one after another, and a row that is chosen determines
 // its columns for those after it. Every order gives a bound; the smallest counts. Parts under a key have one choice, and come first.
-func (r *relation) chosen(d *Proof, left []*part, known knowledge) *big.Int {
+func (r *Relation) chosen(d *Proof, left []*part, known knowledge) *big.Int {
 	return (&choosing{r, d, make(map[string]*big.Int)}).rest(left, known)
 }
 
 // choosing remembers how many choices of some parts there are where all others are given.
 type choosing struct {
-	*relation
+	*Relation
 	d    *Proof
 	made map[string]*big.Int
 }
@@ -146,7 +146,7 @@ type choice struct {
 
 // choices are those that may be made first: of the parts that a cut leaves, and of each part. Where there are too many parts, those of a
 // cut are chosen all at once, if none of them is given.
-func (r *relation) choices(d *Proof, left []*part, known knowledge) (all []choice) {
+func (r *Relation) choices(d *Proof, left []*part, known knowledge) (all []choice) {
 	var fresh []*part
 	add := func(rows int64, of ...*part) {
 		if rows > 0 && !slices.ContainsFunc(of, func(p *part) bool { return slices.Contains(fresh, p) }) {
@@ -182,7 +182,7 @@ func isAmong(p *part, parts []*part) bool {
 }
 
 // holding are the edges of tuples with known values: where a column of an outer join's right side is not NULL, there is a row of it.
-func (r *relation) holding(known knowledge) []edge {
+func (r *Relation) holding(known knowledge) []edge {
 	all := r.edges
 	for _, o := range r.outer {
 		if slices.ContainsFunc(o.shown, func(id int) bool { return known[id].solid }) {
@@ -215,7 +215,7 @@ func (p *part) choices(d *Proof, known knowledge) int64 {
 
 // outerJoin is l LEFT JOIN r, of which rows of l without a partner are left as well.
 type outerJoin struct {
-	left  *relation
+	left  *Relation
 	right []*part
 	shown []int  // columns of the right side as the join has them
 	on    []edge // what holds in each tuple that has a row of the right side
@@ -226,9 +226,9 @@ func (o outerJoin) holds(p *part) bool {
 }
 
 // work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.
-func (r *relation) work(d *Proof) (best *big.Int) {
+func (r *Relation) Work(d *Proof) (best *big.Int) {
 	defer steps.Visit(d.Steps).Leave()
-	for _, p := range r.parts {
+	for _, p := range r.Parts {
 		if p.public {
 			continue
 		}
@@ -237,7 +237,7 @@ func (r *relation) work(d *Proof) (best *big.Int) {
 			if n == nil || !o.holds(p) {
 				continue
 			}
-			if alone := o.left.work(d); alone == nil || alone.Cmp(n) > 0 {
+			if alone := o.left.Work(d); alone == nil || alone.Cmp(n) > 0 {
 				n = alone
 			}
 		}
@@ -249,9 +249,9 @@ func (r *relation) work(d *Proof) (best *big.Int) {
 }
 
 // met is how many rows of a query one row around it meets: of a join those with equal values, else all; nil: any number.
-func (r *relation) met(d *Proof, joined bool) *big.Int {
+func (r *Relation) Met(d *Proof, joined bool) *big.Int {
 	if joined {
 		return r.tuples(d, new(part))
 	}
-	return r.chosen(d, slices.Clone(r.parts), make(knowledge))
+	return r.chosen(d, slices.Clone(r.Parts), make(knowledge))
 }

@@ -15,15 +15,15 @@ func TestChoicesAreOfTheBestOrder(t *testing.T) {
 	exact := 0
 	for seed := range uint64(400) {
 		r, d := randomJoin(rand.New(rand.NewPCG(17, seed)))
-		got, want := r.chosen(d, slices.Clone(r.parts), knowledge{0: fact{known: true}}),
-			everyOrder(r, d, r.parts, knowledge{0: fact{known: true}})
+		got, want := r.chosen(d, slices.Clone(r.Parts), knowledge{0: fact{known: true}}),
+			everyOrder(r, d, r.Parts, knowledge{0: fact{known: true}})
 		switch {
 		case got == nil || want == nil || got.Cmp(want) < 0:
 			t.Fatalf("seed %d: %v choices, and the best order has %v", seed, got, want)
 		case got.Cmp(want) == 0:
 			exact++
-		case len(r.parts) <= mostOrders:
-			t.Errorf("seed %d: %v choices of %d parts, and the best order has %v", seed, got, len(r.parts), want)
+		case len(r.Parts) <= mostOrders:
+			t.Errorf("seed %d: %v choices of %d parts, and the best order has %v", seed, got, len(r.Parts), want)
 		}
 	}
 	t.Logf("%d of 400 are the best order's", exact)
@@ -33,7 +33,7 @@ func TestChoicesAreOfTheBestOrder(t *testing.T) {
 }
 
 // everyOrder is the least product of all orders.
-func everyOrder(r *relation, d *Proof, left []*part, known knowledge) (best *big.Int) {
+func everyOrder(r *Relation, d *Proof, left []*part, known knowledge) (best *big.Int) {
 	if len(left) == 0 {
 		return big.NewInt(1)
 	}
@@ -65,8 +65,8 @@ func everyOrder(r *relation, d *Proof, left []*part, known knowledge) (best *big
 }
 
 // randomJoin has one to six parts of a unit, 0, each limited for the unit, and maybe for a column of another part; and cuts inside of cuts.
-func randomJoin(w *rand.Rand) (*relation, *Proof) {
-	r, d := &relation{}, NewProof(value.NewTerms(nil, nil), nil, nil)
+func randomJoin(w *rand.Rand) (*Relation, *Proof) {
+	r, d := &Relation{}, NewProof(value.NewTerms(nil, nil), nil, nil)
 	for range 20 {
 		d.Fresh()
 	}
@@ -75,11 +75,11 @@ func randomJoin(w *rand.Rand) (*relation, *Proof) {
 		if w.IntN(2) == 0 {
 			p.limits = append(p.limits, limit{by: []int{1 + w.IntN(12)}, rows: 1 + w.Int64N(3)})
 		}
-		r.parts = append(r.parts, p)
+		r.Parts = append(r.Parts, p)
 	}
-	for at := 0; at+1 < len(r.parts); {
-		size := min(2+w.IntN(3), len(r.parts)-at)
-		of := r.parts[at : at+size]
+	for at := 0; at+1 < len(r.Parts); {
+		size := min(2+w.IntN(3), len(r.Parts)-at)
+		of := r.Parts[at : at+size]
 		r.cuts = append(r.cuts, cut{parts: of, limits: []limit{{by: []int{0}, rows: 2 + w.Int64N(60)}}})
 		if size > 2 {
 			r.cuts = append(r.cuts, cut{parts: of[:2], limits: []limit{{by: []int{0}, rows: 2 + w.Int64N(20)}}})
