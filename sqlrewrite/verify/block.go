@@ -7,6 +7,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/internal/steps"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -26,7 +27,7 @@ import (
 // depend on those of others, and are refused.
 
 // query is a SELECT with its WITH.
-func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *Relation {
+func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *relation.Relation {
 	defer steps.Visit(d.Steps).Leave()
 	tree.Plain(q)
 	if w := q.WithClause; w != nil {
@@ -67,7 +68,7 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *Relation {
 	s.besides = s.reads != nil && len(*s.reads) > 0
 	s.conditions(q.WhereClause, nil)
 	s.rel.Owner()
-	var r *Relation
+	var r *relation.Relation
 	if len(q.GroupClause) > 0 || q.HavingClause != nil || tree.Aggregating(q.TargetList, value.IsAggregate) {
 		if len(q.DistinctClause) > 0 {
 			refuse("DISTINCT of aggregates")
@@ -84,12 +85,12 @@ func (d *derivation) query(q *pgquery.SelectStmt, s *scope) *Relation {
 }
 
 // rowwise is a SELECT without aggregates.
-func (s *scope) rowwise(q *pgquery.SelectStmt) *Relation {
+func (s *scope) rowwise(q *pgquery.SelectStmt) *relation.Relation {
 	if s.rel.Released != 0 {
 		refuse("aggregates over many units below other computations")
 	}
 	s.runs = &windows{}
-	var columns []Column
+	var columns []relation.Column
 	for _, n := range q.TargetList {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
@@ -101,7 +102,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *Relation {
 		}
 		of := *s
 		of.numbers = s.parent == nil && t.Val.GetColumnRef() != nil // an item of FROM may hand it on
-		columns = append(columns, Column{"", tree.NameOf(t), value.Typed(of.expr(t.Val))})
+		columns = append(columns, relation.Column{Name: tree.NameOf(t), Value: value.Typed(of.expr(t.Val))})
 	}
 	r := s.rel.Shown(s.d.Proof, columns)
 	s.settle(r)
@@ -115,7 +116,7 @@ func (s *scope) rowwise(q *pgquery.SelectStmt) *Relation {
 }
 
 // star is alias.*.
-func (s *scope) star(c *pgquery.ColumnRef, name string) []Column {
+func (s *scope) star(c *pgquery.ColumnRef, name string) []relation.Column {
 	if len(c.Fields) != 2 || name != "" {
 		refuse("a * without a table")
 	}
@@ -123,10 +124,10 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []Column {
 	if slices.Contains(s.rel.Tables, table) {
 		refuse("a * of a table, which may have more columns than are pinned")
 	}
-	var all []Column
+	var all []relation.Column
 	for _, col := range s.rel.Columns {
 		if col.Table == table {
-			all = append(all, Column{"", col.Name, col.Value})
+			all = append(all, relation.Column{Name: col.Name, Value: col.Value})
 		}
 	}
 	if len(all) == 0 {
@@ -136,7 +137,7 @@ func (s *scope) star(c *pgquery.ColumnRef, name string) []Column {
 }
 
 // union is l UNION ALL r.
-func (d *derivation) union(l, r *Relation) *Relation {
+func (d *derivation) union(l, r *relation.Relation) *relation.Relation {
 	if len(l.Columns) != len(r.Columns) {
 		refuse("UNION ALL of different numbers of columns")
 	}

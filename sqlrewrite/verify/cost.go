@@ -5,6 +5,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
@@ -102,7 +103,7 @@ func (s *scope) bills(grouped bool) {
 		d.taken.RowWork = nil
 		return
 	}
-	d.taken.RowWork = Larger(d.taken.RowWork, ofRow)
+	d.taken.RowWork = relation.Larger(d.taken.RowWork, ofRow)
 	counted := new(big.Int).Mul(row, big.NewInt(countedRows))
 	if several && unit.Cmp(counted) < 0 {
 		counted = unit
@@ -158,7 +159,7 @@ func bounded(a, b *big.Int) *big.Int {
 	if a == nil || b == nil {
 		return nil
 	}
-	return Larger(a, b)
+	return relation.Larger(a, b)
 }
 
 // slides notes the rows of a frame whose start moves, for an aggregate that PostgreSQL computes anew for each row: what leaves the frame
@@ -185,7 +186,7 @@ func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value.
 			}
 			rows.Add(rows, n)
 		}
-		if rows = Larger(rows, big.NewInt(1)); most == nil || rows.Cmp(most) < 0 {
+		if rows = relation.Larger(rows, big.NewInt(1)); most == nil || rows.Cmp(most) < 0 {
 			most = rows
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -32,7 +33,7 @@ type scope struct {
 	d       *derivation
 	number  int    // of FROM: no other has it
 	parent  *scope // the query around an EXISTS or IN, or beside a LATERAL
-	rel     *Relation
+	rel     *relation.Relation
 	ctes    map[string]*pgquery.SelectStmt
 	group   *grouping // the outputs and HAVING of a query that aggregates; nil: rows
 	inside  bool      // the argument of an aggregate: rows again

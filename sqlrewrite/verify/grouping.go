@@ -7,6 +7,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -54,7 +55,7 @@ func (g *grouping) of(v *value.Value) *value.Value {
 }
 
 // grouped is a SELECT with aggregates.
-func (s *scope) grouped(q *pgquery.SelectStmt) *Relation {
+func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 	d := s.d
 	g := &grouping{Group: value.Group{Number: d.Fresh()}, keys: make(map[int]*value.Value)}
 	owner := s.rel.Owner()
@@ -71,7 +72,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *Relation {
 		if v.Outer { // where an output has the name, PostgreSQL groups by that
 			refuse("GROUP BY of an outer query's value")
 		}
-		led = led || Names(v, s.rel)
+		led = led || relation.Names(v, s.rel)
 		k := *v
 		k.Whole, k.Vague = true, !v.Same
 		k.Sum, k.Running = nil, nil
@@ -80,7 +81,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *Relation {
 	}
 	g.Release = owner != nil && !led
 	s.group = g
-	r := &Relation{Solid: make(map[int]bool)}
+	r := &relation.Relation{Solid: make(map[int]bool)}
 	domains := s.rel.Domains
 	if q.HavingClause != nil {
 		domains = s.having(q.HavingClause)
@@ -103,7 +104,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *Relation {
 		if !g.Release && v.Sum != nil {
 			v = d.Plain(v)
 		}
-		r.Columns = append(r.Columns, Column{"", tree.NameOf(t), value.Typed(v)})
+		r.Columns = append(r.Columns, relation.Column{Name: tree.NameOf(t), Value: value.Typed(v)})
 	}
 	if g.Release {
 		r.Released = d.releasing(s.released(r.Columns, domains))

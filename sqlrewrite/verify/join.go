@@ -6,6 +6,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/internal/steps"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -27,18 +28,18 @@ import (
 // What WHERE says is not NULL makes an outer join an inner one, or a FULL JOIN a LEFT JOIN (present.go). RIGHT JOIN, other FULL JOINs,
 // USING and NATURAL are not printed, and are refused.
 
-func (s *scope) from(list []*pgquery.Node) *Relation {
+func (s *scope) from(list []*pgquery.Node) *relation.Relation {
 	if len(list) > 1 {
 		refuse("a list in FROM")
 	}
 	if len(list) == 0 {
-		return &Relation{Solid: make(map[int]bool)}
+		return &relation.Relation{Solid: make(map[int]bool)}
 	}
 	return s.item(list[0], nil)
 }
 
 // item is a part of FROM; left is what a LATERAL sees.
-func (s *scope) item(n *pgquery.Node, left *Relation) *Relation {
+func (s *scope) item(n *pgquery.Node, left *relation.Relation) *relation.Relation {
 	defer steps.Visit(s.d.Steps).Leave()
 	switch e := n.GetNode().(type) {
 	case *pgquery.Node_RangeVar:
@@ -78,7 +79,7 @@ func (s *scope) item(n *pgquery.Node, left *Relation) *Relation {
 	}
 }
 
-func (s *scope) join(j *pgquery.JoinExpr) *Relation {
+func (s *scope) join(j *pgquery.JoinExpr) *relation.Relation {
 	if j.IsNatural || len(j.UsingClause) > 0 || j.JoinUsingAlias != nil || j.Alias != nil || j.Rtindex != 0 {
 		refuse("a field of JOIN")
 	}
@@ -119,7 +120,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *Relation {
 // conditions reads what every row that is left meets, or, of a LEFT JOIN's ON, every pair that matches. What it says of NULLs and
 // equalities is collected first, so that conditions with queries can use it. Queries that read rows of the left side of a LEFT JOIN are
 // no joins in its ON.
-func (s *scope) conditions(n *pgquery.Node, left *Relation) {
+func (s *scope) conditions(n *pgquery.Node, left *relation.Relation) {
 	given := tree.Conjuncts(n, nil)
 	for _, c := range given {
 		if not := c.GetBoolExpr(); not != nil && not.Boolop == pgquery.BoolExprType_NOT_EXPR && len(not.Args) == 1 {
@@ -164,7 +165,7 @@ func (s *scope) fact(n *pgquery.Node) {
 }
 
 // around are the relations of the queries around this one.
-func (s *scope) around() (all []*Relation) {
+func (s *scope) around() (all []*relation.Relation) {
 	for p := s.parent; p != nil; p = p.parent {
 		if p.rel != nil {
 			all = append(all, p.rel)
@@ -174,7 +175,7 @@ func (s *scope) around() (all []*Relation) {
 }
 
 // rangeVar is a table, or a query of WITH.
-func (s *scope) rangeVar(v *pgquery.RangeVar) *Relation {
+func (s *scope) rangeVar(v *pgquery.RangeVar) *relation.Relation {
 	if v.Catalogname != "" || v.Relpersistence != "p" {
 		refuse("a table written in another way")
 	}

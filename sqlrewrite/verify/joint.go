@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
@@ -42,7 +43,7 @@ type products struct {
 }
 
 // productsOf reads a column of a release; nil where it adds up something else, or where rows are grouped.
-func (x *released) productsOf(d *Proof, v *value.Value) *products {
+func (x *released) productsOf(d *relation.Proof, v *value.Value) *products {
 	t := v.Sum
 	if x.rel == nil || len(x.keys) > 0 || t == nil || t.Row == nil {
 		return nil
@@ -120,7 +121,7 @@ func (got *Claim) joint(j Joint) *big.Rat {
 type exclusions map[string]map[string]int
 
 // of is the number of the set that a value belongs to.
-func (e exclusions) of(d *Proof, id int) int {
+func (e exclusions) of(d *relation.Proof, id int) int {
 	key, constant := choiceOf(d, id)
 	if key == "" {
 		return id
@@ -144,7 +145,7 @@ func (e exclusions) of(d *Proof, id int) int {
 }
 
 // choiceOf reads CASE WHEN x = c THEN y ELSE 0 END, cast or not: what tells the set, which is x and the type of c, and c; "" for others.
-func choiceOf(d *Proof, id int) (set, constant string) {
+func choiceOf(d *relation.Proof, id int) (set, constant string) {
 	for id >= 0 && strings.HasPrefix(d.Term(id).Op, "to:") && len(d.Term(id).Args) == 1 {
 		id = d.Term(id).Args[0]
 	}

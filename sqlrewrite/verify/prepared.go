@@ -8,6 +8,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/verify/internal/copying"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -106,7 +107,7 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 }
 
 // derive derives the rows of a query over the source.
-func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *Relation) {
+func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *relation.Relation) {
 	d := newDerivation("", args, on, b.Pins, nil)
 	rel := d.query(q, &scope{d: d, number: d.Number()})
 	if rel.Released != 0 || d.Unread() {
@@ -116,7 +117,7 @@ func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any)
 }
 
 // owns refuses rows of which a column does not hold the id of the one unit that each belongs to.
-func owns(rel *Relation, name string) {
+func owns(rel *relation.Relation, name string) {
 	owner, v := rel.Owner(), rel.Find("", name)
 	if owner == nil || v == nil || v.Vague || !v.Same || !slices.Contains(rel.Roots, v.ID) || !rel.Solid[v.ID] ||
 		!slices.ContainsFunc(v.Anchors, func(a value.Anchor) bool { return a.Root && a.Of.Find() == owner }) {
@@ -125,7 +126,7 @@ func owns(rel *Relation, name string) {
 }
 
 // places refuses ranks that are not those of their set: of groups, and of rows in them, among the rows that the copy keeps.
-func (b Copying) places(d *derivation, rel *Relation, in copying.Rows) {
+func (b Copying) places(d *derivation, rel *relation.Relation, in copying.Rows) {
 	if len(b.Copy.Copy.Ranks) == 0 {
 		return
 	}

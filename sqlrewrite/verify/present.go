@@ -5,6 +5,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
@@ -21,9 +22,9 @@ import (
 // no column f.
 
 // matched reports whether a column of a side of a join is NULL in no row that is left.
-func (s *scope) matched(r *Relation) bool {
+func (s *scope) matched(r *relation.Relation) bool {
 	return slices.ContainsFunc(s.present, func(p [2]string) bool {
-		return slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Table == p[0] && c.Name == p[1] })
+		return slices.ContainsFunc(r.Columns, func(c relation.Column) bool { return c.Table == p[0] && c.Name == p[1] })
 	})
 }
 

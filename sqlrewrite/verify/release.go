@@ -7,6 +7,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -35,10 +36,10 @@ import (
 
 // released is a query that aggregates over many units.
 type released struct {
-	rel     *Relation // of the rows, before; nil: of pieces
+	rel     *relation.Relation // of the rows, before; nil: of pieces
 	domains map[int]*big.Int
 	keys    []int
-	columns []Column
+	columns []relation.Column
 	forms   []string // conditions on the unit alone
 	pieces  []piece
 	groups  *big.Int // of pieces: L0 before domains; nil: not known
@@ -50,7 +51,7 @@ func (d *derivation) releasing(x *released) int {
 	return len(d.releases)
 }
 
-func (s *scope) released(columns []Column, domains map[int]*big.Int) *released {
+func (s *scope) released(columns []relation.Column, domains map[int]*big.Int) *released {
 	r := s.rel
 	if len(r.Roots) == 0 || !slices.ContainsFunc(r.Roots, func(id int) bool { return r.Solid[id] }) {
 		refuse("rows without a unit are not left out")
@@ -59,7 +60,7 @@ func (s *scope) released(columns []Column, domains map[int]*big.Int) *released {
 }
 
 // claim is what a release moves by.
-func (x *released) claim(d *Proof, keys int, h Histogram) *Claim {
+func (x *released) claim(d *relation.Proof, keys int, h Histogram) *Claim {
 	if keys < 0 || keys > len(x.columns) {
 		refuse("more keys than columns")
 	}
@@ -111,7 +112,7 @@ func (x *released) claim(d *Proof, keys int, h Histogram) *Claim {
 }
 
 // keyOf is the key that an output shows as text, and those that are left.
-func keyOf(d *Proof, v *value.Value, keys []int) (id int, left []int) {
+func keyOf(d *relation.Proof, v *value.Value, keys []int) (id int, left []int) {
 	if v.Kind != value.Text || v.Sum != nil || v.Vague {
 		refuse("a key that is not shown as text")
 	}
@@ -128,7 +129,7 @@ func keyOf(d *Proof, v *value.Value, keys []int) (id int, left []int) {
 }
 
 // move is what one unit adds to an integer of one group; together: to all those of the rows that share ids.
-func (x *released) move(d *Proof, v *value.Value, ids []int) (move, together ranges.Span) {
+func (x *released) move(d *relation.Proof, v *value.Value, ids []int) (move, together ranges.Span) {
 	t := v.Sum
 	if t.Moves != nil {
 		return t.Moves.WithZero(), ranges.Span{}
@@ -149,7 +150,7 @@ func (x *released) move(d *Proof, v *value.Value, ids []int) (move, together ran
 }
 
 // count is L0 for the given keys.
-func (x *released) count(d *Proof, ids []int) *big.Int {
+func (x *released) count(d *relation.Proof, ids []int) *big.Int {
 	if len(ids) == 0 {
 		return big.NewInt(1)
 	}
@@ -183,7 +184,7 @@ type piece struct {
 }
 
 // piecesOf are those of a release: itself, if it has none.
-func (x *released) piecesOf(d *Proof) []piece {
+func (x *released) piecesOf(d *relation.Proof) []piece {
 	if x.rel == nil {
 		if len(x.pieces) == 0 {
 			refuse("a total of pieces as a piece")
@@ -198,7 +199,7 @@ func (x *released) piecesOf(d *Proof) []piece {
 }
 
 // pieces is UNION ALL of releases.
-func (d *derivation) pieces(l, r *Relation) *Relation {
+func (d *derivation) pieces(l, r *relation.Relation) *relation.Relation {
 	if l.Released == 0 || r.Released == 0 {
 		refuse("UNION ALL of aggregates over many units with other rows")
 	}
@@ -216,7 +217,7 @@ func (d *derivation) pieces(l, r *Relation) *Relation {
 		case p.groups == nil || union.groups == nil:
 			union.groups = nil
 		case apart:
-			union.groups = Larger(union.groups, p.groups)
+			union.groups = relation.Larger(union.groups, p.groups)
 		default:
 			union.groups = new(big.Int).Add(union.groups, p.groups)
 		}
@@ -231,7 +232,7 @@ func (d *derivation) pieces(l, r *Relation) *Relation {
 			}
 			v.Same, v.Scale = true, x.Scale
 			union.keys = append(union.keys, v.ID)
-			union.columns = append(union.columns, Column{"", a.columns[i].Name, v})
+			union.columns = append(union.columns, relation.Column{Name: a.columns[i].Name, Value: v})
 			continue
 		}
 		m := ranges.Point(ranges.Zero)
@@ -246,14 +247,14 @@ func (d *derivation) pieces(l, r *Relation) *Relation {
 			}
 		}
 		v.Sum = &value.Tally{Moves: &m}
-		union.columns = append(union.columns, Column{"", a.columns[i].Name, v})
+		union.columns = append(union.columns, relation.Column{Name: a.columns[i].Name, Value: v})
 	}
-	return &Relation{Columns: union.columns, Solid: make(map[int]bool), Released: d.releasing(union),
+	return &relation.Relation{Columns: union.columns, Solid: make(map[int]bool), Released: d.releasing(union),
 		Units: []*value.Unit{{}}}
 }
 
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
-func (x *released) pieceMove(d *Proof, v *value.Value) *ranges.Span {
+func (x *released) pieceMove(d *relation.Proof, v *value.Value) *ranges.Span {
 	if v.Sum == nil {
 		if !slices.Contains(x.keys, v.ID) {
 			refuse("a piece's column that is neither a key nor a sum")
@@ -267,7 +268,7 @@ func (x *released) pieceMove(d *Proof, v *value.Value) *ranges.Span {
 	return &m
 }
 
-func (x *released) groupsOf(d *Proof) *big.Int {
+func (x *released) groupsOf(d *relation.Proof) *big.Int {
 	shown := make(map[int]bool)
 	for _, c := range x.columns {
 		if c.Value.Sum == nil {
@@ -281,7 +282,7 @@ func (x *released) groupsOf(d *Proof) *big.Int {
 }
 
 // total adds pieces up.
-func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *Relation {
+func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation.Relation {
 	below := s.d.releases[s.rel.Released-1]
 	if below.rel != nil || q.WhereClause != nil {
 		refuse("aggregates over aggregates over many units")
@@ -299,9 +300,9 @@ func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *Relation
 		if t == nil || len(t.Indirection) > 0 {
 			refuse("an output that no rule covers")
 		}
-		up.columns = append(up.columns, Column{"", tree.NameOf(t), s.piecewise(t.Val)})
+		up.columns = append(up.columns, relation.Column{Name: tree.NameOf(t), Value: s.piecewise(t.Val)})
 	}
-	return &Relation{Columns: up.columns, Solid: s.rel.Solid, Released: s.d.releasing(up), Units: s.rel.Units}
+	return &relation.Relation{Columns: up.columns, Solid: s.rel.Solid, Released: s.d.releasing(up), Units: s.rel.Units}
 }
 
 // piecewise is an output over pieces: a key as text, or the sum of a column as text.

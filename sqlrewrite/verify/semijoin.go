@@ -7,6 +7,7 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -81,7 +82,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 // joined reports whether PostgreSQL makes a join of EXISTS (SELECT 1 ...) whose FROM reads nothing of the rows around (work.go, 4).
 func (s *scope) joined(l *pgquery.SubLink, reads []int) bool {
 	left, ok := s.d.joins[l]
-	ofLeft := func(c Column) bool { return slices.Contains(reads, c.Value.ID) }
+	ofLeft := func(c relation.Column) bool { return slices.Contains(reads, c.Value.ID) }
 	q := tree.SelectOf(l.Subselect)
 	one := len(q.TargetList) == 1 && q.TargetList[0].GetResTarget().GetVal().GetAConst() != nil && q.HavingClause == nil
 	return ok && one && q.LimitOffset == nil && (left == nil || !slices.ContainsFunc(left.Columns, ofLeft))

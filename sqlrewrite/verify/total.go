@@ -7,6 +7,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
@@ -91,7 +92,7 @@ func (s *scope) upto(run *value.WindowSum) (all []int) {
 }
 
 // total is what one unit adds to an integer of all groups together; nil: nothing bounds it but the number of groups.
-func (x *released) total(d *Proof, v *value.Value) *big.Int {
+func (x *released) total(d *relation.Proof, v *value.Value) *big.Int {
 	t := v.Sum
 	if t != nil && t.Share == nil && t.Moves == nil && x.rel != nil && t.Each.Finite() {
 		// Each of the unit's rows is in one group at most, and adds to it what a row adds.

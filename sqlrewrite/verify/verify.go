@@ -43,6 +43,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/public"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -64,7 +65,7 @@ type Claim struct {
 	Pins     []Pin      // what will hold while the statement runs
 	totals   []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
 	products []*products
-	from     *Proof
+	from     *relation.Proof
 	steps    *steps.Count // what planning the text that the statement is made of has taken
 }
 
@@ -95,6 +96,13 @@ const (
 	Plain    Histogram = iota // one row a group, of integers
 	Together                  // a row for each candidate, and how many rows it has: all of a group together move by PerGroup[0] at most
 	Each                      // the same, where each moves by at most PerGroup[0]
+)
+
+// Pin, PinnedColumn and Check are what will hold of a table while a statement runs.
+type (
+	Pin          = relation.Pin
+	PinnedColumn = relation.PinnedColumn
+	Check        = relation.Check
 )
 
 // Any is an argument whose type alone is used, like that of an int64: what is proven holds for every text that PostgreSQL can read as the
@@ -136,7 +144,7 @@ func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, e
 
 // derivation is the state of one proof.
 type derivation struct {
-	*Proof
+	*relation.Proof
 	sql      string
 	releases []*released // by their numbers, less 1
 
@@ -146,7 +154,7 @@ type derivation struct {
 	compiled map[string]bool // regular expressions
 	work     *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries  map[int]bool
-	joins    map[*pgquery.SubLink]*Relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
+	joins    map[*pgquery.SubLink]*relation.Relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
 }
 
 func parse(sql string) *pgquery.SelectStmt {
@@ -158,9 +166,9 @@ func parse(sql string) *pgquery.SelectStmt {
 }
 
 func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, count *steps.Count) *derivation {
-	return &derivation{Proof: NewProof(value.NewTerms(args, count), on, pins), sql: sql, work: big.NewInt(1),
+	return &derivation{Proof: relation.NewProof(value.NewTerms(args, count), on, pins), sql: sql, work: big.NewInt(1),
 		taken:    Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
-		compiled: make(map[string]bool), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*Relation)}
+		compiled: make(map[string]bool), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation.Relation)}
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {

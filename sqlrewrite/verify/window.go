@@ -9,6 +9,7 @@ import (
 
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -80,7 +81,7 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value.Value {
 	led := s.rel.Owner() == nil
 	for _, n := range w.PartitionClause {
 		v := s.loose(n)
-		led = led || Names(v, s.rel)
+		led = led || relation.Names(v, s.rel)
 		x.partition = append(x.partition, v)
 	}
 	if !led {
@@ -337,7 +338,7 @@ func (s *scope) runOf(w *pgquery.WindowDef, x *run, n *value.Value, filter []*pg
 var orderDefault = string([]byte{'a' + byte(pgquery.SortByDir_SORTBY_DEFAULT), 'a' + byte(pgquery.SortByNulls_SORTBY_NULLS_DEFAULT)})
 
 // settle refuses windows whose values depend on the order of rows that tie.
-func (s *scope) settle(r *Relation) {
+func (s *scope) settle(r *relation.Relation) {
 	d := s.d
 	var shared *run
 	for _, x := range s.runs.all {
@@ -395,7 +396,7 @@ func (s *scope) untied(x *run) bool {
 		}
 	}
 	rows := r.Rows(s.d.Proof, given, slices.ContainsFunc(x.partition, func(v *value.Value) bool {
-		return Names(v, s.rel) && slices.Contains(s.rel.Roots, v.ID)
+		return relation.Names(v, s.rel) && slices.Contains(s.rel.Roots, v.ID)
 	}))
 	return rows != nil && rows.Cmp(big.NewInt(1)) <= 0
 }

@@ -1,4 +1,4 @@
-package verify
+package relation
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/steps"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
@@ -323,3 +324,6 @@ func (r *Relation) Ranked(d *Proof, values []int) (least *big.Int) {
 	}
 	return least
 }
+
+// refuse ends a derivation.
+func refuse(format string, args ...any) { tree.Refuse(format, args...) }
