@@ -16,7 +16,7 @@ import (
 //  1. A tuple takes what its expressions take, wherever the SELECT has them: in FROM's conditions, WHERE, outputs and the arguments of
 //     aggregates and windows, and what it takes to read a row, to meet one, to group and to sort it.
 //  2. An operation takes as long as its operands' sizes (value.Measure) say, by the formulas of docs/sql/work.md, "Prices".
-//  3. A row of EXISTS or IN takes what that query's tuple takes, as often as work.go says that one is met.
+//  3. A row of EXISTS or IN takes what that query's tuple takes, as often as relation/work.go says that one is met.
 //  4. One row is charged for so many tuples (Lemma 12); a unit for as many as that of each row that it has in the part that they are
 //     charged to.
 //  5. AllWork adds up all SELECTs. Of one that is charged to rows it counts as many rows as a unit may have, and at most countedRows, as

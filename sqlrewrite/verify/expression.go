@@ -43,7 +43,7 @@ type scope struct {
 	reads   *[]int      // of a query in an expression: what it reads of the rows around it
 	besides bool        // its FROM reads some of them
 	bill    *bill       // what each tuple of the query takes (cost.go)
-	meeting *big.Int    // rows that each tuple of the query meets in EXISTS, IN and windows (work.go)
+	meeting *big.Int    // rows that each tuple of the query meets in EXISTS, IN and windows (relation/work.go)
 	present [][2]string // columns, by table and name, that WHERE says are not NULL (present.go)
 }
 

@@ -7,28 +7,25 @@
 //
 // # Map
 //
-//	internal/tree    nodes of the parse tree, every field of them read or refused
-//	internal/ranges  ranges of numbers
-//	internal/public  queries that read nothing private
-//	internal/value   what is known of values, and of what is computed of them
-//	expression.go    expressions, and CASE, which narrows
-//	relation.go      rows with owners; how many of them agree in given columns
-//	scan.go          tables, their owners and unique keys
-//	join.go          FROM
-//	present.go       what is not NULL, and the outer joins that are inner ones by that
-//	block.go         SELECT: conditions, outputs, DISTINCT, UNION ALL
-//	grouping.go      GROUP BY within one unit, and the aggregates of one unit
-//	semijoin.go      EXISTS and IN
-//	window.go        windows among one unit's rows, and ties
-//	contribution.go  what cuts sums (Lemma 2)
-//	total.go         what a unit adds to all groups together (Lemma 2b)
-//	joint.go         sums of products under one noise (Lemma 2c)
-//	release.go       the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
-//	histogram.go     ranks and modes (Lemma 5)
-//	prepared.go      bounded copies of tables (Lemmas 13 and 14)
-//	work.go          how many rows one row meets
-//	cost.go          what the rows of one unit take
-//	pins.go          what must still hold when the statement runs
+//	internal/tree      nodes of the parse tree, every field of them read or refused
+//	internal/ranges    ranges of numbers
+//	internal/public    queries that read nothing private
+//	internal/value     what is known of values, and of what is computed of them
+//	internal/relation  rows with owners; how many of them agree in given columns
+//	expression.go      expressions, and CASE, which narrows
+//	join.go            FROM
+//	present.go         what is not NULL, and the outer joins that are inner ones by that
+//	block.go           SELECT: conditions, outputs, DISTINCT, UNION ALL
+//	grouping.go        GROUP BY within one unit, and the aggregates of one unit
+//	semijoin.go        EXISTS and IN
+//	window.go          windows among one unit's rows, and ties
+//	contribution.go    what cuts sums (Lemma 2)
+//	total.go           what a unit adds to all groups together (Lemma 2b)
+//	joint.go           sums of products under one noise (Lemma 2c)
+//	release.go         the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
+//	histogram.go       ranks and modes (Lemma 5)
+//	prepared.go        bounded copies of tables (Lemmas 13 and 14)
+//	cost.go            what the rows of one unit take
 package verify
 
 import (
@@ -59,7 +56,7 @@ type Claim struct {
 	Norms     []Norm
 	Joint     []Joint
 	// PairsPerRow bounds how many tuples of a SELECT one row of a unit is charged for, with what they meet in EXISTS, IN and windows
-	// (work.go).
+	// (relation/work.go).
 	PairsPerRow *big.Int
 	Work
 	Pins     []Pin      // what will hold while the statement runs
@@ -154,7 +151,8 @@ type derivation struct {
 	compiled map[string]bool // regular expressions
 	work     *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
 	queries  map[int]bool
-	joins    map[*pgquery.SubLink]*relation.Relation // EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
+	// EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
+	joins map[*pgquery.SubLink]*relation.Relation
 }
 
 func parse(sql string) *pgquery.SelectStmt {

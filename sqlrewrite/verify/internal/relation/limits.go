@@ -6,7 +6,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// placed reads place <= n.
+// Placed reads place <= n.
 func (r *Relation) Placed(d *Proof, l, most *value.Value) {
 	n := most.Number()
 	if l.Place == nil || n == nil || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() || l.Outer {
@@ -31,7 +31,7 @@ func (r *Relation) Placed(d *Proof, l, most *value.Value) {
 	}
 }
 
-// placing is row_number of a relation's rows.
+// Placing is row_number of a relation's rows.
 func (r *Relation) Placing(partition, order []int) *value.Place {
 	p := &value.Place{Partition: partition, Order: order, Of: r.Numbers()}
 	if len(r.Parts) == 1 {

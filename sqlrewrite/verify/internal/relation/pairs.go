@@ -6,7 +6,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// both are the pairs of a row of each.
+// Pairs are the pairs of a row of each.
 func (d *Proof) Pairs(l, r *Relation) *Relation {
 	both := &Relation{Solid: make(map[int]bool), Tables: append(slices.Clone(l.Tables), r.Tables...)}
 	both.Columns = append(slices.Clone(l.Columns), r.Columns...)
@@ -33,7 +33,7 @@ func (d *Proof) Pairs(l, r *Relation) *Relation {
 	return both
 }
 
-// left is l LEFT JOIN r, of which on reads the condition into the pairs.
+// LeftJoin is l LEFT JOIN r, of which on reads the condition into the pairs.
 func (d *Proof) LeftJoin(pairs, l, r *Relation, on func()) *Relation {
 	owner := l.Owner()
 	before := &Relation{Solid: make(map[int]bool), Units: slices.Clone(l.Units), Roots: slices.Clone(l.Roots), fixed: slices.Clone(l.fixed),
@@ -87,7 +87,7 @@ func (r *Relation) of(u *value.Unit) bool {
 	return slices.ContainsFunc(r.Units, func(x *value.Unit) bool { return x.Find() == u })
 }
 
-// equal is l = r: both are not NULL, and each follows from the other.
+// Equate is l = r: both are not NULL, and each follows from the other.
 func (r *Relation) Equate(l, c *value.Value, around []*Relation) {
 	for _, v := range []*value.Value{l, c} {
 		if !v.Outer && !v.Constant {

@@ -13,8 +13,6 @@ import (
 // table is refused, and so is a name that it may hide), and a key that is not pinned is none. A pin
 // must say of the table and its columns what the snapshot says. So pins cover whatever a proof used, and pinning less proves less.
 
-type pinBook struct{ given []Pin }
-
 // of is the pin of a table.
 func (b *pinBook) of(t *catalog.Table) *Pin {
 	for i, p := range b.given {
@@ -46,33 +44,6 @@ func (p *Pin) column(c *catalog.Column) *PinnedColumn {
 // unique reports whether a column alone is a pinned key.
 func (p *Pin) unique(column string) bool {
 	return slices.ContainsFunc(p.Keys, func(k []string) bool { return len(k) == 1 && k[0] == column })
-}
-
-// Pin is a table's metadata that will hold while the statement runs.
-type Pin struct {
-	Schema, Table string
-	OID           uint32
-	Columns       []PinnedColumn
-	Keys          [][]string // sets of its columns that are unique, but for rows with NULL in one of them
-	MostRows      int64      // bounds the rows of the table, a public one; 0: nothing does
-	Checks        []Check    // ranges that validated constraints hold columns to
-}
-
-// PinnedColumn is one column of a [Pin].
-type PinnedColumn struct {
-	Name    string
-	AttNum  int16
-	TypeOID uint32
-	TypMod  int32
-	NotNull bool
-	// MostEqual bounds how many rows of the table, a public one, have one value; 0: nothing does.
-	MostEqual int64
-}
-
-// Check is a range that the database holds a column of a pinned table to.
-type Check struct {
-	Column string
-	Lo, Hi int64
 }
 
 // check narrows a column to what a pinned check holds it to.

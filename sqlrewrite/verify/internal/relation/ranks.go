@@ -9,7 +9,7 @@ import (
 )
 
 // ranks places the columns of a copy that number rows. A pinned key (unit, rank), rank checked to be at least 1, numbers the rows of a
-// unit as row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what [Build] derived (Lemma 16).
+// unit as row_number() does, as far as place <= n goes (Lemma 13); those of its sets are what Build derived (Lemma 16).
 func (p *part) ranks(t *catalog.Table, pin *Pin, byName map[string]*value.Value, solid map[int]bool) {
 	unit, rank := byName[t.Unit.Column], byName[catalog.RankColumn]
 	if unit == nil || !solid[unit.ID] {

@@ -1,3 +1,18 @@
+// Package relation derives what rows of tables, joins and groups belong to whom, and how many of them agree. It knows tables, as far as pins
+// say what will hold of them, and values. It does not know the grammar of queries, nor what a statement releases.
+//
+// # Map
+//
+// This file refers to no other, and each of these to those before it only:
+//
+//	pins.go    what must still hold when the statement runs
+//	ranks.go   numbers of rows in bounded copies (Lemma 16)
+//	scan.go    tables, their owners and unique keys
+//	pairs.go   joins, and what equalities say
+//	limits.go  numbers of rows within a partition (Lemma 3)
+//	rows.go    what SELECT shows, DISTINCT, UNION ALL, groups; conditions on the unit
+//	work.go    how many rows one row meets (Lemma 12)
+//	tuples.go  how many tuples a unit is charged for
 package relation
 
 import (
@@ -12,7 +27,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// A relation is what FROM means, or a part of it. Its rows are, unit by unit, functions of the unit's rows in the database and of what is
+// Relation is what FROM means, or a part of it. Its rows are, unit by unit, functions of the unit's rows in the database and of what is
 // public (Lemma 0): each rule that makes one says why. While a query's conditions are still to come a row may belong to several units; they
 // become one where a condition makes them, and must have by the end of WHERE.
 //
@@ -57,6 +72,7 @@ func NewProof(t *value.Terms, on *catalog.Snapshot, pins []Pin) *Proof {
 	return &Proof{Terms: t, On: on, pins: &pinBook{given: pins}, stored: make(map[int]bool)}
 }
 
+// Column is an output, under the alias of its item of FROM.
 type Column struct {
 	Table, Name string
 	Value       *value.Value
@@ -90,7 +106,7 @@ type ranking struct {
 	places    int64
 }
 
-// parted are the numbers of a relation's parts.
+// Numbers are the numbers of a relation's parts.
 func (r *Relation) Numbers() []int {
 	all := make([]int, len(r.Parts))
 	for i, p := range r.Parts {
@@ -99,7 +115,7 @@ func (r *Relation) Numbers() []int {
 	return all
 }
 
-// named is the relation under an alias.
+// As is the relation under an alias.
 func (r *Relation) As(alias string) *Relation {
 	for i := range r.Columns {
 		r.Columns[i].Table = alias
@@ -108,7 +124,7 @@ func (r *Relation) As(alias string) *Relation {
 	return r
 }
 
-// find looks a column up; nil if there is none.
+// Find looks a column up; nil if there is none.
 func (r *Relation) Find(table, name string) *value.Value {
 	var found *value.Value
 	for _, c := range r.Columns {
@@ -122,7 +138,7 @@ func (r *Relation) Find(table, name string) *value.Value {
 	return found
 }
 
-// hides reports whether a name that is not among the columns may be one of the relation all the same: a column that is not pinned, one that
+// Hides reports whether a name that is not among the columns may be one of the relation all the same: a column that is not pinned, one that
 // every table has (tableoid), or an output that PostgreSQL names itself (tree.NameOf).
 func (r *Relation) Hides(table string) bool {
 	if table == "" {
@@ -131,7 +147,7 @@ func (r *Relation) Hides(table string) bool {
 	return slices.Contains(r.Tables, table) || slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Table == table })
 }
 
-// owner is the one unit of each row; nil: the rows are public.
+// Owner is the one unit of each row; nil: the rows are public.
 func (r *Relation) Owner() *value.Unit {
 	var one *value.Unit
 	for _, u := range r.Units {
@@ -143,7 +159,7 @@ func (r *Relation) Owner() *value.Unit {
 	return one
 }
 
-// rows is of how many rows the given values can agree, those of one unit if owned; nil: of any number.
+// Rows is of how many rows the given values can agree, those of one unit if owned; nil: of any number.
 func (r *Relation) Rows(d *Proof, given []int, owned bool) *big.Int {
 	known := make(knowledge, 16)
 	for _, id := range given {
@@ -281,7 +297,7 @@ func (r *Relation) ofUnit() knowledge {
 	return known
 }
 
-// within reports whether rows of one unit that agree in ids agree in others.
+// Within reports whether rows of one unit that agree in ids agree in others.
 func (r *Relation) Within(d *Proof, others, ids []int) bool {
 	known := r.ofUnit()
 	for _, id := range ids {
@@ -290,6 +306,7 @@ func (r *Relation) Within(d *Proof, others, ids []int) bool {
 	return d.all(others, known)
 }
 
+// Larger is the larger number.
 func Larger(a, b *big.Int) *big.Int {
 	if a.Cmp(b) > 0 {
 		return a
@@ -297,12 +314,12 @@ func Larger(a, b *big.Int) *big.Int {
 	return b
 }
 
-// stands reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
+// NeverNull reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
 func (d *Proof) NeverNull(v *value.Value) bool {
 	return !slices.ContainsFunc(v.Nulls, func(id int) bool { return !d.stored[id] })
 }
 
-// follow reports whether values follow from others, which are identical.
+// Follow reports whether values follow from others, which are identical.
 func (d *Proof) Follow(values, from []int) bool {
 	known := make(knowledge)
 	for _, id := range from {
@@ -311,7 +328,7 @@ func (d *Proof) Follow(values, from []int) bool {
 	return d.all(values, known)
 }
 
-// ranked is how many different tuples of values a unit's rows have at most, by a ranking of them; nil: none says so.
+// Ranked is how many different tuples of values a unit's rows have at most, by a ranking of them; nil: none says so.
 func (r *Relation) Ranked(d *Proof, values []int) (least *big.Int) {
 	for _, k := range r.rankings {
 		known := make(knowledge)
@@ -327,3 +344,52 @@ func (r *Relation) Ranked(d *Proof, values []int) (least *big.Int) {
 
 // refuse ends a derivation.
 func refuse(format string, args ...any) { tree.Refuse(format, args...) }
+
+// cut is the rows of several parts that a query in FROM leaves.
+type cut struct {
+	parts  []*part
+	limits []limit
+}
+
+// outerJoin is l LEFT JOIN r, of which rows of l without a partner are left as well.
+type outerJoin struct {
+	left  *Relation
+	right []*part
+	shown []int  // columns of the right side as the join has them
+	on    []edge // what holds in each tuple that has a row of the right side
+}
+
+// counted is what [relation.tuples] counts.
+type counted struct {
+	of    *Relation
+	fixed *part
+}
+
+type pinBook struct{ given []Pin }
+
+// Pin is a table's metadata that will hold while the statement runs.
+type Pin struct {
+	Schema, Table string
+	OID           uint32
+	Columns       []PinnedColumn
+	Keys          [][]string // sets of its columns that are unique, but for rows with NULL in one of them
+	MostRows      int64      // bounds the rows of the table, a public one; 0: nothing does
+	Checks        []Check    // ranges that validated constraints hold columns to
+}
+
+// PinnedColumn is one column of a [Pin].
+type PinnedColumn struct {
+	Name    string
+	AttNum  int16
+	TypeOID uint32
+	TypMod  int32
+	NotNull bool
+	// MostEqual bounds how many rows of the table, a public one, have one value; 0: nothing does.
+	MostEqual int64
+}
+
+// Check is a range that the database holds a column of a pinned table to.
+type Check struct {
+	Column string
+	Lo, Hi int64
+}

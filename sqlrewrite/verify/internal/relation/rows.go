@@ -12,7 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// shown are the rows with other columns, each computed of one row.
+// Shown are the rows with other columns, each computed of one row.
 func (r *Relation) Shown(d *Proof, columns []Column) *Relation {
 	of := r
 	c0 := *of
@@ -43,7 +43,7 @@ func (r *Relation) Shown(d *Proof, columns []Column) *Relation {
 	return r
 }
 
-// grouped are the groups of rows by keys, each with rows of one unit or public ones.
+// Grouped are the groups of rows by keys, each with rows of one unit or public ones.
 func (r *Relation) Grouped(d *Proof, columns []Column, keys []int) *Relation {
 	p := &part{number: d.Number(), public: r.Owner() == nil, limits: []limit{{by: keys, rows: 1}}}
 	for _, c := range columns {
@@ -54,7 +54,7 @@ func (r *Relation) Grouped(d *Proof, columns []Column, keys []int) *Relation {
 		Solid: maps.Clone(r.Solid)}
 }
 
-// distinct is SELECT DISTINCT.
+// Distinct is SELECT DISTINCT.
 func (d *Proof) Distinct(r *Relation) *Relation {
 	owner := r.Owner()
 	led := owner == nil
@@ -81,7 +81,7 @@ func (d *Proof) Distinct(r *Relation) *Relation {
 	return &Relation{Columns: r.Columns, Parts: []*part{p}, Solid: r.Solid, Units: r.Units, Roots: kept(r.Roots, l.by)}
 }
 
-// names reports whether a value names the unit of each row, also where it is NULL.
+// Names reports whether a value names the unit of each row, also where it is NULL.
 func Names(v *value.Value, r *Relation) bool {
 	if !v.Strict && !r.Solid[v.ID] || v.Vague {
 		return false
@@ -100,7 +100,7 @@ func kept(ids, there []int) []int {
 	return all
 }
 
-// unionAll is l UNION ALL r, of as many columns.
+// UnionAll is l UNION ALL r, of as many columns.
 func (d *Proof) UnionAll(l, r *Relation) *Relation {
 	both := &Relation{Solid: make(map[int]bool)}
 	var owner *value.Unit
@@ -142,7 +142,7 @@ func (d *Proof) UnionAll(l, r *Relation) *Relation {
 	return both
 }
 
-// holds notes a condition that every row meets.
+// Holds notes a condition that every row meets.
 func (r *Relation) Holds(d *Proof, condition int) {
 	r.domain(d, condition)
 	if form := d.form(condition, r); form != "" {
@@ -150,7 +150,7 @@ func (r *Relation) Holds(d *Proof, condition int) {
 	}
 }
 
-// leaving is how many values of each key conditions on groups leave.
+// Leaving is how many values of each key conditions on groups leave.
 func (r *Relation) Leaving(d *Proof, conditions []int) map[int]*big.Int {
 	left := &Relation{Solid: r.Solid, Domains: maps.Clone(r.Domains)}
 	for _, id := range conditions {

@@ -22,9 +22,11 @@ import (
 // *Example.* visits with the unit in person_id and a unique visit_id: a payment whose path leads to visit_id belongs to the visit's
 // person, and payments that agree in visit_id are of one person.
 //
-// A copy of a table (prepared.go) is owned by the column in which each unit has a number; no other table may be beside it that has units.
+// A copy of a table (ranks.go) is owned by the column in which each unit has a number; no other table may be beside it that has units.
 //
 // A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) is a multiple of 10^-s below 10^(p-s), or NaN.
+
+// Scan is a table under an alias.
 func (d *Proof) Scan(t *catalog.Table, alias string) *Relation {
 	pin := d.pins.of(t)
 	r := &Relation{Solid: make(map[int]bool), Tables: []string{alias}}

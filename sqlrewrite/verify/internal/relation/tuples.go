@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// tuplesOfUnit is how many tuples of a FROM one row of people is charged for, and how many one unit, by the best part; nil: any number.
+// TuplesOfUnit is how many tuples of a FROM one row of people is charged for, and how many one unit, by the best part; nil: any number.
 func (r *Relation) TuplesOfUnit(d *Proof) (row, unit *big.Int) {
 	row = r.Work(d)
 	for _, p := range r.Parts {

@@ -14,7 +14,7 @@ import (
 //
 //  1. *Tuples of one row.* Fix a row of one part of FROM. The other parts have, each given those before it (a row of each, so that their
 //     columns are determined), as many rows as the columns that are determined leave: 1 under a unique key, what a cut to a number of
-//     rows leaves (window.go), and of a public table the rows that share a determined column, or all that it has, as its pin says. A cut
+//     rows leaves (limits.go), and of a public table the rows that share a determined column, or all that it has, as its pin says. A cut
 //     of rows of several parts leaves so many choices of those of its parts that are not given, all at once. Every order of the parts
 //     gives a bound; the smallest counts.
 //  2. *Whom a tuple is charged to.* To its row of one part of people, the same for all tuples: the part with the smallest bound counts. A
@@ -61,17 +61,11 @@ func (r *Relation) tuples(d *Proof, fixed *part) *big.Int {
 	return n
 }
 
-// remembering counts tuples once while nothing more becomes known.
+// Remembering counts tuples once while nothing more becomes known.
 func (d *Proof) Remembering(count func()) {
 	d.tuples = make(map[counted]*big.Int)
 	count()
 	d.tuples = nil
-}
-
-// counted is what [relation.tuples] counts.
-type counted struct {
-	of    *Relation
-	fixed *part
 }
 
 // mostOrders is how many parts are tried in every order. Of more the parts of a cut are chosen all at once; of more than so many of these
@@ -170,12 +164,6 @@ func (r *Relation) choices(d *Proof, left []*part, known knowledge) (all []choic
 	return all
 }
 
-// cut is the rows of several parts that a query in FROM leaves.
-type cut struct {
-	parts  []*part
-	limits []limit
-}
-
 // isAmong reports whether a part is one of some, of which a join may have copies.
 func isAmong(p *part, parts []*part) bool {
 	return slices.ContainsFunc(parts, func(q *part) bool { return slices.Equal(p.ids, q.ids) })
@@ -213,19 +201,11 @@ func (p *part) choices(d *Proof, known knowledge) int64 {
 	return least
 }
 
-// outerJoin is l LEFT JOIN r, of which rows of l without a partner are left as well.
-type outerJoin struct {
-	left  *Relation
-	right []*part
-	shown []int  // columns of the right side as the join has them
-	on    []edge // what holds in each tuple that has a row of the right side
-}
-
 func (o outerJoin) holds(p *part) bool {
 	return isAmong(p, o.right)
 }
 
-// work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.
+// Work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.
 func (r *Relation) Work(d *Proof) (best *big.Int) {
 	defer steps.Visit(d.Steps).Leave()
 	for _, p := range r.Parts {
@@ -248,7 +228,7 @@ func (r *Relation) Work(d *Proof) (best *big.Int) {
 	return best
 }
 
-// met is how many rows of a query one row around it meets: of a join those with equal values, else all; nil: any number.
+// Met is how many rows of a query one row around it meets: of a join those with equal values, else all; nil: any number.
 func (r *Relation) Met(d *Proof, joined bool) *big.Int {
 	if joined {
 		return r.tuples(d, new(part))
