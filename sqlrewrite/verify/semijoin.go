@@ -79,7 +79,7 @@ func (s *scope) subquery(l *pgquery.SubLink) *value.Value {
 	}
 }
 
-// joined reports whether PostgreSQL makes a join of EXISTS (SELECT 1 ...) whose FROM reads nothing of the rows around (relation/work.go, 4).
+// joined reports whether PostgreSQL makes a join of EXISTS (SELECT 1 ...) whose FROM reads nothing of the rows around (Lemma 12, 4).
 func (s *scope) joined(l *pgquery.SubLink, reads []int) bool {
 	left, ok := s.d.joins[l]
 	ofLeft := func(c relation.Column) bool { return slices.Contains(reads, c.Value.ID) }

@@ -30,7 +30,7 @@ import (
 // **Lemma 3.** row_number() <= m leaves at most m rows of a partition; dense_rank() <= G leaves rows with at most G different tuples of
 // the ORDER BY values. Which ones is a function of the unit's rows and of constants (the seed). The rows are those that were numbered: a
 // join makes several of one. So the limit is one of the whole relation only where it has the parts that were numbered, and no other; in a
-// join it is one of the part, where only one was numbered, else one of the tuples of all that were (relation/work.go). It is never below 1, as
+// join it is one of the part, where only one was numbered, else one of the tuples of all that were (Lemma 12). It is never below 1, as
 // LEFT JOIN leaves a row where there is no partner.
 //
 // *Example.* row_number() OVER (PARTITION BY person_id ORDER BY visit_id) <= 5 leaves 5 visits of a unit, the same ones whoever else is

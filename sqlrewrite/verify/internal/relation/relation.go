@@ -1,5 +1,5 @@
-// Package relation derives what rows of tables, joins and groups belong to whom, and how many of them agree. It knows tables, as far as pins
-// say what will hold of them, and values. It does not know the grammar of queries, nor what a statement releases.
+// Package relation derives which rows of tables, joins and groups belong to whom, and how many of them agree. It knows values, and tables
+// as far as pins say what will hold of them. It does not know the grammar of queries, nor what a statement releases.
 //
 // # Map
 //
