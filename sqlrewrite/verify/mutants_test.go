@@ -255,6 +255,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"internal/copying/copying.go", `case column(o.Val, u) != unitsNumber:`, `case false:`},
 	{"internal/relation/relation.go", `l.holds(d, whole)`, `l.holds(d, known)`},
 	{"internal/value/terms.go", `refuse("%s of a value that stands for several that are equal but not identical", op)`, ``},
+	{"internal/value/table.go", `refuse("function %s on these types", name)`, `v = args[0]`},
 }
 
 // survivors are mutants that other rules, or PostgreSQL, make up for.

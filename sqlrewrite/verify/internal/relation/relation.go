@@ -12,7 +12,6 @@
 //	limits.go  numbers of rows within a partition (Lemma 3)
 //	rows.go    what SELECT shows, DISTINCT, UNION ALL, groups; conditions on the unit
 //	work.go    how many rows one row meets (Lemma 12)
-//	tuples.go  how many tuples a unit is charged for
 package relation
 
 import (

@@ -2,11 +2,208 @@ package value
 
 import (
 	"math"
+	"strings"
+	"unicode/utf8"
 
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Prices: an operation takes as long as its operands' sizes (sizes.go) say, by the formulas of docs/sql/work.md, "Prices".
+// Sizes. How large the operands of an operation can be, from their ranges, from conditions on octet_length, and from what is computed of
+// what:
+//
+//  1. A text has as many bytes as CASE WHEN octet_length(x) <= n says, four for each of its characters, or as many as the operands of the
+//     function that makes it allow. Where none of these limits a stored text, it may have 2^30: no operation over it is proven to be
+//     short.
+//  2. A numeric has the digits of its range before the point, and after it those that are known; a quotient those of select_div_scale
+//     (numeric.c). A stored one whose type fixes none may have 131,072 and 16,383, and so may what is computed of it. CASE with the
+//     conditions of tree.Short leaves 100 and 100. Wherever a longer one is named it is read whole.
+//
+// *Example.* left(x, 200) has 800 bytes, and 300 where x has at most 300; a · b of numbers below 100 with two digits each has 4 and 4.
+
+// Measure is how large a value is at most.
+type Measure struct {
+	Kind         Kind
+	constant     bool
+	text         string // of a constant that was read
+	read         bool
+	bytes        int64
+	whole, scale int64 // decimal digits of a numeric
+	items        int64 // of an array
+}
+
+const (
+	unknownBytes = 1024
+	storedBytes  = 1 << 30
+	labelBytes   = 63 // of an enum: NAMEDATALEN, without the byte that ends it
+	textOfOther  = 40 // bytes of a number, a time or a uuid as text
+)
+
+// fours are the digits in base 10,000.
+func (m Measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
+
+func (m Measure) length() int64 { return m.bytes + m.whole + m.scale }
+
+// Shortened is a numeric that is NULL where it is long.
+func (d *Terms) Shortened(x *Value) *Value {
+	v := d.Made(Numeric, shortForm, false, x)
+	d.Bounded(v, x)
+	v.Scale, v.Same, v.Anchors = -1, true, x.Anchors
+	v.longest = places{tree.ShortDigits, tree.ShortDigits}
+	return v
+}
+
+// quotientFours is how many digits in base 10,000 a quotient is computed to, with those that it is rounded by.
+func quotientFours(a, b Measure, whole bool) int64 {
+	if whole {
+		return (a.whole+b.scale)/4 + 3
+	}
+	return max(24, a.whole+b.scale+max(a.scale, b.scale))/4 + 4
+}
+
+// depthOf is how often one byte of a text is compared with success while a pattern of LIKE is looked for (docs/sql/work.md, Lemma 17): by
+// counting, for each place of a piece, the starts of the piece that can end there.
+func depthOf(pattern string, folded bool) int64 {
+	if folded {
+		if strings.ContainsFunc(pattern, func(r rune) bool {
+			low := []rune(strings.ToLower(string(r)))
+			return r >= utf8.RuneSelf && (len(low) != 1 || utf8.RuneLen(low[0]) != utf8.RuneLen(r) || low[0] < utf8.RuneSelf)
+		}) {
+			return int64(len(pattern)) * 3 / 2
+		}
+		pattern = strings.ToLower(pattern)
+	}
+	const wild = 1 << 24
+	var pieces [][]rune
+	escaped := false
+	for _, r := range pattern {
+		last := len(pieces) - 1
+		switch {
+		case r == '\\' && !escaped:
+			escaped = true
+			continue
+		case r == '%' && !escaped:
+			pieces = append(pieces, nil)
+		case last < 0 || r == '_' && !escaped && len(pieces[last]) == 0: // stands at the start of the text, or is skipped
+		case r == '_' && !escaped:
+			pieces[last] = append(pieces[last], wild)
+		default:
+			pieces[last] = append(pieces[last], r)
+		}
+		escaped = false
+	}
+	most := int64(0)
+	for _, p := range pieces {
+		most = max(most, repeats(p, func(a, b rune) bool {
+			return a == b || a == wild || b == wild || a >= utf8.RuneSelf && b >= utf8.RuneSelf
+		}))
+	}
+	return most
+}
+
+// repeats is the most starts of a piece that can end at one of its places.
+func repeats(piece []rune, equal func(a, b rune) bool) (most int64) {
+	for end := 1; end <= len(piece); end++ {
+		found := int64(0)
+		for size := 1; size <= end; size++ {
+			same := true
+			for i := 0; i < size && same; i++ {
+				same = equal(piece[i], piece[end-size+i])
+			}
+			if same {
+				found++
+			}
+		}
+		most = max(most, found)
+	}
+	return most
+}
+
+// needleOf is the same of a constant that strpos looks for, from its end.
+func needleOf(needle string) int64 {
+	var backwards []rune
+	for i := len(needle) - 1; i >= 0; i-- {
+		backwards = append(backwards, rune(needle[i]))
+	}
+	return repeats(backwards, func(a, b rune) bool { return a == b })
+}
+
+// statesOf bounds the states of a regular expression's machine: its characters, each as often as the repetitions around it say.
+func statesOf(pattern string) int64 {
+	var open []int64 // states before each bracket that is open
+	states, last := int64(0), int64(0)
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; c {
+		case '(':
+			open = append(open, states)
+		case ')':
+			if len(open) > 0 {
+				last = states - open[len(open)-1]
+				open = open[:len(open)-1]
+			}
+		case '[':
+			if end := strings.IndexByte(pattern[min(i+2, len(pattern)):], ']'); end >= 0 {
+				for i += 2 + end; i+1 < len(pattern) && pattern[i+1] == ']'; i++ {
+				}
+			}
+			states, last = states+1, 1
+		case '+':
+			states += last
+		case '{':
+			end := strings.IndexByte(pattern[i:], '}')
+			if end < 0 {
+				end = 0
+			}
+			states += last * (repetitions(pattern[i+1:i+max(end, 1)]) - 1)
+			i += end
+		case '*', '?', '|', '^', '$':
+		case '\\':
+			i++
+			states, last = states+1, 1
+		default:
+			if c&0xC0 != 0x80 { // the first byte of a character
+				states, last = states+1, 1
+			}
+		}
+	}
+	return states + 2
+}
+
+// repetitions is n of {m,n}, and m + 1 of {m,}.
+func repetitions(text string) int64 {
+	least, most, span := strings.Cut(text, ",")
+	number := func(s string) int64 {
+		n := int64(0)
+		for _, c := range s {
+			n = min(n*10+int64(c-'0'), 1<<20)
+		}
+		return max(n, 1)
+	}
+	if span && most == "" {
+		return number(least) + 1
+	}
+	if span {
+		return number(most)
+	}
+	return number(least)
+}
+
+// ofFirst and ofAll bound the bytes of a text by those of what it is made of.
+func ofFirst(times int64) func([]Measure) int64 {
+	return func(operands []Measure) int64 { return times * operands[0].bytes }
+}
+
+func ofAll(operands []Measure) (sum int64) {
+	for _, o := range operands {
+		if o.Kind.IsText() || o.Kind == Enum {
+			sum += o.bytes
+		} else {
+			sum += max(textOfOther, o.whole+o.scale+2) // the sign and the point
+		}
+	}
+	return sum
+}
+
+// Prices: an operation takes as long as its operands' sizes say, by the formulas of docs/sql/work.md, "Prices".
 
 // What operations take, in ns.
 const (

@@ -8,15 +8,13 @@
 // This file refers to no other, and each of these to those before it only:
 //
 //	terms.go       how values are made of others
-//	constant.go    parameters and literals
-//	stored.go      columns
+//	constant.go    parameters, literals and columns
 //	share.go       values that add up to no more than a number
 //	tally.go       sums and counts, as so many times what a row adds
 //	convert.go     casts, and what is compared with what
 //	choice.go      one of several values: CASE, COALESCE, GREATEST
 //	arithmetic.go  operators on numbers: when none can raise an error
-//	sizes.go       how large operands are
-//	price.go       what operations take
+//	price.go       how large operands are, and what operations take
 //	rule.go        rules by the types of arguments
 //	function.go    functions that cannot raise an error, by argument types and ranges
 //	texts.go       LIKE, regular expressions and functions of texts
