@@ -47,6 +47,7 @@ func surroundings() config.Environment {
 
 func askedServer(t *testing.T) pgserver.Wanted {
 	t.Helper()
+	pgtest.NeedServer(t)
 	wanted, err := pgserver.WantedIn(os.Getenv)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,9 @@ var loadProgram = sync.OnceValues(func() (*sources, error) { return loadSources(
 // program are the packages that noisegate is made of.
 func program(t *testing.T) *sources {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: it reads the types of all packages")
+	}
 	s, err := loadProgram()
 	if err != nil {
 		t.Fatal(err)

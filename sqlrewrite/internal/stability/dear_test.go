@@ -17,6 +17,9 @@ import (
 // covers: B4 C1
 func TestLightStatementsHaveALimit(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: this takes long")
+	}
 	snapshot := rewritetest.ParseSnapshot(t, `visits
   visit_id integer not null unique
   person_id integer not null
