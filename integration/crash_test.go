@@ -72,7 +72,7 @@ func TestBackendsTerminated(t *testing.T) {
 }
 
 // make faults-short and make faults give more.
-var kills = flag.Int("kills", 8, "how often TestKillsUnderLoad kills the gateway")
+var kills = flag.Int("kills", 3, "how often TestKillsUnderLoad kills the gateway")
 
 // killsPerLedger is after how many kills TestKillsUnderLoad begins a new ledger: the whole of it is judged after each of them.
 const killsPerLedger = 100

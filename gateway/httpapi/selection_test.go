@@ -3,6 +3,8 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,7 +75,11 @@ func TestSelectionLawsOverHTTP(t *testing.T) {
 	}
 	f := selectionFront(t, "approx, epsilon: 100000, delta: 1e-6")
 	ana := f.client("ana:analyst")
-	for name, law := range laws {
+	for i, name := range slices.Sorted(maps.Keys(laws)) {
+		if i >= randomtest.Part(1, 3) && !randomtest.Fresh() {
+			break // make audit and make whole ask all three
+		}
+		law := laws[name]
 		ask := func(sql, epsilon string) *api.QueryResponse {
 			t.Helper()
 			r, err := ana.Query(t.Context(), api.QueryRequest{Dataset: "census", SQL: sql, Epsilon: api.Decimal(epsilon), Selection: name}, "")

@@ -127,7 +127,7 @@ func TestAppendedIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	a := newAppending(t, "1m")
 	r := rand.New(rand.NewPCG(16, 20))
-	histories := randomtest.Part(4, 20)
+	histories := randomtest.Part(2, 20)
 	if testing.Short() {
 		histories = 1
 	}
@@ -316,7 +316,7 @@ func TestAppendIsKilled(t *testing.T) {
 	if _, err := a.run(t.Context(), 1, false); err != nil {
 		t.Fatal(err)
 	}
-	whole, rounds, ended := time.Since(begun), randomtest.Part(10, killed), 0
+	whole, rounds, ended := time.Since(begun), randomtest.Part(5, killed), 0
 	if testing.Short() {
 		rounds = 2
 	}
@@ -365,7 +365,7 @@ func TestQuestionsWhileAppending(t *testing.T) {
 	if _, err := a.run(t.Context(), 1, false); err != nil {
 		t.Fatal(err)
 	}
-	for range randomtest.Part(8, 20) {
+	for range randomtest.Part(4, 20) {
 		plan := planned(t, a.serving(t), "SELECT count(*) FROM visits", 0)
 		a.rows(t, r, 20, settled)
 		ended := make(chan error, 1)

@@ -751,7 +751,7 @@ func TestPrepareIsKilled(t *testing.T) {
 	begun := time.Now()
 	prepared(t, p, d, on, 1)
 	whole := time.Since(begun)
-	ended, rounds := 0, randomtest.Part(10, killed)
+	ended, rounds := 0, randomtest.Part(5, killed)
 	if testing.Short() {
 		rounds = 2
 	}
