@@ -118,7 +118,7 @@ func TestAccountantsAreOrdered(t *testing.T) {
 	}
 	checks := flag.Lookup("rapid.checks").Value
 	defer func(before string) { _ = checks.Set(before) }(checks.String())
-	if err := checks.Set(fmt.Sprint(randomtest.Part(30, 100))); err != nil {
+	if err := checks.Set(fmt.Sprint(randomtest.Part(15, 100))); err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,7 +10,6 @@ import (
 	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/fit"
-	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/proofs/gen"
 )
@@ -56,7 +55,7 @@ func TestNeighboursOfFits(t *testing.T) {
 	w := gen.NewWorld(t, 15, gen.Wild, 4)
 	reached, ran, several, gradients := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0, 0
 	refusals := map[fault.Code]int{}
-	for tried := 0; ran < randomtest.Part(120, 240)/rewritetest.OneIn(2) && tried < 5000; tried++ {
+	for tried := 0; ran < randomtest.Part(60, 240) && tried < 5000; tried++ {
 		if tried%20 == 0 {
 			w.Fill(t, tried%40 == 0)
 		}
@@ -153,7 +152,7 @@ func TestNeighboursOfClusterings(t *testing.T) {
 	w := gen.NewWorld(t, 16, gen.Wild, 4)
 	reached, ran, several := [2]*big.Rat{new(big.Rat), new(big.Rat)}, 0, 0
 	refusals := map[fault.Code]int{}
-	for tried := 0; ran < randomtest.Part(60, 160)/rewritetest.OneIn(2) && tried < 5000; tried++ {
+	for tried := 0; ran < randomtest.Part(30, 160) && tried < 5000; tried++ {
 		if tried%20 == 0 {
 			w.Fill(t, tried%40 == 0)
 		}

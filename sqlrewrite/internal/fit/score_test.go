@@ -321,7 +321,7 @@ func TestNeighboursOfScores(t *testing.T) {
 	t.Parallel()
 	w := gen.NewWorld(t, 17, gen.Wild, 4)
 	reached, ran, several := new(big.Rat), 0, 0
-	for tried := 0; ran < randomtest.Part(60, 160)/rewritetest.OneIn(2) && tried < 5000; tried++ {
+	for tried := 0; ran < randomtest.Part(30, 160) && tried < 5000; tried++ {
 		if tried%20 == 0 {
 			w.Fill(t, tried%40 == 0)
 		}

@@ -112,7 +112,7 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 		p := sqlprint.NewRowPrinter()
 		return p.Text(bound.Statistics[0].X) + fmt.Sprintf("%q", p.Args), true
 	}
-	merged, apart, pairs := 0, 0, randomtest.Part(16_000, 40_000)/rewritetest.OneIn(2)
+	merged, apart, pairs := 0, 0, randomtest.Part(8_000, 40_000)
 	for range pairs {
 		x, y := write(r.IntN(2)), write(r.IntN(3))
 		query, err := parse.Parse("SELECT count("+x+"), count("+y+") FROM t", "")

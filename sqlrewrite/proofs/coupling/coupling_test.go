@@ -154,9 +154,6 @@ func CouplingQueries() int {
 	if testing.Short() {
 		return min(16, *gen.Couplings)
 	}
-	if gen.Proofs() < 1000 { // in make test
-		return min(gen.Proofs()/2, *gen.Couplings)
-	}
 	return min(gen.Proofs(), *gen.Couplings)
 }
 

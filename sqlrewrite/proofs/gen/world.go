@@ -29,7 +29,7 @@ import (
 // The flags. proofQueries is how many random queries the neighbour, coupling and oracle tests each run: make test
 // runs few, make proofs runs enough to check the tests' power, make neighbours 500,000.
 var (
-	proofQueries     = flag.Int("proof-queries", 80, "random queries of each proof test")
+	proofQueries     = flag.Int("proof-queries", 40, "random queries of each proof test")
 	TotalExpressions = flag.Int("total-expressions", 4000, "random expressions over the worst rows")
 	Couplings        = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five others")
 	AllMutants       = flag.Bool("all-mutants", false, "try every mutant, not some")
@@ -41,12 +41,7 @@ var (
 )
 
 // Proofs is the number of random queries of a proof test.
-func Proofs() int {
-	if testing.Short() {
-		return min(*proofQueries, 40)
-	}
-	return *proofQueries
-}
+func Proofs() int { return *proofQueries }
 
 // The family of tables that the proofs run on. A unit is a number: people.id, events.unit, orders.buyer; items reach theirs through orders;
 // of cards nobody has two with one k_num, and a unique key says so. zones and tags are public: zones has one row per key, tags has several.
