@@ -54,7 +54,7 @@ func TestCitusCopiesAnswerAsOneServer(t *testing.T) {
 					continue
 				}
 				for _, s := range statementsOf(t, plan) {
-					whole(t, p, s, sql != joinedQuantile)
+					whole(t, p, s, sql != joinedQuantile && !strings.Contains(s.SQL, "count(u.x)")) // different values meet at the coordinator
 				}
 			}
 			answers = append(answers, all)

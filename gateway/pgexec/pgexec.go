@@ -100,6 +100,9 @@ func settings(statementTimeout time.Duration) map[string]string {
 		"idle_in_transaction_session_timeout": ms(idleTimeout),
 		"plan_cache_mode":                     "force_generic_plan", // for our own fixed texts; statements see planCustom
 		"jit":                                 "off",
+		"enable_sort":                         "off", // what can be hashed is: a sort takes another time where one row is out of order
+		"enable_incremental_sort":             "off",
+		"enable_hashagg":                      "on",
 		"min_parallel_table_scan_size":        "0", // see drawnSetupCost
 		"min_parallel_index_scan_size":        "0",
 		"client_min_messages":                 "warning", // see farewell

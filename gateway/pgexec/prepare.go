@@ -174,6 +174,7 @@ func (c PrepareConfig) connect(ctx context.Context, seed int64) (*pgx.Conn, erro
 	config.RuntimeParams["parallel_setup_cost"], config.RuntimeParams["parallel_tuple_cost"] = "0", "0"
 	// Hashing many ids takes longer than sorting them; and of numbers in the order of ids the index of a copy's rows is made of sorted ones.
 	config.RuntimeParams["enable_hashagg"] = "off"
+	config.RuntimeParams["enable_sort"], config.RuntimeParams["enable_incremental_sort"] = "on", "on"
 	config.RuntimeParams["plan_cache_mode"] = "force_custom_plan" // which knows how many rows are of the times that are asked for
 	config.RuntimeParams["lock_timeout"] = fmt.Sprint(prepareLock.Milliseconds())
 	conn, err := pgx.ConnectConfig(ctx, config)

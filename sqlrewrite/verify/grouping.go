@@ -56,29 +56,11 @@ func (g *grouping) of(v *value.Value) *value.Value {
 
 // grouped is a SELECT with aggregates.
 func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
+	s.unmerge(q)
 	d := s.d
 	g := &grouping{Group: value.Group{Number: d.Fresh()}, keys: make(map[int]*value.Value)}
 	owner := s.rel.Owner()
-	led := false
-	for _, n := range q.GroupClause {
-		if c := n.GetAConst(); c != nil {
-			at := int(tree.Integer(n))
-			if at < 1 || at > len(q.TargetList) || q.TargetList[at-1].GetResTarget() == nil {
-				refuse("GROUP BY of an output that does not exist")
-			}
-			n = q.TargetList[at-1].GetResTarget().Val
-		}
-		v := s.loose(n)
-		if v.Outer { // where an output has the name, PostgreSQL groups by that
-			refuse("GROUP BY of an outer query's value")
-		}
-		led = led || relation.Names(v, s.rel)
-		k := *v
-		k.Whole, k.Vague = true, !v.Same
-		k.Sum, k.Running = nil, nil
-		g.keys[v.ID] = &k
-		g.order = append(g.order, v.ID)
-	}
+	led := s.groupBy(q, g)
 	g.Release = owner != nil && !led
 	s.group = g
 	r := &relation.Relation{Solid: make(map[int]bool)}
@@ -91,6 +73,9 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 	}
 	if q.HavingClause != nil && !g.Release {
 		refuse("HAVING within a unit")
+	}
+	if g.Release && q.HavingClause == nil && !tree.Aggregating(q.TargetList, value.IsAggregate) {
+		return s.different(q)
 	}
 	for _, n := range q.TargetList {
 		t := n.GetResTarget()
@@ -111,6 +96,30 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 		return r
 	}
 	return s.rel.Grouped(d.Proof, r.Columns, g.order)
+}
+
+// groupBy reads GROUP BY, and reports whether a key names the unit of each row.
+func (s *scope) groupBy(q *pgquery.SelectStmt, g *grouping) (led bool) {
+	for _, n := range q.GroupClause {
+		if c := n.GetAConst(); c != nil {
+			at := int(tree.Integer(n))
+			if at < 1 || at > len(q.TargetList) || q.TargetList[at-1].GetResTarget() == nil {
+				refuse("GROUP BY of an output that does not exist")
+			}
+			n = q.TargetList[at-1].GetResTarget().Val
+		}
+		v := s.loose(n)
+		if v.Outer { // where an output has the name, PostgreSQL groups by that
+			refuse("GROUP BY of an outer query's value")
+		}
+		led = led || relation.Names(v, s.rel)
+		k := *v
+		k.Whole, k.Vague = true, !v.Same
+		k.Sum, k.Running = nil, nil
+		g.keys[v.ID] = &k
+		g.order = append(g.order, v.ID)
+	}
+	return led
 }
 
 // having reads CASE WHEN count(*) > 0 THEN condition END, where the condition is one on keys; a group has a row, so that the CASE takes its
@@ -150,6 +159,10 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value.Value {
 	}
 	d, g := s.d, s.group
 	x, where := s.aggregated(name, f)
+	s.merged.counts(g, name, x, where)
+	if f.AggDistinct {
+		s.unsorted(x)
+	}
 	id := func(collation string) int {
 		return d.Intern("aggregate "+name+strconv.FormatBool(f.AggDistinct)+strconv.Itoa(g.Number)+collation,
 			append([]int{x.ID, -1}, where...)...)
@@ -157,7 +170,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value.Value {
 	switch {
 	case x == nil:
 		return d.Counted(g.Group, where)
-	case name == "count" && f.AggDistinct:
+	case name == "count" && (f.AggDistinct || s.merged != nil):
 		return d.Different(g.Group, where, id(""), s.rel.Within(d.Proof, []int{x.ID}, nil))
 	case name == "count":
 		return d.Counted(g.Group, value.Union(where, d.present(x)))
@@ -190,7 +203,7 @@ func (s *scope) aggregated(name string, f *pgquery.FuncCall) (x *value.Value, wh
 	if len(f.Args) != 1 {
 		refuse("an aggregate of %d arguments", len(f.Args))
 	}
-	in.numbers = name == "count" && f.AggDistinct && s.group.Release && f.Args[0].GetColumnRef() != nil
+	in.numbers = name == "count" && f.AggDistinct && s.group.Release && isColumn(f.Args[0])
 	x = in.expr(f.Args[0])
 	if x.Moved() {
 		refuse("an aggregate over an aggregate of many units")

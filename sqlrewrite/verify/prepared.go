@@ -109,6 +109,7 @@ func (b Copying) fills(on *catalog.Snapshot, in copying.Rows, times []any) {
 // derive derives the rows of a query over the source.
 func (b Copying) derive(on *catalog.Snapshot, q *pgquery.SelectStmt, args []any) (*derivation, *relation.Relation) {
 	d := newDerivation("", args, on, b.Pins, nil)
+	d.alone = true
 	rel := d.query(q, &scope{d: d, number: d.Number()})
 	if rel.Released != 0 || d.Unread() {
 		refuse("aggregates over many units, or an argument that the text does not name")

@@ -43,6 +43,7 @@ type released struct {
 	forms   []string // conditions on the unit alone
 	pieces  []piece
 	groups  *big.Int // of pieces: L0 before domains; nil: not known
+	merged  bool     // it is the different tuples of keys (sorted.go)
 }
 
 // releasing gives a release its number.
@@ -61,8 +62,8 @@ func (s *scope) released(columns []relation.Column, domains map[int]*big.Int) *r
 
 // claim is what a release moves by.
 func (x *released) claim(d *relation.Proof, keys int, h Histogram) *Claim {
-	if keys < 0 || keys > len(x.columns) {
-		refuse("more keys than columns")
+	if x.merged || keys < 0 || keys > len(x.columns) {
+		refuse("more keys than columns, or nothing but keys")
 	}
 	shown := x.columns[:keys]
 	if h != Plain {
@@ -190,6 +191,9 @@ func (x *released) piecesOf(d *relation.Proof) []piece {
 			refuse("a total of pieces as a piece")
 		}
 		return x.pieces
+	}
+	if x.merged {
+		refuse("different tuples of many units as a piece")
 	}
 	p := piece{forms: x.forms, groups: x.groupsOf(d)}
 	for _, c := range x.columns {

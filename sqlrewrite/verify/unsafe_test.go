@@ -49,7 +49,9 @@ func town() (*catalog.Snapshot, []Pin) {
 
 var (
 	constants = regexp.MustCompile(`«([^»]*)»`)
-	clamps    = regexp.MustCompile(`C(2|4|8|N|F|D|T)\(("\w+"|\w+\.\w+)(?:, ([^,()]+), ([^,()]+))?\)`)
+	// Windows over rows of people partition by scattered ids (sorted.go).
+	byUnit = regexp.MustCompile(`PARTITION BY ((?:\w+\.)?"?(?:unit|person_id|visit_id|id|p)\b"?)`)
+	clamps = regexp.MustCompile(`C(2|4|8|N|F|D|T)\(("\w+"|\w+\.\w+)(?:, ([^,()]+), ([^,()]+))?\)`)
 )
 
 // expand writes out clamps, @ and arguments.
@@ -67,6 +69,7 @@ func expand(sql string) (string, []any) {
 		}
 		return fmt.Sprintf("@%slarger(@%ssmaller(%s, «%s»::%s), «%s»::%s)", f[0], f[0], m[2], hi, f[1], lo, f[1])
 	})
+	sql = byUnit.ReplaceAllString(sql, "PARTITION BY @int8xor($1::bigint, «7640891576956012809»::bigint)")
 	var args []any
 	sql = constants.ReplaceAllStringFunc(sql, func(c string) string {
 		args = append(args, strings.Trim(c, "«»"))

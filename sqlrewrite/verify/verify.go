@@ -20,6 +20,7 @@
 //	semijoin.go        EXISTS and IN
 //	window.go          windows among one unit's rows, and ties
 //	contribution.go    what cuts sums (Lemma 2)
+//	sorted.go          what PostgreSQL sorts rows of people by
 //	total.go           what a unit adds to all groups together (Lemma 2b)
 //	joint.go           sums of products under one noise (Lemma 2c)
 //	release.go         the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
@@ -144,6 +145,7 @@ type derivation struct {
 	*relation.Proof
 	sql      string
 	releases []*released // by their numbers, less 1
+	alone    bool        // nobody who asks waits for the text: it makes a copy
 
 	operands []value.Measure // of the expression that is being read
 	taken    Work            // cost.go

@@ -78,15 +78,10 @@ func (s *scope) window(name string, f *pgquery.FuncCall) *value.Value {
 	in := *s // PostgreSQL computes a window's arguments for every row, in whatever branch of a CASE it stands
 	in.narrow = nil
 	s = &in
-	led := s.rel.Owner() == nil
 	for _, n := range w.PartitionClause {
-		v := s.loose(n)
-		led = led || relation.Names(v, s.rel)
-		x.partition = append(x.partition, v)
+		x.partition = append(x.partition, s.loose(n))
 	}
-	if !led {
-		refuse("a window over rows of several units")
-	}
+	x.partition = s.unscattered(x.partition)
 	s.ordered(w.OrderClause, x)
 	offsets := s.frame(w, x)
 	var args []*value.Value

@@ -2,7 +2,6 @@ package sqlprint
 
 // How a statement that adds up per unit is best planned (docs/performance.md).
 const (
-	planSorted = "SET LOCAL enable_hashagg = off"
 	// planPartitions adds up in each partition of a table whose partitions keep units apart.
 	planPartitions = "SET LOCAL enable_partitionwise_aggregate = on"
 	// With these no table is large enough to be read by several processes: they take a side of the UNION ALL each.
@@ -24,8 +23,8 @@ const (
 // Planning are the settings that a statement is planned with, as SQL for its transaction.
 func (s Statement) Planning() []string {
 	var all []string
-	if s.Sorts {
-		all = append(all, planSorted, planPartitions)
+	if s.AddsUp {
+		all = append(all, planPartitions)
 	}
 	if s.Partitioned {
 		all = append(all, planWholeTables, planWholeIndexes)

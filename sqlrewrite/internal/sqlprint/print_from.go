@@ -2,6 +2,7 @@ package sqlprint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"noisegate.example/sqlrewrite/internal/algebra"
@@ -215,6 +216,10 @@ func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	}
 	for _, k := range q.Keys {
 		keys = append(keys, p.asIs(k))
+		// Where an aggregate sorts, PostgreSQL sorts for its groups too.
+		if f := algebra.PlainField(k); f != nil && q.Of != nil && f == q.Of.Owner() && slices.ContainsFunc(q.Results(), sorts) && p.adds() {
+			keys = append([]string{p.scattered(p.field(f), f.Type)}, keys...)
+		}
 	}
 	text := "SELECT "
 	if q.Distinct {
@@ -235,6 +240,12 @@ func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 		text += fence
 	}
 	return text
+}
+
+// sorts reports whether PostgreSQL sorts the rows of an aggregate in an expression.
+func sorts(e algebra.Expr) bool {
+	a, is := e.(algebra.Aggregate)
+	return is && a.Over == nil && a.Distinct || slices.ContainsFunc(algebra.Children(e), sorts)
 }
 
 // asIs is an expression without the cast that comparisons of enums need: an enum keeps the order of its labels.

@@ -21,8 +21,8 @@ type Statement struct {
 	Keys          int
 	Values        int
 	Preconditions []Precondition // must hold in the transaction that runs the statement
-	// Sorts asks PostgreSQL to add up by sorting: over a million units that takes a third of the time of hashing them.
-	Sorts bool
+	// AddsUp asks PostgreSQL to add up in each partition of a table whose partitions keep units apart.
+	AddsUp bool
 	// Partitioned asks PostgreSQL to give each side of the statement's UNION ALL to one process, instead of many to each.
 	Partitioned bool
 	// Hashes asks PostgreSQL to look up what a join compares for equality, InOrder to join in the order of the text, Blind to plan without

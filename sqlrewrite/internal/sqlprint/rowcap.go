@@ -58,7 +58,11 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 	there := func() string { return "(" + p.field(c.By) + " IS NOT NULL)" }
 	from, conditions, _ := p.fromWhere(c.Of, c.Where, there, nothing, true)
 	ties = append([]string{hash}[algebra.BoolIndex(public):], ties...)
-	place := "pg_catalog.row_number() OVER (PARTITION BY " + p.field(c.By) + " ORDER BY " + strings.Join(ties, ", ") + ") AS place"
+	by := p.field(c.By)
+	if !public {
+		by = p.scattered(by, c.By.Type)
+	}
+	place := "pg_catalog.row_number() OVER (PARTITION BY " + by + " ORDER BY " + strings.Join(ties, ", ") + ") AS place"
 	source := "SELECT " + strings.Join(append(list, place), ", ") + " FROM " + from + " WHERE " + conditions
 	p.inside = p.inside[:len(p.inside)-1]
 	limit := p.arg(fmt.Sprint(c.Rows), "bigint")

@@ -33,26 +33,41 @@ func (p *StatementPrinter) scanned() {
 func (p *StatementPrinter) distinctValues(m algebra.Statistic) {
 	x := p.filtered(m, p.Key(m.X))
 	if p.bounding.Kind == stability.Flat {
-		p.groups("pg_catalog.count(DISTINCT u.x)", p.rows(x), "", false)
+		p.different(p.rows(x), p.outerWhere(""))
 		return
 	}
 	hash := p.hashOf("v.x", m.X.Typ(), p.unitHash("v", p.seed()))
 	// NULLs come last, and stay: a group without values is one of the unit's groups too.
 	nth := fmt.Sprintf("pg_catalog.row_number() OVER (PARTITION BY %s ORDER BY v.x IS NULL, %s, v.x) AS nth", p.within(), hash)
-	p.groups("pg_catalog.count(DISTINCT u.x)", p.placed(p.unitRows(x), nth), "u.nth <= "+p.number(big.NewInt(p.bounding.MaxValues), "bigint"),
-		false)
+	p.different(p.placed(p.unitRows(x), nth), p.outerWhere("u.nth <= "+p.number(big.NewInt(p.bounding.MaxValues), "bigint")))
+}
+
+// different counts the values of x that differ, by group. It groups by them, for which PostgreSQL hashes; count(DISTINCT x) sorts, and a
+// sort takes another time where one row is out of order (docs/sql/work.md).
+func (p *StatementPrinter) different(source, where string) {
+	if !p.adds() {
+		p.groups("pg_catalog.count(DISTINCT u.x)", source, where, false)
+		return
+	}
+	list := strings.Join(append(p.outerKeys(), "u.x"), ", ")
+	p.groups("pg_catalog.count(u.x)", p.sub(func() {
+		p.write("SELECT ", list, " FROM (", source, ") AS u")
+		p.clause("\nWHERE ", where)
+		p.write("\nGROUP BY ", list)
+	}), "", false)
 }
 
 // tallies counts the rows of each candidate of a group.
 func (p *StatementPrinter) tallies(m algebra.Statistic) {
 	x := p.filtered(m, p.candidate(m))
 	if p.bounding.Kind == stability.Flat {
-		p.groups("pg_catalog.count(*)", p.rows(x), "u.x IS NOT NULL", true)
+		p.groups("pg_catalog.count(*)", p.rows(x), p.outerWhere("u.x IS NOT NULL"), true)
 		return
 	}
 	limit := p.number(big.NewInt(p.bounding.MaxRows), "bigint")
 	if m.Kind == algebra.ChooseMode {
-		p.groups("pg_catalog.sum(CASE WHEN u.n > "+limit+" THEN "+limit+" ELSE u.n END)", p.placed(p.unitRows(x)), "u.x IS NOT NULL", true)
+		p.groups("pg_catalog.sum(CASE WHEN u.n > "+limit+" THEN "+limit+" ELSE u.n END)", p.placed(p.unitRows(x)),
+			p.outerWhere("u.x IS NOT NULL"), true)
 		return
 	}
 	// A unit with more rows is represented by as many of its own quantiles as it may have rows.
@@ -63,7 +78,7 @@ func (p *StatementPrinter) tallies(m algebra.Statistic) {
 		" ELSE u.n END)"
 	total := "pg_catalog.sum(v.n) FILTER (WHERE v.x IS NOT NULL) OVER (PARTITION BY " + p.within() + ") AS total"
 	upto := "pg_catalog.sum(v.n) OVER (PARTITION BY " + p.within() + " ORDER BY v.x ROWS UNBOUNDED PRECEDING) AS upto"
-	p.groups(count, p.placed(p.unitRows(x), total, upto), "u.x IS NOT NULL", true)
+	p.groups(count, p.placed(p.unitRows(x), total, upto), p.outerWhere("u.x IS NOT NULL"), true)
 }
 
 // candidate is the place of a row's value among the candidates, from 0; NULL where it is none.
@@ -148,19 +163,16 @@ func (p *StatementPrinter) placed(source string, columns ...string) string {
 
 // within are the columns that make one group of one unit.
 func (p *StatementPrinter) within() string {
-	list := []string{"v.unit"}
+	list := p.unitPartition("v")
 	for i := range p.Q.Keys {
-		list = append(list, fmt.Sprintf("v.k%d", i))
+		list += fmt.Sprintf(", v.k%d", i)
 	}
-	return strings.Join(list, ", ")
+	return list
 }
 
 // groups prints the outer level: aggregate per group, and per value of x if asked.
-func (p *StatementPrinter) groups(aggregate, source, condition string, byValue bool) {
-	var keys, outputs []string
-	for i := range p.Q.Keys {
-		keys = append(keys, fmt.Sprintf("u.k%d", i))
-	}
+func (p *StatementPrinter) groups(aggregate, source, where string, byValue bool) {
+	keys, outputs := p.outerKeys(), []string(nil)
 	if byValue {
 		keys = append(keys, "u.x")
 	}
@@ -168,14 +180,26 @@ func (p *StatementPrinter) groups(aggregate, source, condition string, byValue b
 		outputs = append(outputs, asTextSQL(k))
 	}
 	outputs = append(outputs, asTextSQL(aggregate))
-	conditions := []string{condition}
-	if p.bounding.Kind == stability.KeptKeys {
-		conditions = append(conditions, "u.place <= "+p.number(big.NewInt(p.bounding.MaxGroups), "bigint"))
-	}
 	p.clause("SELECT ", strings.Join(outputs, ",\n       "))
 	p.clause("\nFROM (", source+") AS u")
-	p.clause("\nWHERE ", joinConditions(conditions))
+	p.clause("\nWHERE ", where)
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
+}
+
+func (p *StatementPrinter) outerKeys() []string {
+	var keys []string
+	for i := range p.Q.Keys {
+		keys = append(keys, fmt.Sprintf("u.k%d", i))
+	}
+	return keys
+}
+
+// outerWhere is a condition on the rows of units, with that on the groups that each unit keeps.
+func (p *StatementPrinter) outerWhere(condition string) string {
+	if p.bounding.Kind == stability.KeptKeys {
+		return joinConditions([]string{condition, p.kept("u")})
+	}
+	return condition
 }
 
 // Distinguishable reports whether the values of an expression can be told apart by their hash: equal values have one. Not so
@@ -185,7 +209,7 @@ func Distinguishable(e algebra.Expr) bool {
 }
 
 // hashOf hashes a value of type t, which the statement calls by a name, so that equal values have equal hashes.
-func (p *StatementPrinter) hashOf(name string, t catalog.Type, seed string) string {
+func (p *Printer) hashOf(name string, t catalog.Type, seed string) string {
 	switch {
 	case t.IsInteger():
 		return "pg_catalog.hashint8extended(" + name + "::bigint, " + seed + ")"

@@ -57,7 +57,6 @@ func (p *StatementPrinter) Print() {
 	part.Statement.Partitioned = s.Partitioning != stability.Unpartitioned
 	if s.Partitioning == stability.ByRange {
 		part.Statement.Ranges = p.ranges
-		part.Statement.Sorts = len(q.Keys) == 0 // rows come in the order of people; the few groups above them are better hashed
 	}
 }
 
@@ -69,7 +68,7 @@ func (p *StatementPrinter) finish(values int) {
 	t := p.template()
 	*p.part = PlanPart{Releases: p.part.Releases, Units: p.part.Units, Template: t, SeedArg: p.seedArg, Added: p.added, RowByRow: p.rowByRow,
 		Statement: Statement{SQL: t.sql(), Args: p.Args, Keys: len(p.Q.Keys), Values: values, Preconditions: preconditions(p.Q),
-			Sorts: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && !p.Distributed, Unseeded: p.seedArg}}
+			AddsUp: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && !p.Distributed, Unseeded: p.seedArg}}
 }
 
 // flat is bounding (a): each row is a unit, so nothing but the values' bounds needs enforcing.
@@ -174,8 +173,9 @@ func (p *StatementPrinter) totalled(units string) string {
 	inGroup, inAll, share := "v.*", "w.*", "t.*"
 	for i, count := range p.counts {
 		inGroup += fmt.Sprintf(", %s AS c%d", p.capped(count), i)
-		inAll += fmt.Sprintf(",\n       pg_catalog.sum(w.c%[1]d) OVER (PARTITION BY w.unit) AS t%[1]d,"+
-			"\n       pg_catalog.sum(w.c%[1]d) OVER (PARTITION BY w.unit ORDER BY %[2]s ROWS UNBOUNDED PRECEDING) AS s%[1]d", i, order)
+		inAll += fmt.Sprintf(",\n       pg_catalog.sum(w.c%[1]d) OVER (PARTITION BY %[3]s) AS t%[1]d,"+
+			"\n       pg_catalog.sum(w.c%[1]d) OVER (PARTITION BY %[3]s ORDER BY %[2]s ROWS UNBOUNDED PRECEDING) AS s%[1]d", i, order,
+			p.unitPartition("w"))
 		share += fmt.Sprintf(",\n       CASE WHEN t.t%[1]d > %[2]s THEN (pg_catalog.div(t.s%[1]d * %[2]s, t.t%[1]d)"+
 			" - pg_catalog.div((t.s%[1]d - t.c%[1]d) * %[2]s, t.t%[1]d))::bigint ELSE t.c%[1]d END AS d%[1]d", i, most)
 	}
@@ -238,7 +238,8 @@ func (p *StatementPrinter) place(rank string) string {
 	for i := range p.Q.Cells() {
 		ties = append(ties, fmt.Sprintf("v.k%d", i))
 	}
-	return fmt.Sprintf("pg_catalog.%s() OVER (PARTITION BY v.unit ORDER BY %s, %s) AS place", rank, hash, strings.Join(ties, ", "))
+	return fmt.Sprintf("pg_catalog.%s() OVER (PARTITION BY %s ORDER BY %s, %s) AS place", rank, p.unitPartition("v"), hash,
+		strings.Join(ties, ", "))
 }
 
 // seed is the secret seed's argument.
@@ -263,6 +264,11 @@ func (p *StatementPrinter) unitHash(alias, seed string) string {
 		return fmt.Sprintf("pg_catalog.hashint8extended(%s.unit::bigint, %s)", alias, seed)
 	}
 	return fmt.Sprintf("pg_catalog.hashtextextended(%s, %s)", asTextSQL(alias+".unit"), seed)
+}
+
+// unitPartition is what PARTITION BY has of a unit's id; see [Printer.scattered].
+func (p *StatementPrinter) unitPartition(alias string) string {
+	return p.scattered(alias+".unit", p.Q.Source.Owner().Type)
 }
 
 // clause writes a clause unless its body is empty.
@@ -382,7 +388,11 @@ func (p *StatementPrinter) filterClause(m algebra.Statistic) string {
 func (p *StatementPrinter) count(m algebra.Statistic) string {
 	switch {
 	case m.Kind == algebra.CountUnits && p.bounding.MostRank > 0 && !p.Q.CountsEveryUnit(): // a unit may have several rows
-		return "pg_catalog.count(DISTINCT " + p.field(p.Q.Source.Owner()) + ")" + p.filterClause(m)
+		unit := p.field(p.Q.Source.Owner())
+		if !p.Distributed { // else each server counts those that lie there
+			unit = p.scattered(unit, catalog.Int8)
+		}
+		return "pg_catalog.count(DISTINCT " + unit + ")" + p.filterClause(m)
 	case m.Kind == algebra.CountRows, m.Kind == algebra.CountUnits:
 		return "pg_catalog.count(*)" + p.filterClause(m)
 	default:

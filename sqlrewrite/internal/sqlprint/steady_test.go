@@ -528,12 +528,12 @@ func TestWhatTakesLongIsComputedInAnyCase(t *testing.T) {
 }
 
 // planOf is the plan of a statement.
-func planOf(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement) (string, error) {
+func planOf(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement, settings ...string) (string, error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return "", err
 	}
-	plan, err := gen.Explained(ctx, tx, s, "COSTS OFF, FORMAT TEXT")
+	plan, err := gen.Explained(ctx, tx, s, "COSTS OFF, FORMAT TEXT", settings...)
 	return plan, errors.Join(err, tx.Rollback(ctx))
 }
 
@@ -550,12 +550,12 @@ func TestPlansDoNotFollowOneUnit(t *testing.T) {
 	}
 	with, snapshot := rewritetest.SteadyWorld(t, rewritetest.SteadyMore)
 	without, _ := rewritetest.SteadyWorld(t, rewritetest.SteadyWithout)
-	differ := func(s sqlprint.Statement) string {
-		one, err := planOf(t.Context(), with, s)
+	differ := func(s sqlprint.Statement, settings ...string) string {
+		one, err := planOf(t.Context(), with, s, settings...)
 		if err != nil {
 			t.Fatalf("%s\n%v", s.SQL, err)
 		}
-		other, err := planOf(t.Context(), without, s)
+		other, err := planOf(t.Context(), without, s, settings...)
 		if err != nil {
 			t.Fatalf("%s\n%v", s.SQL, err)
 		}
@@ -581,7 +581,7 @@ func TestPlansDoNotFollowOneUnit(t *testing.T) {
 				t.Errorf("%s\n%s\n%s", sql, s.SQL, plans)
 			}
 			s.SQL, s.Blind = hiddenColumn.ReplaceAllString(s.SQL, "$1"), false
-			if differ(s) != "" {
+			if differ(s, "SET LOCAL enable_sort = on") != "" { // beside what PostgreSQL adds for a sort these tables cost nothing
 				seen++
 			}
 		}

@@ -1,6 +1,8 @@
 package sqlprint
 
 import (
+	"strconv"
+
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
 )
@@ -21,7 +23,7 @@ func (p *Printer) over(w *algebra.Window) {
 		for i, x := range partition {
 			p.separator(i)
 			if i == 0 && w.Owner != nil {
-				p.expr(x)
+				p.write(p.scattered(p.Text(x), w.Owner.Type))
 			} else {
 				p.collated(x)
 			}
@@ -39,6 +41,26 @@ func (p *Printer) over(w *algebra.Window) {
 		p.frame(w.Frame)
 	}
 	p.write(")")
+}
+
+// scatter is an odd number without a pattern: the fraction of the root of 2.
+const scatter = 0x6a09e667f3bcc909
+
+// scattered prints a unit's id as rows are sorted by it. A sort first looks whether its rows are in order already, so that one row that is
+// not decides how long it takes (docs/sql/work.md). No table lies in the order of this.
+func (p *Printer) scattered(id string, t catalog.Type) string {
+	if !p.adds() {
+		return id
+	}
+	number := p.arg(strconv.FormatInt(scatter, 10), "bigint")
+	first := p.hashOf(id, t, number)
+	if t.IsInteger() {
+		first = "pg_catalog.int8xor(" + id + "::bigint, " + number + ")"
+	}
+	if t.IsInteger() && !p.Distributed {
+		return first
+	}
+	return first + ", " + id // of several servers none sorts rows of others, where it sees the id
 }
 
 // ties prints what tells rows apart that tie: rows are equal in it only if no expression tells them apart.

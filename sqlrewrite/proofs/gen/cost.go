@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -69,8 +70,8 @@ func ExecutionOf(ctx context.Context, conn *pgx.Conn, s sqlprint.Statement) (exe
 }
 
 // Explained is the text of EXPLAIN on a statement, row by row. It is prepared: EXPLAIN of a plain text sees the constants, whatever
-// plan_cache_mode is.
-func Explained(ctx context.Context, tx pgx.Tx, s sqlprint.Statement, options string) (string, error) {
+// plan_cache_mode is. It is planned as the gateway has it, but for further settings.
+func Explained(ctx context.Context, tx pgx.Tx, s sqlprint.Statement, options string, settings ...string) (string, error) {
 	args := make([]string, len(s.Args))
 	for i, arg := range s.Args {
 		switch arg := arg.(type) {
@@ -89,8 +90,8 @@ func Explained(ctx context.Context, tx pgx.Tx, s sqlprint.Statement, options str
 	if len(args) > 0 {
 		execute += "(" + strings.Join(args, ", ") + ")"
 	}
-	settings := append([]string{"SET LOCAL jit = off"}, s.Planning()...) // as the gateway has it
-	for _, step := range append(settings, "PREPARE explained AS "+s.SQL) {
+	steps := []string{"SET LOCAL jit = off", "SET LOCAL enable_sort = off", "SET LOCAL enable_incremental_sort = off"}
+	for _, step := range append(slices.Concat(steps, s.Planning(), settings), "PREPARE explained AS "+s.SQL) {
 		if _, err := tx.Exec(ctx, step); err != nil {
 			return "", err
 		}

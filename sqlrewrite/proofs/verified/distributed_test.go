@@ -2,6 +2,7 @@ package verified
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -15,7 +16,7 @@ import (
 )
 
 // What is printed for a distributed database is proven as well, and is another text only where a flat statement computes keys,
-// or a join hides which columns it compares.
+// a join hides which columns it compares, or ids are scattered.
 //
 // covers: E.3 E.4
 func TestDistributedStatementsAreProven(t *testing.T) {
@@ -34,7 +35,7 @@ func TestDistributedStatementsAreProven(t *testing.T) {
 			if s.statement.SQL == before[i].statement.SQL {
 				continue
 			}
-			if others++; p.Bounding.Kind != stability.Flat && !before[i].statement.Blind {
+			if others++; p.Bounding.Kind != stability.Flat && !before[i].statement.Blind && !strings.Contains(s.statement.SQL, "int8xor(") {
 				t.Errorf("%s: another text\n%s", d.Pos, s.statement.SQL)
 			}
 			if err := s.proven(s.claim); err != nil {

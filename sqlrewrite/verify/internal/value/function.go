@@ -100,6 +100,17 @@ func (d *Terms) div(name string, args ...*Value) *Value {
 }
 
 // hash is one of the hash functions of types: equal values have equal hashes, except that texts are hashed byte by byte.
+// scatter is an odd number without a pattern: the fraction of the root of 2.
+const scatter = 0x6a09e667f3bcc909
+
+// scattered is int8xor of a whole number and scatter.
+func (d *Terms) scattered(name string, args ...*Value) *Value {
+	if n := args[1].Number(); n == nil || !n.IsInt() || n.Num().Int64() != scatter {
+		refuse("int8xor with another number")
+	}
+	return d.Apply(Int8, name, args...)
+}
+
 func (d *Terms) hash(name string, args ...*Value) *Value {
 	x := args[0]
 	if x.Kind == Numeric || x.Kind == Float8 {

@@ -43,6 +43,7 @@ var functions = map[string]function{
 	"timestamptz_smaller": clamping(Timestamptz, false), "timestamptz_larger": clamping(Timestamptz, true),
 	"interval_smaller": clamping(Interval, false), "interval_larger": clamping(Interval, true),
 
+	"int8xor":               taking("WW", (*Terms).scattered).priced(lengths(plain, 0)),
 	"hashint8extended":      taking("WW", (*Terms).hash).priced(hashes),
 	"hash_numeric_extended": taking("nW", (*Terms).hash).priced(hashes),
 	"hashfloat8extended":    taking("fW", (*Terms).hash).priced(hashes),
