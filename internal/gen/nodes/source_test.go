@@ -11,7 +11,9 @@
 //	optional  may be nil
 //	plain     compared by ==
 //	by=f:F    compared by the method f of matching, which is also given field F of the struct; by=f: it is not
-//	"-"       not compared, no operand: it follows from other fields, or says nothing of the value
+//	encoded   not compared, no operand, but encoded: no two expressions that are compared differ in it
+//	same      compared, not encoded: it is a name for people
+//	"-"       neither compared, nor an operand, nor encoded: it follows from other fields, or says nothing of the value
 package nodes
 
 import (
@@ -173,7 +175,11 @@ func (w *writer) file() error {
 		}
 	}
 	w.say("default: // without operands\nreturn e\n}\n}\n")
-	return w.same()
+	if err := w.same(); err != nil {
+		return err
+	}
+	w.encode()
+	return nil
 }
 
 // What becomes of an operand.
@@ -186,7 +192,7 @@ const (
 func (w *writer) holds(f field, each string) bool {
 	typ := strings.TrimLeft(f.typ, "[]*")
 	switch leaf := slices.Contains(w.members["Expr"], typ); {
-	case f.is("-", "own", "plain") || each == children && f.is("hidden"):
+	case f.is("-", "own", "plain", "encoded") || each == children && f.is("hidden"):
 		return false
 	case typ == "Expr" || leaf:
 		return !leaf || each == children // a field of one kind of expression can hold no other
@@ -293,9 +299,9 @@ func (w *writer) condition(f field) (string, error) {
 		}
 	}
 	switch {
-	case f.is("-"):
+	case f.is("-", "encoded"):
 		return "", nil
-	case same != "" || f.is("plain"):
+	case same != "" || f.is("plain", "encoded"):
 	case is && fields == nil || strings.HasPrefix(part, "big.") || strings.HasPrefix(part, "map["):
 		return "", fmt.Errorf("%s: nothing compares %s", f.name, elem)
 	case is && pointer && !list:
@@ -314,5 +320,62 @@ func (w *writer) condition(f field) (string, error) {
 		return fmt.Sprintf("a.%[1]s == b.%[1]s", f.name), nil
 	default:
 		return fmt.Sprintf("%s(%s)", same, values), nil
+	}
+}
+
+// encode writes how each struct is encoded: what Same compares, each field after its number.
+func (w *writer) encode() {
+	for _, i := range []struct{ name, of, method, pointer string }{{"Expr", "e", "kind", ""}, {"FromItem", "e", "relation", "*"}} {
+		w.say("func (x *encoder) %s(e %s) {\nswitch e := %s.(type) {\ncase nil:\nx.node(0)", i.method, i.name, i.of)
+		for _, number := range slices.Sorted(maps.Keys(w.owner)) {
+			name := w.owner[number]
+			written := slices.ContainsFunc(w.structs[name], func(f field) bool { return f.is("written") })
+			if slices.Contains(w.members[i.name], name) && !written {
+				w.say("case %s%s:\nx.node(%s)\nx.add%s(%[1]se)", i.pointer, name, number, name)
+			}
+		}
+		w.say("default:\npanic(\"sqlrewrite: encoding of what has no number\")\n}\n}\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.structs)) {
+		fields := slices.DeleteFunc(slices.Clone(w.structs[name]), func(f field) bool { return f.is("-", "same") })
+		if w.structs[name] == nil || slices.ContainsFunc(fields, func(f field) bool { return f.is("written") }) {
+			continue
+		}
+		w.say("func (x *encoder) add%s(v %[1]s) {", name)
+		if len(fields) > 0 {
+			w.say("var at int")
+		}
+		for _, f := range fields {
+			w.say("at = x.open(%d)\n%s\nx.close(at)", f.number, w.value(f, f.typ, "v."+f.name))
+		}
+		w.say("}\n")
+	}
+}
+
+// value writes how a value of a field, or an element of it, is encoded.
+func (w *writer) value(f field, typ, value string) string {
+	elem, list := strings.CutPrefix(typ, "[]")
+	part, pointer := strings.CutPrefix(typ, "*")
+	method := map[string]string{"Expr": "expr", "FromItem": "item", "*Field": "column", "*catalog.Table": "table",
+		"catalog.Key": "key", "*Query": "query", "*big.Rat": "rational", "*big.Int": "whole"}[typ]
+	for _, o := range f.options {
+		if by, ok := strings.CutPrefix(o, "by="); ok && !list {
+			name, of, given := strings.Cut(by, ":")
+			if method = name; given {
+				value = "v." + of + ", " + value
+			}
+		}
+	}
+	switch {
+	case list:
+		return fmt.Sprintf("x.count(len(%[1]s))\nfor _, e := range %[1]s {\n%[2]s\n}", value, w.value(f, elem, "e"))
+	case method != "":
+		return fmt.Sprintf("x.%s(%s)", method, value)
+	case pointer:
+		return fmt.Sprintf("x.there(%s != nil)\nif %[1]s != nil {\n%[2]s\n}", value, w.value(f, part, "*"+value))
+	case w.structs[part] != nil:
+		return fmt.Sprintf("x.add%s(%s)", part, value)
+	default:
+		return fmt.Sprintf("basic(x, %s)", value)
 	}
 }

@@ -35,6 +35,11 @@ func (e Aggregate) X() Expr {
 	return e.Args[0]
 }
 
+// AddsFloats reports whether it adds values of floats below the noise, each within its bounds.
+func (e Aggregate) AddsFloats() bool {
+	return e.Safe && (e.Name == "sum" || e.Name == "avg") && scalar.IsFloat(e.X().Typ())
+}
+
 // Window is OVER (PARTITION BY owner, partition ORDER BY order frame). Which rows it sees is decided after HAVING and before DISTINCT,
 // ORDER BY and LIMIT, as in PostgreSQL.
 //
@@ -50,10 +55,10 @@ type Window struct {
 	Owner *Field      `node:"5"` // the id of the unit; nil where no row is a unit's
 	// Sequential: the value depends on the order of rows that tie. Others have one value for all of them.
 	Sequential bool     `node:"6,-"`
-	Ties       []*Field `node:"7,-"` // what the query reads of a row; of sequential windows
+	Ties       []*Field `node:"7,encoded"` // what the query reads of a row; of sequential windows
 	// Key are fields by which no two rows tie. Only where a query has sequential windows in several orders: rows where one is NULL
 	// have no value.
-	Key []*Field `node:"8,-"`
+	Key []*Field `node:"8,encoded"`
 }
 
 // Frame is the frame of a window. Offsets are constants that were checked.

@@ -18,6 +18,7 @@
 //	part.go       blocks that count the rows of all groups of another one
 //	same.go       whether two expressions are one, by their structure
 //	nodes_gen.go  operands and comparison of all nodes, from the numbers of their fields: internal/gen/nodes
+//	encode.go     expressions and release blocks as bytes
 //	statistic.go  released statistics, and the estimators that are computed from them
 //	grid.go       bounded values as whole numbers of steps
 //	binder.go     the state of binding: what is read, and what names mean

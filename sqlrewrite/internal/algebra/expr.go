@@ -29,7 +29,7 @@ type Column struct {
 // KeyRef is a group key of the block, by its place in GROUP BY.
 type KeyRef struct {
 	Index int          `node:"1"`
-	Name  string       `node:"2"`
+	Name  string       `node:"2,same"`
 	T     catalog.Type `node:"3"`
 }
 
@@ -202,7 +202,7 @@ const (
 // side that carries this block.
 type Either struct {
 	L, R        Expr         `node:"1 2"`
-	Left, Right []int        `node:"3 4,-"` // the blocks that each side carries; none but for UNION ALL
+	Left, Right []int        `node:"3 4,encoded"` // the blocks that each side carries; none but for UNION ALL
 	T           catalog.Type `node:"5,-"`
 }
 

@@ -15,13 +15,13 @@ import (
 //
 // The bounds are those of the policy, moved inward to the nearest multiple of the step, so that rounding cannot leave them.
 type Grid struct {
-	X       Expr
-	Step    *big.Rat // in the unit of x; a whole number or one over a whole number
-	Lo, Hi  *big.Int // in steps
-	Form    gridForm
-	Derived bool // the step is ours: the policy gives none
-	Clamped bool // x is within [lo, hi] as it is printed
-	Coarse  bool // it is coarser than the expression's own grid
+	X       Expr     `node:"1,encoded"`
+	Step    *big.Rat `node:"2,encoded"`   // in the unit of x; a whole number or one over a whole number
+	Lo, Hi  *big.Int `node:"3 4,encoded"` // in steps
+	Form    gridForm `node:"5"`
+	Derived bool     `node:"6,-"` // the step is ours: the policy gives none
+	Clamped bool     `node:"7,-"` // x is within [lo, hi] as it is printed
+	Coarse  bool     `node:"8"`   // it is coarser than the expression's own grid
 }
 
 // gridForm is how a value in [lo, hi] becomes steps in SQL.

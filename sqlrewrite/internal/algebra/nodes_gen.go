@@ -397,6 +397,15 @@ func (m *matching) sameFrameBound(a, b FrameBound) bool {
 		both(a.Offset, b.Offset, m.sameConstant)
 }
 
+func (m *matching) sameGrid(a, b Grid) bool {
+	return a.Form == b.Form &&
+		a.Coarse == b.Coarse
+}
+
+func (m *matching) sameGroupKey(a, b GroupKey) bool {
+	return m.expr(a.X, b.X)
+}
+
 func (m *matching) sameIn(a, b In) bool {
 	return m.expr(a.X, b.X) &&
 		slices.EqualFunc(a.List, b.List, m.compared) &&
@@ -477,6 +486,20 @@ func (m *matching) sameScan(a, b Scan) bool {
 		a.Table == b.Table
 }
 
+func (m *matching) sameSetOperation(a, b SetOperation) bool {
+	return a.Kind == b.Kind &&
+		a.All == b.All &&
+		both(a.Left, b.Left, m.sameQuery) &&
+		both(a.Right, b.Right, m.sameQuery)
+}
+
+func (m *matching) sameStatistic(a, b Statistic) bool {
+	return a.Kind == b.Kind &&
+		m.expr(a.X, b.X) &&
+		m.expr(a.Y, b.Y) &&
+		m.expr(a.Filter, b.Filter)
+}
+
 func (m *matching) sameSubquery(a, b Subquery) bool {
 	return a.Kind == b.Kind &&
 		slices.EqualFunc(a.X, b.X, m.expr) &&
@@ -488,4 +511,717 @@ func (m *matching) sameWindow(a, b Window) bool {
 		slices.EqualFunc(a.Order, b.Order, m.sameOrdering) &&
 		both(a.Frame, b.Frame, m.sameFrame) &&
 		m.field(a.Owner, b.Owner)
+}
+
+func (x *encoder) kind(e Expr) {
+	switch e := e.(type) {
+	case nil:
+		x.node(0)
+	case Column:
+		x.node(1)
+		x.addColumn(e)
+	case Distinct:
+		x.node(10)
+		x.addDistinct(e)
+	case Like:
+		x.node(11)
+		x.addLike(e)
+	case Choice:
+		x.node(12)
+		x.addChoice(e)
+	case Cast:
+		x.node(13)
+		x.addCast(e)
+	case Collate:
+		x.node(14)
+		x.addCollate(e)
+	case Call:
+		x.node(15)
+		x.addCall(e)
+	case Exists:
+		x.node(18)
+		x.addExists(e)
+	case InRows:
+		x.node(19)
+		x.addInRows(e)
+	case KeyRef:
+		x.node(2)
+		x.addKeyRef(e)
+	case Aggregate:
+		x.node(20)
+		x.addAggregate(e)
+	case Subquery:
+		x.node(21)
+		x.addSubquery(e)
+	case Either:
+		x.node(22)
+		x.addEither(e)
+	case EstimatorRef:
+		x.node(3)
+		x.addEstimatorRef(e)
+	case Constant:
+		x.node(4)
+		x.addConstant(e)
+	case Not:
+		x.node(5)
+		x.addNot(e)
+	case Negate:
+		x.node(6)
+		x.addNegate(e)
+	case Binary:
+		x.node(7)
+		x.addBinary(e)
+	case In:
+		x.node(8)
+		x.addIn(e)
+	case Is:
+		x.node(9)
+		x.addIs(e)
+	default:
+		panic("sqlrewrite: encoding of what has no number")
+	}
+}
+
+func (x *encoder) relation(e FromItem) {
+	switch e := e.(type) {
+	case nil:
+		x.node(0)
+	case *Scan:
+		x.node(23)
+		x.addScan(*e)
+	case *Joined:
+		x.node(24)
+		x.addJoined(*e)
+	case *Derived:
+		x.node(25)
+		x.addDerived(*e)
+	case *RowCap:
+		x.node(26)
+		x.addRowCap(*e)
+	default:
+		panic("sqlrewrite: encoding of what has no number")
+	}
+}
+
+func (x *encoder) addAggregate(v Aggregate) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Name)
+	x.close(at)
+	at = x.open(2)
+	x.count(len(v.Args))
+	for _, e := range v.Args {
+		x.expr(e)
+	}
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.Star)
+	x.close(at)
+	at = x.open(4)
+	basic(x, v.Distinct)
+	x.close(at)
+	at = x.open(5)
+	x.count(len(v.Order))
+	for _, e := range v.Order {
+		x.addOrdering(e)
+	}
+	x.close(at)
+	at = x.open(6)
+	x.count(len(v.Within))
+	for _, e := range v.Within {
+		x.addOrdering(e)
+	}
+	x.close(at)
+	at = x.open(7)
+	x.expr(v.Filter)
+	x.close(at)
+	at = x.open(8)
+	x.there(v.Over != nil)
+	if v.Over != nil {
+		x.addWindow(*v.Over)
+	}
+	x.close(at)
+}
+
+func (x *encoder) addArm(v Arm) {
+	var at int
+	at = x.open(1)
+	x.expr(v.Cond)
+	x.close(at)
+	at = x.open(2)
+	x.expr(v.Result)
+	x.close(at)
+}
+
+func (x *encoder) addBinary(v Binary) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Op)
+	x.close(at)
+	at = x.open(2)
+	x.operand(v.Op, v.L)
+	x.close(at)
+	at = x.open(3)
+	x.operand(v.Op, v.R)
+	x.close(at)
+}
+
+func (x *encoder) addCall(v Call) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Name)
+	x.close(at)
+	at = x.open(2)
+	x.count(len(v.Args))
+	for _, e := range v.Args {
+		x.expr(e)
+	}
+	x.close(at)
+}
+
+func (x *encoder) addCast(v Cast) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+	at = x.open(2)
+	basic(x, v.T)
+	x.close(at)
+	at = x.open(3)
+	x.count(len(v.Mods))
+	for _, e := range v.Mods {
+		basic(x, e)
+	}
+	x.close(at)
+}
+
+func (x *encoder) addChoice(v Choice) {
+	var at int
+	at = x.open(1)
+	x.count(len(v.Arms))
+	for _, e := range v.Arms {
+		x.addArm(e)
+	}
+	x.close(at)
+	at = x.open(2)
+	x.expr(v.Otherwise)
+	x.close(at)
+}
+
+func (x *encoder) addCollate(v Collate) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+}
+
+func (x *encoder) addColumn(v Column) {
+	var at int
+	at = x.open(1)
+	x.column(v.Of)
+	x.close(at)
+}
+
+func (x *encoder) addConstant(v Constant) {
+	var at int
+	at = x.open(1)
+	basic(x, v.T)
+	x.close(at)
+	at = x.open(2)
+	basic(x, v.Text)
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.Null)
+	x.close(at)
+}
+
+func (x *encoder) addDerived(v Derived) {
+	var at int
+	at = x.open(1)
+	x.addLeaf(v.Leaf)
+	x.close(at)
+	at = x.open(2)
+	x.count(len(v.Parts))
+	for _, e := range v.Parts {
+		x.query(e)
+	}
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.Lateral)
+	x.close(at)
+}
+
+func (x *encoder) addDistinct(v Distinct) {
+	var at int
+	at = x.open(1)
+	x.expr(v.L)
+	x.close(at)
+	at = x.open(2)
+	x.expr(v.R)
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.Not)
+	x.close(at)
+}
+
+func (x *encoder) addEither(v Either) {
+	var at int
+	at = x.open(1)
+	x.expr(v.L)
+	x.close(at)
+	at = x.open(2)
+	x.expr(v.R)
+	x.close(at)
+	at = x.open(3)
+	x.count(len(v.Left))
+	for _, e := range v.Left {
+		basic(x, e)
+	}
+	x.close(at)
+	at = x.open(4)
+	x.count(len(v.Right))
+	for _, e := range v.Right {
+		basic(x, e)
+	}
+	x.close(at)
+}
+
+func (x *encoder) addEstimatorRef(v EstimatorRef) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Index)
+	x.close(at)
+	at = x.open(2)
+	basic(x, v.T)
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.Chosen)
+	x.close(at)
+}
+
+func (x *encoder) addExists(v Exists) {
+	var at int
+	at = x.open(1)
+	x.item(v.From)
+	x.close(at)
+	at = x.open(2)
+	x.expr(v.Where)
+	x.close(at)
+}
+
+func (x *encoder) addFrame(v Frame) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Mode)
+	x.close(at)
+	at = x.open(2)
+	x.addFrameBound(v.Start)
+	x.close(at)
+	at = x.open(3)
+	x.addFrameBound(v.End)
+	x.close(at)
+}
+
+func (x *encoder) addFrameBound(v FrameBound) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Kind)
+	x.close(at)
+	at = x.open(2)
+	x.there(v.Offset != nil)
+	if v.Offset != nil {
+		x.addConstant(*v.Offset)
+	}
+	x.close(at)
+}
+
+func (x *encoder) addGrid(v Grid) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+	at = x.open(2)
+	x.rational(v.Step)
+	x.close(at)
+	at = x.open(3)
+	x.whole(v.Lo)
+	x.close(at)
+	at = x.open(4)
+	x.whole(v.Hi)
+	x.close(at)
+	at = x.open(5)
+	basic(x, v.Form)
+	x.close(at)
+	at = x.open(8)
+	basic(x, v.Coarse)
+	x.close(at)
+}
+
+func (x *encoder) addGroupKey(v GroupKey) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+	at = x.open(4)
+	x.count(len(v.Domain))
+	for _, e := range v.Domain {
+		x.key(e)
+	}
+	x.close(at)
+}
+
+func (x *encoder) addIn(v In) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+	at = x.open(2)
+	x.count(len(v.List))
+	for _, e := range v.List {
+		x.compared(e)
+	}
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.Not)
+	x.close(at)
+}
+
+func (x *encoder) addInRows(v InRows) {
+	var at int
+	at = x.open(1)
+	x.count(len(v.X))
+	for _, e := range v.X {
+		x.expr(e)
+	}
+	x.close(at)
+	at = x.open(2)
+	x.item(v.From)
+	x.close(at)
+	at = x.open(3)
+	x.count(len(v.Outputs))
+	for _, e := range v.Outputs {
+		x.column(e)
+	}
+	x.close(at)
+	at = x.open(4)
+	x.expr(v.Where)
+	x.close(at)
+}
+
+func (x *encoder) addIs(v Is) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+	at = x.open(2)
+	basic(x, v.What)
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.Not)
+	x.close(at)
+}
+
+func (x *encoder) addJoined(v Joined) {
+	var at int
+	at = x.open(1)
+	x.join(v.Kind)
+	x.close(at)
+	at = x.open(2)
+	x.item(v.Left)
+	x.close(at)
+	at = x.open(3)
+	x.item(v.Right)
+	x.close(at)
+	at = x.open(4)
+	x.expr(v.On)
+	x.close(at)
+}
+
+func (x *encoder) addKeyRef(v KeyRef) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Index)
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.T)
+	x.close(at)
+}
+
+func (x *encoder) addLeaf(v Leaf) {
+}
+
+func (x *encoder) addLike(v Like) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+	at = x.open(2)
+	x.addConstant(v.Pattern)
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.Regex)
+	x.close(at)
+	at = x.open(4)
+	basic(x, v.CaseInsensitive)
+	x.close(at)
+	at = x.open(5)
+	basic(x, v.Not)
+	x.close(at)
+}
+
+func (x *encoder) addNegate(v Negate) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+}
+
+func (x *encoder) addNot(v Not) {
+	var at int
+	at = x.open(1)
+	x.expr(v.X)
+	x.close(at)
+}
+
+func (x *encoder) addOrdering(v Ordering) {
+	var at int
+	at = x.open(1)
+	x.expr(v.Expr)
+	x.close(at)
+	at = x.open(2)
+	basic(x, v.Descending)
+	x.close(at)
+	at = x.open(3)
+	basic(x, v.NullsFirst)
+	x.close(at)
+}
+
+func (x *encoder) addOutput(v Output) {
+	var at int
+	at = x.open(2)
+	x.expr(v.Expr)
+	x.close(at)
+}
+
+func (x *encoder) addQuery(v Query) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Block)
+	x.close(at)
+	at = x.open(2)
+	basic(x, v.BlockAt)
+	x.close(at)
+	at = x.open(3)
+	x.there(v.Set != nil)
+	if v.Set != nil {
+		x.addSetOperation(*v.Set)
+	}
+	x.close(at)
+	at = x.open(4)
+	x.item(v.From)
+	x.close(at)
+	at = x.open(5)
+	x.expr(v.Where)
+	x.close(at)
+	at = x.open(6)
+	x.count(len(v.Keys))
+	for _, e := range v.Keys {
+		x.expr(e)
+	}
+	x.close(at)
+	at = x.open(7)
+	basic(x, v.Distinct)
+	x.close(at)
+	at = x.open(8)
+	x.count(len(v.Outputs))
+	for _, e := range v.Outputs {
+		x.addOutput(e)
+	}
+	x.close(at)
+	at = x.open(10)
+	basic(x, v.Grouped)
+	x.close(at)
+	at = x.open(11)
+	x.count(len(v.Sets))
+	for _, e := range v.Sets {
+		x.count(len(e))
+		for _, e := range e {
+			basic(x, e)
+		}
+	}
+	x.close(at)
+	at = x.open(12)
+	x.expr(v.Having)
+	x.close(at)
+	at = x.open(13)
+	x.count(len(v.On))
+	for _, e := range v.On {
+		x.expr(e)
+	}
+	x.close(at)
+	at = x.open(14)
+	x.count(len(v.Wrapped))
+	for _, e := range v.Wrapped {
+		x.wrapped(e)
+	}
+	x.close(at)
+	at = x.open(15)
+	x.count(len(v.OrderBy))
+	for _, e := range v.OrderBy {
+		x.addOrdering(e)
+	}
+	x.close(at)
+	at = x.open(16)
+	x.there(v.Limit != nil)
+	if v.Limit != nil {
+		basic(x, *v.Limit)
+	}
+	x.close(at)
+	at = x.open(17)
+	basic(x, v.Offset)
+	x.close(at)
+}
+
+func (x *encoder) addRowCap(v RowCap) {
+	var at int
+	at = x.open(2)
+	x.item(v.Of)
+	x.close(at)
+	at = x.open(3)
+	x.column(v.By)
+	x.close(at)
+	at = x.open(4)
+	basic(x, v.Units)
+	x.close(at)
+	at = x.open(5)
+	basic(x, v.Rows)
+	x.close(at)
+	at = x.open(9)
+	x.expr(v.Where)
+	x.close(at)
+	at = x.open(10)
+	x.count(len(v.Outputs))
+	for _, e := range v.Outputs {
+		x.column(e)
+	}
+	x.close(at)
+}
+
+func (x *encoder) addScan(v Scan) {
+	var at int
+	at = x.open(1)
+	x.addLeaf(v.Leaf)
+	x.close(at)
+	at = x.open(2)
+	x.table(v.Table)
+	x.close(at)
+}
+
+func (x *encoder) addSetOperation(v SetOperation) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Kind)
+	x.close(at)
+	at = x.open(2)
+	basic(x, v.All)
+	x.close(at)
+	at = x.open(3)
+	x.query(v.Left)
+	x.close(at)
+	at = x.open(4)
+	x.query(v.Right)
+	x.close(at)
+}
+
+func (x *encoder) addStatistic(v Statistic) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Kind)
+	x.close(at)
+	at = x.open(2)
+	x.expr(v.X)
+	x.close(at)
+	at = x.open(3)
+	x.there(v.Grid != nil)
+	if v.Grid != nil {
+		x.addGrid(*v.Grid)
+	}
+	x.close(at)
+	at = x.open(4)
+	x.expr(v.Y)
+	x.close(at)
+	at = x.open(5)
+	x.there(v.GridY != nil)
+	if v.GridY != nil {
+		x.addGrid(*v.GridY)
+	}
+	x.close(at)
+	at = x.open(6)
+	x.expr(v.Filter)
+	x.close(at)
+	at = x.open(7)
+	x.rational(v.Rank)
+	x.close(at)
+	at = x.open(8)
+	basic(x, v.Upper)
+	x.close(at)
+	at = x.open(9)
+	x.count(len(v.Among))
+	for _, e := range v.Among {
+		x.key(e)
+	}
+	x.close(at)
+}
+
+func (x *encoder) addSubquery(v Subquery) {
+	var at int
+	at = x.open(1)
+	basic(x, v.Kind)
+	x.close(at)
+	at = x.open(2)
+	x.count(len(v.X))
+	for _, e := range v.X {
+		x.expr(e)
+	}
+	x.close(at)
+	at = x.open(3)
+	x.query(v.Query)
+	x.close(at)
+}
+
+func (x *encoder) addWindow(v Window) {
+	var at int
+	at = x.open(1)
+	x.count(len(v.Partition))
+	for _, e := range v.Partition {
+		x.expr(e)
+	}
+	x.close(at)
+	at = x.open(2)
+	x.count(len(v.Order))
+	for _, e := range v.Order {
+		x.addOrdering(e)
+	}
+	x.close(at)
+	at = x.open(3)
+	x.there(v.Frame != nil)
+	if v.Frame != nil {
+		x.addFrame(*v.Frame)
+	}
+	x.close(at)
+	at = x.open(5)
+	x.column(v.Owner)
+	x.close(at)
+	at = x.open(7)
+	x.count(len(v.Ties))
+	for _, e := range v.Ties {
+		x.column(e)
+	}
+	x.close(at)
+	at = x.open(8)
+	x.count(len(v.Key))
+	for _, e := range v.Key {
+		x.column(e)
+	}
+	x.close(at)
 }

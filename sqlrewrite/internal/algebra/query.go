@@ -67,14 +67,14 @@ type Ordering struct {
 
 // GroupKey is one expression of GROUP BY.
 type GroupKey struct {
-	X    Expr
-	Name string // for people: the column's, or the expression as text
-	At   fault.Position
+	X    Expr           `node:"1"`
+	Name string         `node:"2,-"` // for people: the column's, or the expression as text
+	At   fault.Position `node:"3,-"`
 	// Domain holds the keys that appear, all of them, whatever the rows say; nil for private keys, which are selected.
-	Domain []catalog.Key
-	Node   syntax.Expr // nil for a column
+	Domain []catalog.Key `node:"4,encoded"`
+	Node   syntax.Expr   `node:"5,-"` // nil for a column
 	// Declared is the number of keys before WHERE narrowed them.
-	Declared int
+	Declared int `node:"6,-"`
 }
 
 func (k GroupKey) Private() bool { return k.Domain == nil }

@@ -181,9 +181,9 @@ type FromItem interface{ fromItem() }
 
 // Leaf is a relation with a name in the statement.
 type Leaf struct {
-	Alias  string   `node:"1,-"` // "" while it is the only one
-	Name   string   `node:"2"`   // what the query calls it, for people; "" where that is its table's name
-	Fields []*Field `node:"3,by=declared"`
+	Alias  string   `node:"1,-"`    // "" while it is the only one
+	Name   string   `node:"2,same"` // what the query calls it, for people; "" where that is its table's name
+	Fields []*Field `node:"3,same,by=declared"`
 }
 
 // Scan is a table of the protected database.

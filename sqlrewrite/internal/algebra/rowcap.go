@@ -9,14 +9,14 @@ import "fmt"
 type RowCap struct {
 	Leaf  `node:"1,-"`
 	Of    FromItem `node:"2"`
-	By    *Field   `node:"3,-"` // rows with one value of it are one unit's; rows where it is NULL belong to nobody
-	Units bool     `node:"4,-"` // by is the unit's id
-	Rows  int64    `node:"5,-"` // so many stay; 0: it is not capped, and prints as what it is made of
+	By    *Field   `node:"3,encoded"` // rows with one value of it are one unit's; rows where it is NULL belong to nobody
+	Units bool     `node:"4,encoded"` // by is the unit's id
+	Rows  int64    `node:"5,encoded"` // so many stay; 0: it is not capped, and prints as what it is made of
 	// most is what the policy says of one unit, its rows of all its groups; least is what the cap is not lowered below.
 	Least, Most int64    `node:"6 7,-"`
-	Bare        bool     `node:"8,-"`  // conditions cost too much to be tested on every row
-	Where       Expr     `node:"9,-"`  // conditions on its rows alone, which hold above too: what fails them takes no place; nil: none
-	Outputs     []*Field `node:"10,-"` // printed as c0, c1, ...
+	Bare        bool     `node:"8,-"`        // conditions cost too much to be tested on every row
+	Where       Expr     `node:"9,encoded"`  // conditions on its rows alone, which hold above too: what fails them takes no place; nil: none
+	Outputs     []*Field `node:"10,encoded"` // printed as c0, c1, ...
 }
 
 // Active reports whether it leaves rows out.

@@ -13,9 +13,9 @@ import (
 // belongs to a privacy unit, like those that it reads, or to nobody; above it they are released values, public rows, and what queries make
 // of them, and the query runs in PostgreSQL as it is written.
 type Query struct {
-	Block   bool          `node:"1,-"` // the rows of a release block, as its own SELECT gives them; only BlockAt and Outputs are set beside it
-	BlockAt int           `node:"2,-"` // which one, of a statement that has several
-	Set     *SetOperation `node:"3,-"` // then only OrderBy, Limit and Offset are the query's own
+	Block   bool          `node:"1,encoded"` // the rows of a release block, as its own SELECT gives them; only BlockAt and Outputs are set beside it
+	BlockAt int           `node:"2,encoded"` // which one, of a statement that has several
+	Set     *SetOperation `node:"3,encoded"` // then only OrderBy, Limit and Offset are the query's own
 
 	From     FromItem `node:"4"` // nil: one row without columns
 	Where    Expr     `node:"5"` // nil: none
@@ -26,25 +26,25 @@ type Query struct {
 	Of *Relation `node:"9,-"` // below the release block: what From is
 
 	// Above it:
-	Grouped bool       `node:"10,-"` // has keys or aggregates
-	Sets    [][]int    `node:"11,-"` // of GROUPING SETS: the places in Keys of each set's keys; nil: one set, of all keys
-	Having  Expr       `node:"12,-"`
-	On      []Expr     `node:"13,-"` // DISTINCT ON
-	OrderBy []Ordering `node:"14,-"`
-	Limit   *int64     `node:"15,-"`
-	Offset  int64      `node:"16,-"`
+	Grouped bool       `node:"10,encoded"` // has keys or aggregates
+	Sets    [][]int    `node:"11,encoded"` // of GROUPING SETS: the places in Keys of each set's keys; nil: one set, of all keys
+	Having  Expr       `node:"12,encoded"`
+	On      []Expr     `node:"13,encoded"` // DISTINCT ON
+	OrderBy []Ordering `node:"15,encoded"`
+	Limit   *int64     `node:"16,encoded"`
+	Offset  int64      `node:"17,encoded"`
 	// Origins are the outputs over keys and released values, as far as they can be followed through other queries; sizes are theirs.
-	Origins []Expr `node:"17,-"`
-	Sizes   []int  `node:"18,-"`
+	Origins []Expr `node:"18,-"`
+	Sizes   []int  `node:"19,-"`
 	// Wrapped are the outputs as ORDER BY of a set operation or after DISTINCT names them.
-	Wrapped []*Field `node:"19,-"`
+	Wrapped []*Field `node:"14,encoded,by=wrapped"`
 }
 
 // SetOperation is one of two queries with outputs of the types of the result.
 type SetOperation struct {
-	Kind        syntax.SetKind
-	All         bool
-	Left, Right *Query
+	Kind        syntax.SetKind `node:"1"`
+	All         bool           `node:"2"`
+	Left, Right *Query         `node:"3 4"`
 }
 
 // Rowwise reports whether each row of a query below the release block comes of one row of what it reads, and is computed from that and

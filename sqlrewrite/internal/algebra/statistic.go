@@ -26,16 +26,16 @@ const (
 // Statistic is one exact integer per group, which one release makes noisy; or, for those that choose, how many rows each candidate of a
 // group has, from which one release takes a candidate.
 type Statistic struct {
-	Kind   statisticKind
-	X      Expr  // over columns; nil for CountRows; the unit's id for CountUnits
-	Grid   *Grid // of x, where its values are numbers of steps
-	Y      Expr  // SumProducts only: the second factor
-	GridY  *Grid
-	Filter Expr          // over columns; nil: none
-	Rank   *big.Rat      // ChooseRank only: the fraction of the rows that lie below, in [0, 1]
-	Upper  bool          // ChooseRank only: where two ranks fit, the upper one
-	Among  []catalog.Key // ChooseMode only: the candidates; nil: the points of the grid
-	Name   string        // its description
+	Kind   statisticKind `node:"1"`
+	X      Expr          `node:"2"`         // over columns; nil for CountRows; the unit's id for CountUnits
+	Grid   *Grid         `node:"3,encoded"` // of x, where its values are numbers of steps
+	Y      Expr          `node:"4"`         // SumProducts only: the second factor
+	GridY  *Grid         `node:"5,encoded"`
+	Filter Expr          `node:"6"`         // over columns; nil: none
+	Rank   *big.Rat      `node:"7,encoded"` // ChooseRank only: the fraction of the rows that lie below, in [0, 1]
+	Upper  bool          `node:"8,encoded"` // ChooseRank only: where two ranks fit, the upper one
+	Among  []catalog.Key `node:"9,encoded"` // ChooseMode only: the candidates; nil: the points of the grid
+	Name   string        `node:"10,-"`      // its description
 }
 
 // Chooses reports whether the release of a statistic is a selection; else it is noise on an integer.

@@ -231,7 +231,7 @@ func (g *grouping) aggregated(e algebra.Aggregate, n *syntax.Call, name string) 
 	}
 	within := boundsOrNil(x)
 	bounded := boundsOfAggregate(form, within, g.p.of.MaxRows, new(big.Rat).SetInt64(e.Over.Most(min(g.p.of.MaxRows, stability.MaxBound))))
-	if sqlprint.AddsFloats(e) {
+	if e.AddsFloats() {
 		if within == nil {
 			return nil, fault.MissingBounds(g.At(n.Args[0]), sqlprint.Describe(x))
 		}

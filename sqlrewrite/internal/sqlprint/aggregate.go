@@ -28,7 +28,7 @@ func (p *Printer) aggregate(e algebra.Aggregate) {
 		p.write(" THEN ")
 		defer p.write(" END")
 	}
-	if AddsFloats(e) && !p.inline {
+	if e.AddsFloats() && !p.inline {
 		p.write("pg_catalog.round(")
 		defer p.write(", 300)::double precision") // a smaller number than 10^-300 might be none for the cast
 	}
@@ -93,7 +93,7 @@ func (p *Printer) aggregateArguments(e algebra.Aggregate) {
 		switch f := domain.BuiltinOf(e.Name); {
 		case e.Safe && f.IsRank():
 			p.write(p.asIs(x))
-		case AddsFloats(e) && !p.inline:
+		case e.AddsFloats() && !p.inline:
 			p.clampedNumeric(x)
 		case e.Safe && f.Form == domain.ExtremeForm:
 			p.write(p.settled(x, p.sub(func() { p.collated(x) })))
@@ -133,11 +133,6 @@ func CastTo(e algebra.Expr, t catalog.Type) algebra.Expr {
 		return e
 	}
 	return algebra.Cast{X: e, T: t}
-}
-
-// AddsFloats reports whether values of floats are added below the noise.
-func AddsFloats(e algebra.Aggregate) bool {
-	return e.Safe && (e.Name == "sum" || e.Name == "avg") && scalar.IsFloat(e.X().Typ())
 }
 
 // clampedNumeric prints a float within its bounds, as a numeric.

@@ -1,0 +1,274 @@
+package algebra
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/syntax"
+)
+
+// An encoding is what identifies a release: two with one encoding have one law. A node is its number and its fields; a field is its number,
+// the length of its value, and the value. Numbers that are compared have one spelling; operands of AND and OR are sorted. A column is the
+// place of its relation in the order of FROM, and its number there. An operation is its error-free form, not what was written: bounds of a
+// policy are part of the form, and decide what values beyond them count as. Guards are left out: they change no value of a form that is
+// right.
+
+// EncodeBlock gives what a release block reads, groups by and releases; laws are those of its statistics. The order of its keys and that of
+// its statistics do not count: order has the places of the keys, and of the statistics, in the order in which they are encoded.
+func EncodeBlock(q *BoundQuery, laws []string) (encoded []byte, order [2][]int) {
+	x := newEncoder()
+	x.field(1, func() { x.item(q.Source.Node) })
+	x.field(2, func() {
+		for _, f := range q.Source.Owners[:min(1, len(q.Source.Owners))] {
+			x.column(f)
+		}
+	})
+	x.field(3, func() { x.expr(q.Where) })
+	order[0] = x.sorted(4, len(q.Keys), func(i int) {
+		x.there(q.Keys[i].Private())
+		x.addGroupKey(q.Keys[i])
+	})
+	selected := slices.ContainsFunc(q.Within, GroupKey.Private) // then all tuples are added up, whatever domains the others have
+	x.sorted(5, len(q.Within), func(i int) {
+		k := q.Within[i]
+		if x.there(k.Private()); selected {
+			k.Domain = nil
+		}
+		x.addGroupKey(k)
+	})
+	order[1] = x.sorted(6, len(q.Statistics), func(i int) {
+		x.addStatistic(q.Statistics[i])
+		x.field(0, func() { basic(x, laws[i]) })
+	})
+	x.field(7, func() { basic(x, q.Top) })
+	return x.out, order
+}
+
+func newEncoder() *encoder { return &encoder{places: map[*Field]place{}} }
+
+type encoder struct {
+	out    []byte
+	places map[*Field]place
+	leaves int64 // so many relations have places
+}
+
+// expr encodes an expression. Fields of relations inside have no place after it.
+func (x *encoder) expr(e Expr) {
+	known := x.leaves
+	switch e := errorFree(e).(type) {
+	case Binary:
+		if e.Op != syntax.And && e.Op != syntax.Or {
+			x.kind(e)
+			break
+		}
+		all := x.operands(e.Op, e.R, x.operands(e.Op, e.L, nil))
+		slices.SortFunc(all, bytes.Compare)
+		x.node(7)
+		x.field(1, func() { basic(x, e.Op) })
+		x.parts(2, all)
+	case Aggregate:
+		if x.kind(e); e.AddsFloats() { // clamped to their bounds
+			within := BoundsOf(e.X())
+			x.field(0, func() { x.rationals(within.Lo, within.Hi) })
+		}
+	default:
+		x.kind(e)
+	}
+	maps.DeleteFunc(x.places, func(_ *Field, at place) bool { return at[0] >= known })
+	x.leaves = known
+}
+
+// errorFree is an expression in its error-free form without its outermost guards.
+func errorFree(e Expr) Expr {
+	switch x := e.(type) {
+	case Computed:
+		return errorFree(x.ErrorFree)
+	case Guard:
+		return errorFree(x.X)
+	default:
+		return e
+	}
+}
+
+// operands adds the operands of a chain of AND or OR, each apart.
+func (x *encoder) operands(of syntax.Operator, e Expr, all [][]byte) [][]byte {
+	if b, ok := errorFree(e).(Binary); ok && b.Op == of {
+		return x.operands(of, b.R, x.operands(of, b.L, all))
+	}
+	return append(all, x.apart(func() { x.expr(e) }))
+}
+
+// apart is what add writes.
+func (x *encoder) apart(add func()) []byte {
+	before := x.out
+	x.out = nil
+	add()
+	value := x.out
+	x.out = before
+	return value
+}
+
+func (x *encoder) node(number uint64) { x.out = binary.AppendUvarint(x.out, number) }
+
+func (x *encoder) count(n int) { x.node(uint64(n)) }
+
+// there says whether a value follows.
+func (x *encoder) there(yes bool) { x.count(BoolIndex(yes)) }
+
+// open begins a field; close puts its length before its value.
+func (x *encoder) open(number uint64) int {
+	x.node(number)
+	return len(x.out)
+}
+
+func (x *encoder) close(at int) {
+	x.out = slices.Insert(x.out, at, binary.AppendUvarint(nil, uint64(len(x.out)-at))...)
+}
+
+func (x *encoder) field(number uint64, add func()) {
+	at := x.open(number)
+	add()
+	x.close(at)
+}
+
+// sorted adds a list whose order does not count, sorted by bytes; places are those of its items in that order.
+func (x *encoder) sorted(number uint64, n int, add func(int)) (places []int) {
+	all := make([][]byte, n)
+	for i := range n {
+		all[i], places = x.apart(func() { add(i) }), append(places, i)
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return bytes.Compare(all[a], all[b]) })
+	x.field(number, func() {
+		for _, i := range places {
+			x.parts(1, all[i:i+1])
+		}
+	})
+	return places
+}
+
+// parts adds fields of one number.
+func (x *encoder) parts(number uint64, all [][]byte) {
+	for _, one := range all {
+		x.field(number, func() { x.out = append(x.out, one...) })
+	}
+}
+
+// basic encodes a value of a type that has no parts; fields of other types do not compile.
+func basic[T ~bool | ~string | ~int | ~int32 | ~int64](x *encoder, v T) { x.out = fmt.Append(x.out, v) }
+
+// place is which relation a field is of, in the order of FROM, and its number there: that of a table's column, which stays when others are
+// added, or its place among the outputs of a query.
+type place [2]int64
+
+// column is a field's place.
+func (x *encoder) column(f *Field) {
+	at, known := x.places[f]
+	if x.there(f != nil); f == nil {
+		return
+	}
+	if !known {
+		panic("sqlrewrite: a column of no item")
+	}
+	x.out = binary.AppendVarint(binary.AppendVarint(x.out, at[0]), at[1])
+}
+
+// item encodes a relation, whose fields have places from then on.
+func (x *encoder) item(n FromItem) {
+	if c, ok := n.(*RowCap); ok && !c.Active() { // it changes nothing
+		x.item(c.Of)
+		return
+	}
+	x.relation(n)
+	switch n := n.(type) {
+	case *Scan:
+		x.declare(n.Fields)
+	case *Derived:
+		x.declare(n.Fields)
+	}
+}
+
+// declare gives the fields of the next relation their places.
+func (x *encoder) declare(fields []*Field) {
+	for i, f := range fields {
+		at := int64(i)
+		if f.AttNum != 0 {
+			at = int64(f.AttNum)
+		}
+		x.places[f] = place{x.leaves, at}
+	}
+	x.leaves++
+}
+
+// query encodes a query. The outputs of a set operation are fields of their own; so are those that ORDER BY names after DISTINCT.
+func (x *encoder) query(q *Query) {
+	if x.there(q != nil); q == nil {
+		return
+	}
+	if q.Set != nil {
+		var outputs []*Field
+		for _, out := range q.Outputs {
+			outputs = append(outputs, PlainField(out.Expr))
+		}
+		x.declare(outputs)
+	}
+	x.declare(q.Wrapped)
+	x.addQuery(*q)
+}
+
+// wrapped encodes an output as ORDER BY names it.
+func (x *encoder) wrapped(f *Field) { basic(x, f.Type) }
+
+func (x *encoder) table(t *catalog.Table) {
+	x.field(1, func() { basic(x, t.Schema) })
+	x.field(2, func() { basic(x, t.Name) })
+}
+
+func (x *encoder) key(k catalog.Key) {
+	x.field(1, func() { basic(x, k.Null) })
+	x.field(2, func() { basic(x, k.Text) })
+}
+
+func (x *encoder) rationals(all ...*big.Rat) {
+	for _, v := range all {
+		x.field(1, func() { x.rational(v) })
+	}
+}
+
+func (x *encoder) rational(v *big.Rat) {
+	if v != nil {
+		basic(x, v.RatString())
+	}
+}
+
+func (x *encoder) whole(v *big.Int) { basic(x, v.String()) }
+
+func (x *encoder) join(k syntax.JoinKind) {
+	if k != syntax.LeftJoin && k != syntax.RightJoin && k != syntax.FullJoin {
+		k = syntax.InnerJoin
+	}
+	basic(x, k)
+}
+
+func (x *encoder) operand(of syntax.Operator, e Expr) {
+	if IsComparison(of) {
+		x.compared(e)
+	} else {
+		x.expr(e)
+	}
+}
+
+// compared spells a number in one way, whatever its type; but for floats, which others are rounded to where they compare with them.
+func (x *encoder) compared(e Expr) {
+	if c, ok := e.(Constant); ok && !c.Null && (c.T.IsInteger() || c.T == catalog.Numeric) {
+		if v, finite := scalar.ParseNumber(c.Text); finite {
+			e = Constant{T: catalog.Numeric, Text: v.RatString()}
+		}
+	}
+	x.expr(e)
+}
