@@ -44,6 +44,10 @@ type Snapshot struct {
 
 	Warnings []Warning // what the policy's author should know
 
+	// EarlierReleases and EarlierQuestions say that releases of the dataset, and answers under this policy, may be stored under names that
+	// versions of Noisegate before migration 026 gave them.
+	EarlierReleases, EarlierQuestions bool
+
 	Delay *mechanisms.Delay // of each answer, in microseconds, which is charged; nil: the guarantee does not cover time
 }
 

@@ -170,7 +170,9 @@ func Counted(ctx context.Context, pool *pgxpool.Pool, r *Revision) (*Revision, e
 	if len(problems) > 0 {
 		return nil, fault.Internal(fmt.Errorf("catalog: the policy of %s does not fit its counted tables: %w", r.Snapshot.Dataset, problems[0]))
 	}
-	snapshot.Version, snapshot.Digest = r.Snapshot.Version, r.Snapshot.Digest
+	was := r.Snapshot
+	snapshot.Version, snapshot.Digest = was.Version, was.Digest
+	snapshot.EarlierReleases, snapshot.EarlierQuestions = was.EarlierReleases, was.EarlierQuestions
 	all := *r
 	all.Snapshot = snapshot
 	return &all, nil

@@ -121,7 +121,7 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 			return nil, false, err
 		}
 		a.raises = current != nil && current.policy().raisedBy(a.Policy)
-		snapshot.Version = version + 1
+		snapshot.Version, snapshot.EarlierReleases = version+1, current != nil && current.everEarlier
 		at, inserted, err := s.insert(ctx, snapshot, pinned, a, wanted)
 		if err != nil {
 			return nil, false, err
@@ -372,6 +372,8 @@ type storedPolicy struct {
 	digest, metadata   []byte
 	appliedBy, dataset string
 	appliedAt          time.Time
+	earlier            bool // questions under it may have names of versions of noisegate before migration 026
+	everEarlier        bool // those under it, or under a version before it
 	strange            bool // the chain has versions of the dataset's policy, and not this one
 }
 
@@ -379,12 +381,14 @@ type storedPolicy struct {
 func (s *Store) latest(ctx context.Context, dataset string) (*storedPolicy, int64, error) {
 	r := storedPolicy{dataset: dataset}
 	err := s.pool.QueryRow(ctx, `SELECT p.version, p.document, p.digest, p.metadata, p.applied_by, p.applied_at,
+			EXISTS (SELECT FROM noisegate.renamed r WHERE r.dataset = p.dataset AND r.version >= p.version),
+			EXISTS (SELECT FROM noisegate.renamed r WHERE r.dataset = p.dataset),
 			EXISTS (SELECT FROM noisegate.entry e WHERE e.dataset = p.dataset AND e.kind = 'policy')
 			AND NOT EXISTS (SELECT FROM noisegate.entry e WHERE e.dataset = p.dataset AND e.kind = 'policy'
 				AND e.account->>'applies_policy_version' = p.version::text
 				AND e.account->>'document_sha256' = encode(sha256(convert_to(p.document, 'UTF8')), 'hex'))
 		FROM noisegate.policy p WHERE p.dataset = $1 ORDER BY p.version DESC LIMIT 1`, dataset).
-		Scan(&r.version, &r.document, &r.digest, &r.metadata, &r.appliedBy, &r.appliedAt, &r.strange)
+		Scan(&r.version, &r.document, &r.digest, &r.metadata, &r.appliedBy, &r.appliedAt, &r.earlier, &r.everEarlier, &r.strange)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, 0, nil
@@ -476,6 +480,7 @@ func (r *storedPolicy) revision() (*Revision, error) {
 			"applied", r.version, r.dataset))
 	}
 	snapshot.Version = r.version
+	snapshot.EarlierReleases, snapshot.EarlierQuestions = r.everEarlier, r.earlier
 	return &Revision{Snapshot: snapshot, Policy: p, Pinned: pinned, AppliedBy: r.appliedBy, AppliedAt: r.appliedAt}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/gateway/released"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
@@ -194,8 +195,7 @@ func (s *Service) drawSlots(ctx context.Context, q *prepared, r api.QueryRequest
 	if registered.Dataset != r.Dataset {
 		return fault.PlanUnknown()
 	}
-	question := c.Fingerprint
-	c.Fingerprint = sha256.Sum256(append([]byte("drawing from "+r.Plan+" "), question[:]...))
+	c.Fingerprint = released.Drawing(r.Plan, c.Fingerprint)
 	c.Loss, c.Mechanisms = mechanisms.Loss{}, nil
 	fixed, err := q.plan.WithSlots(registered.Left())
 	if err == nil { // the plan may be older than the floor

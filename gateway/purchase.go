@@ -135,6 +135,21 @@ func (s *Service) Replay(ctx context.Context, charge budget.Charge) (*budget.Sto
 	return within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, charge) })
 }
 
+// Named gives a charge the name that earlier versions of Noisegate gave to what it buys, nil where none can have, if an answer is stored
+// under it or a question with it runs. Then the charge is replayed, or refused, as before.
+func (s *Service) Named(ctx context.Context, c *budget.Charge, earlier *[32]byte) error {
+	if earlier == nil {
+		return nil
+	}
+	old := *c
+	old.Fingerprint, old.IdempotencyKey = *earlier, "" // what was bought under a key is found by it
+	stored, err := s.Replay(ctx, old)
+	if stored != nil || fault.CodeOf(err) == fault.CodeRequestInFlight {
+		c.Fingerprint, err = *earlier, nil
+	}
+	return err
+}
+
 // Enter waits for one of the places that a caller's questions have, whatever they ask for. The caller of Enter calls
 // release when the question has left. Its errors are request/too-many and request/gone.
 func (s *Service) Enter(ctx context.Context, who auth.Principal) (release func(), err error) {

@@ -60,6 +60,9 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	own := *q
 	own.Charge.Shared = false
+	if err := s.Named(ctx, &own.Charge, q.earlier); err != nil {
+		return false, err
+	}
 	stored, err := s.Replay(ctx, own.Charge)
 	switch code := fault.CodeOf(err); {
 	case code == fault.CodeRequestInFlight || code == fault.CodeBudgetLostAnswer: // it is not there, or not yet

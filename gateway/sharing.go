@@ -30,8 +30,7 @@ func (q *prepared) atAnyPrice() [][32]byte {
 	if !q.Charge.Shared || q.Charge.Draws != nil || !q.plan.Reusable() {
 		return nil
 	}
-	// The second is the name under which earlier versions of Noisegate kept it: it has the outer layers.
-	return [][32]byte{q.plan.BlockQuestion(), q.plan.Question()}
+	return q.plan.BlockQuestions()
 }
 
 // reuse looks whether what was found of a question helps to answer it at another price, and makes the charge that of what is still to be

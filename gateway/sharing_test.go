@@ -110,7 +110,7 @@ func TestSharedAtOtherPrices(t *testing.T) {
 	}
 }
 
-// earlierVectors keep vectors as earlier versions did: under the identity of the question with its outer layers.
+// earlierVectors keep vectors as earlier versions did: under another name.
 type earlierVectors struct {
 	budget.ReleasedValues
 	question [32]byte
@@ -125,17 +125,20 @@ func (e earlierVectors) KeepReleased(ctx context.Context, v budget.Released) err
 
 // What earlier versions kept of a question goes on to answer it at other prices.
 func TestVectorsOfEarlierVersions(t *testing.T) {
-	r := sharingRig(t)
-	ana := principal(t, "ana", "analysts")
-	q, err := r.prepare(t.Context(), ana, gaussianCount("0.01"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.values = earlierVectors{r.ledger, q.plan.Question()}
-	r.ask(t, ana, gaussianCount("0.01"))
-	r.values = r.ledger
-	if got := r.ask(t, ana, gaussianCount("0.004")); got.Spent.Rho != "0" || !strings.Contains(string(got.Result), "at least as accurate") {
-		t.Errorf("%+v %s", got, got.Result)
+	for name := range 3 { // of now, of versions before migration 026, and of those before 0032
+		r := sharingRig(t)
+		r.policies.snapshot.EarlierReleases, r.policies.snapshot.EarlierQuestions = true, true
+		ana := principal(t, "ana", "analysts")
+		q, err := r.prepare(t.Context(), ana, gaussianCount("0.01"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.values = earlierVectors{r.ledger, q.plan.BlockQuestions()[name]}
+		r.ask(t, ana, gaussianCount("0.01"))
+		r.values = r.ledger
+		if got := r.ask(t, ana, gaussianCount("0.004")); got.Spent.Rho != "0" || !strings.Contains(string(got.Result), "at least as accurate") {
+			t.Errorf("name %d: %+v %s", name, got, got.Result)
+		}
 	}
 }
 

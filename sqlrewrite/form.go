@@ -1,12 +1,16 @@
 package sqlrewrite
 
 import (
+	"noisegate.example/sqlrewrite/internal/earlier"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
 // Form is a plan as what was released of its question may be stored.
-type Form struct{ made *plan.Plan }
+type Form struct {
+	made    *plan.Plan
+	earlier bool // by a version of noisegate that named releases by printed statements
+}
 
 // Blocks are the releases of the question, each as the plan of what it releases, equal ones once; the plan itself, where it is one.
 func (p *Plan) Blocks() []*Plan {
@@ -50,21 +54,34 @@ func (r *Released) Fresh() []*Released {
 }
 
 // Forms are the ways in which the question can have been released at the plan's price: as the plan releases it, then as the planner
-// releases the same block where something else of it is shown. Whatever was released in one of them answers the question.
-func (p *Plan) Forms() []Form {
+// releases the same block where something else of it is shown, and then as earlier versions stored these. Whatever was released in one of
+// them answers the question.
+func (p *Plan) Forms() (forms []Form) {
 	made := p.made.Forms()
-	forms := make([]Form, len(made))
-	for i, form := range made {
-		forms[i].made = form
+	for _, form := range made {
+		forms = append(forms, Form{made: form})
+	}
+	if p.made.Snapshot.EarlierReleases {
+		for _, form := range made {
+			forms = append(forms, Form{form, true})
+		}
 	}
 	return forms
 }
 
 // Identity identifies what is released: the release block, its noise and so its price, the name of the data, and the facts of the tables
 // that the block reads. What is computed from released values is no part of it, nor are budgets and other tables.
-func (f Form) Identity() [32]byte { return f.made.ReleaseIdentity() }
+func (f Form) Identity() [32]byte {
+	if f.earlier {
+		return earlier.Release(f.made)
+	}
+	return f.made.ReleaseIdentity()
+}
 
 // Recall is what [Released.Kept] wrote of a release with the form's identity, to be shown as the question wants it. Nothing is drawn.
 func (f Form) Recall(text []byte) (*Released, error) {
+	if f.earlier {
+		return newReleased(pipeline.RecallEarlier(f.made, text))
+	}
 	return newReleased(pipeline.Recall(f.made, text))
 }

@@ -4,6 +4,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/earlier"
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/free"
 	"noisegate.example/sqlrewrite/internal/parse"
@@ -118,9 +119,18 @@ func (p *Plan) ReadsPublic() bool { return p.made.Post != nil && len(p.made.Post
 // seed by which a unit's groups are chosen; the texts are the same for every draw, only that one argument differs.
 func (p *Plan) Statements(d *Draws) []Statement { return p.made.Statements(d) }
 
-// Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments,
-// letter case of keywords and spelling of literals do not matter; two plans with equal fingerprints give equal answers when replayed.
+// Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments, letter case
+// of keywords, spelling of literals, order of conditions and aliases of tables do not matter; two plans with equal fingerprints give equal
+// answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { return p.made.Fingerprint() }
+
+// EarlierFingerprint is the name under which earlier versions of Noisegate stored the answer; ok is false where none can have.
+func (p *Plan) EarlierFingerprint() (name [32]byte, ok bool) {
+	if !p.made.Snapshot.EarlierQuestions {
+		return name, false
+	}
+	return earlier.Fingerprint(p.made), true
+}
 
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
 // seed of the statements. Draws serve one release.
@@ -131,13 +141,19 @@ func (p *Plan) Draw(s *mechanisms.Sampler) *Draws { return p.made.Draw(s) }
 // are others each time.
 func (p *Plan) Reusable() bool { return p.made.Reusable() }
 
-// Question identifies what is asked, at any price: equal for two plans with the same snapshot that differ only in ε, ρ, δ and in how the
-// noise was chosen. Every other option is a part of it, as it is of [Plan.Fingerprint], and so is the order of the releases.
-func (p *Plan) Question() [32]byte { return p.made.Question() }
-
-// BlockQuestion identifies what is released, at any price: [Plan.Question] of the release block alone. It is equal for two plans that
-// differ only in their price and in what is computed from released values, as long as keys and releases have the same order.
-func (p *Plan) BlockQuestion() [32]byte { return p.made.BlockQuestion() }
+// BlockQuestions identify what is released, at any price. They are equal for two plans that differ only in their price and in what is
+// computed from released values, as long as keys and releases have the same order. What is released is stored under the first; the others
+// are those under which earlier versions of Noisegate stored it, which may have had what is computed from it.
+func (p *Plan) BlockQuestions() [][32]byte {
+	names := [][32]byte{p.made.BlockQuestion()}
+	if p.made.Snapshot.EarlierReleases {
+		names = append(names, earlier.BlockQuestion(p.made))
+	}
+	if p.made.Snapshot.EarlierQuestions {
+		names = append(names, earlier.Question(p.made))
+	}
+	return names
+}
 
 // Slots is how many slots of a registered plan the query needs: one for each release.
 func (p *Plan) Slots() int { return p.made.Slots() }

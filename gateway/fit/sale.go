@@ -23,6 +23,7 @@ type product interface {
 	LossOfPass() mechanisms.Loss // the least of a statement's part
 	Mechanisms() []mechanisms.Parameters
 	Fingerprint() [32]byte
+	EarlierFingerprint() [32]byte // in earlier versions of Noisegate
 	Statements() int
 	DryRuns() []sqlrewrite.DryRun
 	Notes() []sqlrewrite.Note
@@ -141,6 +142,9 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*pr
 	q.Charge.Fingerprint = q.product.Fingerprint()
 	q.Price(q.product.Loss(), q.product.Mechanisms())
 	q.Refusal = q.refused(o)
+	if q.On.EarlierReleases {
+		return q, s.gateway.Named(ctx, &q.Charge, new(q.product.EarlierFingerprint()))
+	}
 	return q, nil
 }
 

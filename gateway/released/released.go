@@ -34,14 +34,18 @@ func Of(plan *sqlrewrite.Plan, draws string) []Release {
 		}
 		all[i].forms = block.Forms()
 		for _, form := range all[i].forms {
-			name := form.Identity()
-			if draws != "" {
-				name = sha256.Sum256(append([]byte("drawing from "+draws+" "), name[:]...))
-			}
-			all[i].Names = append(all[i].Names, name)
+			all[i].Names = append(all[i].Names, Drawing(draws, form.Identity()))
 		}
 	}
 	return all
+}
+
+// Drawing is the name of what draws from a registered plan ("": none), which has another name without it.
+func Drawing(plan string, name [32]byte) [32]byte {
+	if plan == "" {
+		return name
+	}
+	return sha256.Sum256(append([]byte("drawing from "+plan+" "), name[:]...))
 }
 
 // NameSeries adds to releases what they are known by in each version of a prepared copy: the names of those of every, which is the same

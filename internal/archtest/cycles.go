@@ -543,7 +543,7 @@ func changesOther(f *function) bool {
 	case "sqlrewrite/internal/answer": // copies; and what was paid for is answered whatever it takes
 		return true
 	}
-	return f.name == "sqlrewrite/internal/plan.Ordered" || f.name == "sqlrewrite/internal/sqlprint.PostLines" // lists of their own
+	return f.name == "sqlrewrite/internal/earlier.Ordered" || f.name == "sqlrewrite/internal/sqlprint.PostLines" // lists of their own
 }
 
 // components are the sets of functions that call each other along the calls that count (Tarjan).

@@ -13,15 +13,16 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// An encoding is what identifies a release: two with one encoding have one law. A node is its number and its fields; a field is its number,
-// the length of its value, and the value. Numbers that are compared have one spelling; operands of AND and OR are sorted. A column is the
-// place of its relation in the order of FROM, and its number there. An operation is its error-free form, not what was written: bounds of a
-// policy are part of the form, and decide what values beyond them count as. Guards are left out: they change no value of a form that is
-// right.
+// An encoding is what identifies a question: two with one encoding have one answer, or one law of answers. A node is its number and its
+// fields; a field is its number, the length of its value, and the value. Numbers that are compared have one spelling; operands of AND and
+// OR are sorted. A column is the place of its relation in the order of FROM, and its number there. An operation is its error-free form,
+// not what was written: bounds of a policy are part of the form, and decide what values beyond them count as. Guards are left out: they
+// change no value of a form that is right.
 
-// EncodeBlock gives what a release block reads, groups by and releases; laws are those of its statistics. The order of its keys and that of
-// its statistics do not count: order has the places of the keys, and of the statistics, in the order in which they are encoded.
-func EncodeBlock(q *BoundQuery, laws []string) (encoded []byte, order [2][]int) {
+// EncodeBlock gives what a release block reads, groups by and releases; laws are those of its statistics. If it is not ordered, the order
+// of its keys and that of its statistics do not count: then order has the places of its keys, and of its statistics, in the order in which
+// they are encoded.
+func EncodeBlock(q *BoundQuery, laws []string, ordered bool) (encoded []byte, order [2][]int) {
 	x := newEncoder()
 	x.field(1, func() { x.item(q.Source.Node) })
 	x.field(2, func() {
@@ -30,24 +31,75 @@ func EncodeBlock(q *BoundQuery, laws []string) (encoded []byte, order [2][]int) 
 		}
 	})
 	x.field(3, func() { x.expr(q.Where) })
-	order[0] = x.sorted(4, len(q.Keys), func(i int) {
+	list := func(number uint64, n int, ordered bool, add func(int)) (places []int) {
+		all := make([][]byte, n)
+		for i := range n {
+			all[i], places = x.apart(func() { add(i) }), append(places, i)
+		}
+		if !ordered {
+			slices.SortStableFunc(places, func(a, b int) int { return bytes.Compare(all[a], all[b]) })
+		}
+		x.field(number, func() {
+			for _, i := range places {
+				x.parts(1, all[i:i+1])
+			}
+		})
+		return places
+	}
+	order[0] = list(4, len(q.Keys), ordered, func(i int) {
 		x.there(q.Keys[i].Private())
 		x.addGroupKey(q.Keys[i])
 	})
 	selected := slices.ContainsFunc(q.Within, GroupKey.Private) // then all tuples are added up, whatever domains the others have
-	x.sorted(5, len(q.Within), func(i int) {
+	list(5, len(q.Within), false, func(i int) {
 		k := q.Within[i]
 		if x.there(k.Private()); selected {
 			k.Domain = nil
 		}
 		x.addGroupKey(k)
 	})
-	order[1] = x.sorted(6, len(q.Statistics), func(i int) {
+	order[1] = list(6, len(q.Statistics), ordered, func(i int) {
 		x.addStatistic(q.Statistics[i])
 		x.field(0, func() { basic(x, laws[i]) })
 	})
 	x.field(7, func() { basic(x, q.Top) })
 	return x.out, order
+}
+
+// EncodeOutputs gives what is computed from released values of a block, or of several, with the names of the outputs.
+func EncodeOutputs(q *BoundQuery) []byte {
+	x := newEncoder()
+	x.list(1, len(q.Estimators), func(i int) {
+		v := q.Estimators[i]
+		x.field(1, func() { basic(x, int(v.How)) })
+		x.field(2, func() { basic(x, v.T) })
+		x.list(3, len(v.Of), func(j int) { basic(x, v.Of[j]) })
+	})
+	x.list(2, len(q.Outputs), func(i int) { basic(x, q.Outputs[i].Name) })
+	blocks := q.Blocks
+	if blocks == nil {
+		blocks = []*BoundQuery{q}
+	}
+	x.list(3, len(blocks), func(i int) { x.own(blocks[i]) })
+	x.field(4, func() { x.query(q.Post) })
+	return x.out
+}
+
+// own encodes the SELECT of a block over its released values. Outputs of others over it follow from these.
+func (x *encoder) own(q *BoundQuery) {
+	outputs := q.Outputs
+	if q.Post != nil {
+		outputs = q.Inner
+	}
+	x.list(1, len(outputs), func(i int) { x.expr(outputs[i].Expr) })
+	x.field(2, func() { x.expr(q.Having) })
+	x.list(3, len(q.OrderBy), func(i int) { x.addOrdering(q.OrderBy[i]) })
+	x.field(4, func() {
+		if q.Limit != nil {
+			basic(x, *q.Limit)
+		}
+	})
+	x.field(5, func() { basic(x, q.Offset) })
 }
 
 func newEncoder() *encoder { return &encoder{places: map[*Field]place{}} }
@@ -137,26 +189,19 @@ func (x *encoder) field(number uint64, add func()) {
 	x.close(at)
 }
 
-// sorted adds a list whose order does not count, sorted by bytes; places are those of its items in that order.
-func (x *encoder) sorted(number uint64, n int, add func(int)) (places []int) {
-	all := make([][]byte, n)
-	for i := range n {
-		all[i], places = x.apart(func() { add(i) }), append(places, i)
-	}
-	slices.SortStableFunc(places, func(a, b int) int { return bytes.Compare(all[a], all[b]) })
-	x.field(number, func() {
-		for _, i := range places {
-			x.parts(1, all[i:i+1])
-		}
-	})
-	return places
-}
-
 // parts adds fields of one number.
 func (x *encoder) parts(number uint64, all [][]byte) {
 	for _, one := range all {
 		x.field(number, func() { x.out = append(x.out, one...) })
 	}
+}
+
+func (x *encoder) list(number uint64, n int, add func(int)) {
+	x.field(number, func() {
+		for i := range n {
+			x.field(1, func() { add(i) })
+		}
+	})
 }
 
 // basic encodes a value of a type that has no parts; fields of other types do not compile.

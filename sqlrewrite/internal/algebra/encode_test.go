@@ -224,7 +224,7 @@ var leftOut = map[string]string{
 	"Query.Of":      "what From is",
 	"GroupKey.Name": "for people", "GroupKey.At": "for people", "GroupKey.Node": "for people", "GroupKey.Declared": "for people",
 	"KeyRef.Name": "for people", "Leaf.Name": "for people", "Statistic.Name": "for people",
-	"Output.Name": "nobody sees it below the noise", "Leaf.Alias": "a place", "Leaf.Fields": "places",
+	"Output.Name": "encoded by EncodeOutputs, where somebody sees it", "Leaf.Alias": "a place", "Leaf.Fields": "places",
 	"RowCap.Leaf":  "places",
 	"Grid.Derived": "for people", "Grid.Clamped": "the same value", "Joined.Meets": "what it costs", "Joined.Semi": "made by lowering",
 	"Joined.Public": "what it costs", "Query.Origins": "follow from the outputs", "Query.Sizes": "follow from the outputs",
@@ -383,7 +383,7 @@ func TestEachFieldIsEncoded(t *testing.T) {
 
 // A release block has no field that is neither encoded nor left out for a reason.
 func TestEachFieldOfABlockIsEncoded(t *testing.T) {
-	const block, outputs, cost, people = "encoded", "of what was released", "what it costs", "for people"
+	const block, outputs, cost, people = "EncodeBlock", "EncodeOutputs", "what it costs", "for people"
 	for typ, fields := range map[reflect.Type]map[string]string{
 		reflect.TypeFor[BoundQuery](): {"Source": block, "Where": block, "Keys": block, "Statistics": block, "Top": block, "Within": block,
 			"Estimators": outputs, "Outputs": outputs, "Having": outputs, "OrderBy": outputs, "Limit": outputs, "Offset": outputs, "Post": outputs,

@@ -108,7 +108,6 @@ func NewClustering(q ClusterQuestion, on *catalog.Snapshot, o ClusterOptions) (*
 			return nil, err
 		}
 	}
-	p.identity = p.fingerprint(on)
 	return p, nil
 }
 
@@ -157,19 +156,6 @@ func (p *Clustering) load() (algebra.Load, error) {
 	runs := statements + passes
 	all := runs*(d+1)*factorWork + sums*productWork + passes*step
 	return algebra.Load{Runs: runs, Row: (all + runs - 1) / runs}, nil
-}
-
-// fingerprint hashes all that decides the answer's distribution and its form.
-func (p *Clustering) fingerprint(on *catalog.Snapshot) [32]byte {
-	h := p.hash("noisegate cluster 1", on, p.options.Rho, p.options.Passes)
-	for _, r := range p.releases() {
-		p.hashStatement(h, func(s *sqlprint.StatementPrinter) { p.print(r, s) })
-		r.hashScales(h)
-	}
-	for _, c := range p.columns {
-		h.Add(c.name)
-	}
-	return [32]byte(h.Sum(nil))
 }
 
 // Passes is how often the centres move.

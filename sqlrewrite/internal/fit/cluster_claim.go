@@ -3,6 +3,7 @@ package fit
 import (
 	"math/big"
 
+	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/stability"
@@ -16,7 +17,7 @@ var momentsShare = big.NewRat(3, 10)
 type rowSums struct {
 	*bound
 	bounding stability.Bounding
-	identity [32]byte
+	on       *catalog.Snapshot
 }
 
 // l2Squared is that of what one unit moves the vector by, in units of its scales.

@@ -7,16 +7,17 @@
 // # Map
 //
 //	question.go  texts to a bound query and factors
-//	plan.go      methods; the statement, its price and its identity
+//	plan.go      methods; the statement and its price
 //	claim.go     the sums of a regression, and how long their vector is
 //	run.go       releases, pass by pass
 //	result.go    coefficients in the units of the columns
-//	statement.go what all plans do: rows are bound, statements proven, identities hashed
-//	cluster.go   clusterings: their statements and their identity
+//	statement.go what all plans do: rows are bound, statements proven
+//	identity.go  what makes two questions one; earlier.go: what did in earlier versions
+//	cluster.go   clusterings: their statements
 //	cluster_sums.go    the columns of these and their scales
 //	cluster_claim.go   what statements of all plans are said to move by, and their noise; the prices of a clustering's
 //	cluster_run.go     releases, statement by statement
 //	cluster_result.go  arguments of the next statement, centres in the units of the columns
-//	score.go           scores of groupings: their statement, their identity, and scores of what is released
+//	score.go           scores of groupings: their statement, and scores of what is released
 //	score_run.go       its release
 package fit

@@ -199,6 +199,7 @@ func TestPassesCountAsWork(t *testing.T) {
 
 // Two spellings of one fit are one, and a fence that PostgreSQL needs is no part of it; what changes the answer is.
 func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
+	all := known{}
 	fingerprint := func(change func(*fit.Question), o fit.Options) string {
 		q := fit.Question{From: "people", Where: "age > 30 AND sex = 'Male'", Target: "hours_per_week", Model: fit.Linear,
 			Features: features("age", "education_num")}
@@ -208,7 +209,7 @@ func TestFitsAreKnownByWhatTheyAsk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum := p.Fingerprint()
+		sum := all.name(t, p)
 		return string(sum[:])
 	}
 	rho := fit.Options{Rho: mechanisms.RhoUnit}
@@ -245,7 +246,7 @@ func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
 		if err != nil {
 			return [32]byte{}, err
 		}
-		return p.Fingerprint(), nil
+		return p.EarlierFingerprint(), nil
 	}
 	where := "age > 30 AND sex = 'Male'"
 	for name, c := range map[string]struct {
@@ -269,7 +270,7 @@ func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
 			if err != nil {
 				return [32]byte{}, err
 			}
-			return p.Fingerprint(), nil
+			return p.EarlierFingerprint(), nil
 		}, "47835f07f22dd30e"},
 		"scores": {func() ([32]byte, error) {
 			p, err := fit.NewScoring(fit.ScoreQuestion{From: "events", Columns: features("n"), Centres: [][]float64{{10}, {90}},
@@ -277,7 +278,7 @@ func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
 			if err != nil {
 				return [32]byte{}, err
 			}
-			return p.Fingerprint(), nil
+			return p.EarlierFingerprint(), nil
 		}, "137bf8df31c52ddb"},
 	} {
 		got, err := c.of()
@@ -292,6 +293,7 @@ func TestModelsOfEarlierVersionsAreKnown(t *testing.T) {
 
 // A fit is the same under another version of the policy, and another one where what it rests on has changed.
 func TestFitsRestOnFacts(t *testing.T) {
+	all := known{}
 	fingerprint := func(policy string, change func(*catalog.Snapshot)) [32]byte {
 		on := rewritetest.ParseSnapshot(t, fitTables, policy)
 		change(on)
@@ -300,7 +302,7 @@ func TestFitsRestOnFacts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Fingerprint()
+		return all.name(t, p)
 	}
 	same := func(*catalog.Snapshot) {}
 	first := fingerprint(fitPolicy, same)

@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"fmt"
 	"math/big"
 
 	"noisegate.example/catalog"
@@ -97,7 +96,6 @@ func NewPlan(q Question, on *catalog.Snapshot, o Options) (*Plan, error) {
 	if err := p.prove(&p.sums, on, o.Proofs, print); err != nil {
 		return nil, err
 	}
-	p.identity = p.fingerprint(on)
 	return p, nil
 }
 
@@ -115,20 +113,6 @@ func (p *Plan) Method() Method {
 
 // Passes is how often the rows are read.
 func (p *Plan) Passes() int { return p.passes }
-
-// fingerprint hashes all that decides the answer's distribution and its form.
-func (p *Plan) fingerprint(on *catalog.Snapshot) [32]byte {
-	h := p.hash("noisegate fit 1", on, p.Question.Model, p.Method(), p.options.Rho, float64(p.options.Confidence))
-	p.hashStatement(h, func(s *sqlprint.StatementPrinter) { s.PrintVector(p.sums.vector) })
-	for i, c := range p.columns {
-		h.Add(c.name, p.sums.scales[i].RatString(), fmt.Sprint(c.oneHot))
-	}
-	p.sums.hashScales(h)
-	if p.Method() == Gradient {
-		h.Add(fmt.Sprint(p.passes))
-	}
-	return [32]byte(h.Sum(nil))
-}
 
 // load is what the statement does beside adding up features, once the columns are known: all passes together are within the bounds on work.
 func (p *Plan) load() (algebra.Load, error) {

@@ -89,7 +89,6 @@ func NewScoring(q ScoreQuestion, on *catalog.Snapshot, o ScoreOptions) (*Scoring
 	if err := p.prove(&p.sums, on, o.Proofs, func(s *sqlprint.StatementPrinter) { s.PrintScores(p.scores) }); err != nil {
 		return nil, err
 	}
-	p.identity = p.fingerprint(on)
 	return p, nil
 }
 
@@ -153,14 +152,6 @@ func (p *Scoring) scoreSums() release {
 		}
 	}
 	return r
-}
-
-// fingerprint hashes all that decides the answer's distribution and its form.
-func (p *Scoring) fingerprint(on *catalog.Snapshot) [32]byte {
-	h := p.hash("noisegate score 1", on, p.options.Rho, float64(p.options.Confidence))
-	p.hashStatement(h, func(s *sqlprint.StatementPrinter) { s.PrintScores(p.scores) })
-	p.sums.hashScales(h)
-	return [32]byte(h.Sum(nil))
 }
 
 // Loss is the price of the plan, known before any row is read and dependent on none.

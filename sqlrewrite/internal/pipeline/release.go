@@ -3,6 +3,7 @@ package pipeline
 import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/answer"
+	"noisegate.example/sqlrewrite/internal/earlier"
 	"noisegate.example/sqlrewrite/internal/plan"
 )
 
@@ -25,8 +26,14 @@ func released(r *plan.Released, err error) (*plan.Released, error) {
 }
 
 // Recall is the stored release with the plan's identity, shown as the question wants it.
-func Recall(p *plan.Plan, text []byte) (*plan.Released, error) {
-	r, err := p.Recall(text)
+func Recall(p *plan.Plan, text []byte) (*plan.Released, error) { return recalled(p.Recall(text)) }
+
+// RecallEarlier is [Recall] of what earlier versions stored.
+func RecallEarlier(p *plan.Plan, text []byte) (*plan.Released, error) {
+	return recalled(earlier.Recall(p, text))
+}
+
+func recalled(r *plan.Released, err error) (*plan.Released, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@
 //	prepared.go  which of two plans of a question errs less
 //	slots.go     noise of a registered plan
 //	reuse.go     earlier releases of the same question
-//	canonical.go what makes two questions one
-//	block.go     what makes the releases of two questions one
+//	identity.go  what makes two questions one, or their releases
+//	forms.go     how the release of a question can have been stored
 //	kept.go      a release as it is stored
 //	release.go   draws, noise, selection of private keys
 //	options.go   what a request chooses

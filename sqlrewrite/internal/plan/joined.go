@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"math/big"
 	"slices"
 
@@ -29,9 +27,10 @@ func (p *Plan) combine(asked *algebra.BoundQuery) {
 			}
 			q.Statistics = append(q.Statistics, block.Query.Statistics...)
 		} else {
-			own, other := block.block().statistics, p.Several.Plans[first].block().statistics
-			for j, place := range own {
-				places[place] = p.Several.places[first][other[j]]
+			_, own := block.named()
+			_, other := p.Several.Plans[first].named()
+			for j, place := range own.Releases {
+				places[place] = p.Several.places[first][other.Releases[j]]
 			}
 		}
 		p.Several.places[i] = places
@@ -42,28 +41,6 @@ func (p *Plan) combine(asked *algebra.BoundQuery) {
 		}
 	}
 	p.Query = &q
-}
-
-// fingerprintOfSeveral is [Plan.fingerprint] of a plan with several blocks: that of each block at its share of the price, and what is
-// computed from them.
-func (p *Plan) fingerprintOfSeveral() [32]byte {
-	h := sqlprint.Identity{Hash: sha256.New()}
-	h.Add("noisegate plan of several releases 1", fmt.Sprint(p.Several.same))
-	if p.Query.Reports {
-		h.Add("report", string(p.Options.Report))
-	}
-	for _, block := range p.Several.Plans {
-		identity := block.Fingerprint()
-		h.Add(string(identity[:]))
-	}
-	for _, out := range p.Query.Outputs {
-		h.Add(out.Name)
-	}
-	h.Add(sqlprint.PostIdentity(p.Post))
-	h.Args(p.Post.Args())
-	var sum [32]byte
-	h.Sum(sum[:0])
-	return sum
 }
 
 // Same is the block that releases what a block does: itself, or an equal one before it.
@@ -232,7 +209,3 @@ func (r *Released) Post() (post sqlprint.Post, ok bool) {
 	}
 	return sqlprint.PostWith(r.Plan.Post, args), true
 }
-
-// Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments,
-// letter case of keywords and spelling of literals do not matter; two plans with equal fingerprints give equal answers when replayed.
-func (p *Plan) Fingerprint() [32]byte { return p.identity }

@@ -15,8 +15,8 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// kept is what was released of a block, in its order of keys and statistics: the groups that were shown, and their noisy values. Nothing in
-// it was not released.
+// kept is what was released of a block, in one certain order of its keys and statistics: the groups that were shown, and their noisy
+// values. Nothing in it was not released.
 type kept struct {
 	Rows   []keptRow `json:"rows"`
 	Noise  []keptLaw `json:"noise,omitempty"`  // by statistic; empty: that of the price
@@ -38,16 +38,16 @@ type keptLaw struct {
 
 // Kept is what was released, as JSON, for [Plan.Recall] of every plan of which a form has the same [Plan.ReleaseIdentity].
 func (r *Released) Kept() ([]byte, error) {
-	b := r.Plan.block()
+	_, b := r.Plan.named()
 	k := kept{Rows: make([]keptRow, len(r.Rows)), Reused: r.Plan.Reused}
 	for i, row := range r.Rows {
-		k.Rows[i].Noisy = at(row.Noisy, b.statistics)
-		for _, place := range b.keys {
+		k.Rows[i].Noisy = at(row.Noisy, b.Releases)
+		for _, place := range b.Keys {
 			k.Rows[i].Keys = append(k.Rows[i].Keys, scalar.KeyText(row.Keys[place]))
 		}
 	}
 	if r.Plan.noise != nil {
-		k.Noise = at(r.Plan.noise, b.statistics)
+		k.Noise = at(r.Plan.noise, b.Releases)
 	}
 	text, err := json.Marshal(k)
 	return text, internal(err)
@@ -96,29 +96,34 @@ var errKept = errors.New("sqlrewrite: a stored release does not fit its question
 
 // Recall is what [Released.Kept] wrote of a plan with the same [Plan.ReleaseIdentity], as if p had released it now. It draws nothing.
 func (p *Plan) Recall(text []byte) (*Released, error) {
+	_, stored := p.named()
+	return p.RecallIn(text, stored)
+}
+
+// RecallIn is [Plan.Recall] of what was stored in an order that is given.
+func (p *Plan) RecallIn(text []byte, b Order) (*Released, error) {
 	var k kept
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&k); err != nil {
 		return nil, fault.Internal(fmt.Errorf("sqlrewrite: a stored release cannot be read: %w", err))
 	}
-	b := p.block()
 	own, err := p.withLaws(k, b)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]ReleasedRow, len(k.Rows))
 	for i, row := range k.Rows {
-		if len(row.Keys) != len(b.keys) || len(row.Noisy) != len(b.statistics) {
+		if len(row.Keys) != len(b.Keys) || len(row.Noisy) != len(b.Releases) {
 			return nil, fault.Internal(errKept)
 		}
-		rows[i] = ReleasedRow{Keys: make([]catalog.Key, len(b.keys)), Noisy: make([]*big.Int, len(b.statistics))}
-		for j, place := range b.keys {
+		rows[i] = ReleasedRow{Keys: make([]catalog.Key, len(b.Keys)), Noisy: make([]*big.Int, len(b.Releases))}
+		for j, place := range b.Keys {
 			if rows[i].Keys[place] = (catalog.Key{Null: true}); row.Keys[j] != nil {
 				rows[i].Keys[place] = catalog.Key{Text: *row.Keys[j]}
 			}
 		}
-		for j, place := range b.statistics {
+		for j, place := range b.Releases {
 			if rows[i].Noisy[place] = row.Noisy[j]; !p.canRelease(place, row.Noisy[j]) {
 				return nil, fault.Internal(errKept)
 			}
@@ -131,16 +136,16 @@ func (p *Plan) Recall(text []byte) (*Released, error) {
 }
 
 // withLaws is the plan with the noise that the values have.
-func (p *Plan) withLaws(k kept, b block) (*Plan, error) {
+func (p *Plan) withLaws(k kept, b Order) (*Plan, error) {
 	own := p.copied()
 	if own.Reused = k.Reused; k.Noise == nil {
 		return own, nil
 	}
-	if len(k.Noise) != len(b.statistics) {
+	if len(k.Noise) != len(b.Releases) {
 		return nil, fault.Internal(errKept)
 	}
 	own.noise = make([]keptLaw, len(k.Noise))
-	for j, place := range b.statistics {
+	for j, place := range b.Releases {
 		l, r := k.Noise[j], &own.Releases[place]
 		if r.Mechanism == nil {
 			return nil, fault.Internal(errKept)

@@ -8,6 +8,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/identity"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
@@ -81,7 +82,7 @@ func layOut(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, by key
 	}
 	p.Print()
 	p.Post = sqlprint.PrintPost(q)
-	p.identity = p.fingerprint(snapshot)
+	p.identity = identity.Question(p.parts())
 	return p, nil
 }
 

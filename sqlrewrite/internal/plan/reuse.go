@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -45,23 +44,6 @@ func (p *Plan) Reusable() bool {
 	}
 	cells := new(big.Int).Mul(p.Query.PublicTuples(), big.NewInt(int64(len(p.Releases))))
 	return cells.Cmp(big.NewInt(maxReuseCells)) <= 0
-}
-
-// Question identifies what is asked, at any price: equal for two plans with the same snapshot that differ only in ε, ρ, δ and in how the
-// noise was chosen. Every other option is a part of it, as it is of [sqlrewrite.Plan.Fingerprint], and so is the order of the releases.
-func (p *Plan) Question() [32]byte {
-	free := *p
-	o := &free.Options
-	o.Epsilon, o.Rho, o.Delta, o.Mechanism, o.Currency, o.Selection, o.Report = 0, 0, 0, "", "", "", "" // nor is a report bought
-	same := free.fingerprint(p.Snapshot)
-	h := sqlprint.Identity{Hash: sha256.New()}
-	h.Add("noisegate question 1", string(same[:]))
-	for _, r := range p.Releases {
-		h.Add(sqlprint.DescribeStatistic(r.Statistic), r.PerGroup.String(), r.Unit.RatString())
-	}
-	var sum [32]byte
-	h.Sum(sum[:0])
-	return sum
 }
 
 // Reuse is how a question is answered with the help of what was released of it before.

@@ -13,7 +13,6 @@ type PlanPart struct {
 	Statement Statement
 	Template  template // of the statement
 	SeedArg   int      // which argument is the seed, from 1; 0: none
-	Added     bool     // the statement has forms that the question's identity does not have
 	RowByRow  bool     // PostgreSQL would evaluate EXISTS or IN over many rows for each row that conditions leave
 }
 

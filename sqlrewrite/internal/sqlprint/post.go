@@ -19,14 +19,13 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 		return nil
 	}
 	p := postQuery(q, false)
-	post := NewPost(p.B.String(), p.Args, PublicPreconditions(q.Scans), nil)
-	if p.added {
-		post.identity = postQuery(q, true).B.String()
-	}
-	return post
+	return NewPost(p.B.String(), p.Args, PublicPreconditions(q.Scans), nil)
 }
 
-// postQuery prints the post-processing queries, or what identifies them.
+// PostIdentity is [PrintPost] as it identified a question; see [Printer.Identity].
+func PostIdentity(q *algebra.BoundQuery) string { return postQuery(q, true).B.String() }
+
+// postQuery prints the post-processing queries, or what identified them.
 func postQuery(q *algebra.BoundQuery, identity bool) *postPrinter {
 	p := NewPostPrinter(q)
 	p.Identity = identity

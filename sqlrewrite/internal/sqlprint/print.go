@@ -33,10 +33,9 @@ type Printer struct {
 	collation string
 	inline    bool       // for people: constants in place, no casts
 	structure *structure // not nil: to tell expressions apart, inline
-	// Identity prints what identifies a question, which is hashed and never run: the text of before there were forms that change no value of a
+	// Identity prints what identified a question, which is hashed and never run: the text of before there were forms that change no value of a
 	// right computation, so that stored answers are found again. Whatever prints such a form asks [Printer.adds].
 	Identity    bool
-	added       bool              // there are such forms in the text
 	inside      []*algebra.RowCap // those whose rows are being printed
 	seedArg     int               // the number of the seed's argument; 0: none
 	pairs       bool              // there are joins on equalities
@@ -51,13 +50,7 @@ type Printer struct {
 }
 
 // adds reports whether to print a form that a question's identity does not have.
-func (p *Printer) adds() bool {
-	if p.Identity || p.inline {
-		return false
-	}
-	p.added = true
-	return true
-}
+func (p *Printer) adds() bool { return !p.Identity && !p.inline }
 
 const (
 	defaultCollation = `pg_catalog."default"`

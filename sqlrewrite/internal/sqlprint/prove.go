@@ -73,7 +73,6 @@ type PreconditionColumn struct {
 // last column is the ordinal (bigint, from 1) of the released row that the output row came from, NULL where there is none.
 type Post struct {
 	sql           string
-	identity      string // the text by which the question is known
 	args          []any
 	preconditions []Precondition
 	on            *catalog.Snapshot
@@ -83,7 +82,7 @@ type Post struct {
 
 // NewPost is a text that is proven of a snapshot before it runs; nil: [PostOn] says of which.
 func NewPost(text string, args []any, preconditions []Precondition, on *catalog.Snapshot) *Post {
-	return &Post{sql: text, identity: text, args: args, preconditions: preconditions, on: on}
+	return &Post{sql: text, args: args, preconditions: preconditions, on: on}
 }
 
 // PostOn names the snapshot for which a text is proven, and where the proof is remembered; nil: nowhere.
@@ -103,9 +102,6 @@ func PostFree(p *Post) Post {
 
 // Free reports whether nobody pays for what the text gives.
 func (p Post) Free() bool { return p.free }
-
-// PostIdentity is the text by which a question is known.
-func PostIdentity(p *Post) string { return p.identity }
 
 // SQL is the text.
 func (p Post) SQL() string { return p.sql }

@@ -66,7 +66,7 @@ func (p *StatementPrinter) finish(values int) {
 		panic("sqlrewrite: rows that nothing joins")
 	}
 	t := p.template()
-	*p.part = PlanPart{Releases: p.part.Releases, Units: p.part.Units, Template: t, SeedArg: p.seedArg, Added: p.added, RowByRow: p.rowByRow,
+	*p.part = PlanPart{Releases: p.part.Releases, Units: p.part.Units, Template: t, SeedArg: p.seedArg, RowByRow: p.rowByRow,
 		Statement: Statement{SQL: t.sql(), Args: p.Args, Keys: len(p.Q.Keys), Values: values, Preconditions: preconditions(p.Q),
 			AddsUp: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && !p.Distributed, Unseeded: p.seedArg}}
 }

@@ -138,6 +138,14 @@ func (w *World) plan(sql string, o plan.Options) (*plan.Plan, error) {
 	return nil, errNoCopy
 }
 
+// Serving are the snapshots by which questions are answered from a copy.
+func (w *World) Serving() (all []*catalog.Snapshot) {
+	for _, c := range w.copies {
+		all = append(all, c.serving)
+	}
+	return all
+}
+
 // CopiedBounds are bounds of a request that copies can keep: mostly none, or one on all rows of a unit.
 func CopiedBounds(r *rand.Rand) (rows, groups, total int64) {
 	switch r.IntN(4) {

@@ -1,4 +1,8 @@
-package plan
+// Package earlier gives the names under which Noisegate stored questions and what they released before names were made of the algebra: the
+// SHA-256 of statements as they were printed then. What was stored under them is looked for, and nothing is stored under them. The package
+// goes, with the forms of sqlprint that only it prints (Identity, structure), once no ledger holds such names (decision 74). It does not
+// know where answers are stored.
+package earlier
 
 import (
 	"crypto/sha256"
@@ -9,14 +13,41 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
+// Fingerprint is the earlier name of a question, [plan.Plan.Fingerprint].
+func Fingerprint(p *plan.Plan) [32]byte {
+	if p.Several != nil {
+		return fingerprintOfSeveral(p)
+	}
+	return fingerprint(p)
+}
+
+// Question identifies what is asked, at any price: equal for two plans with the same snapshot that differ only in ε, ρ, δ and in how the
+// noise was chosen. Every other option is a part of it, as it is of [sqlrewrite.Plan.Fingerprint], and so is the order of the releases.
+func Question(p *plan.Plan) [32]byte {
+	free := *p
+	o := &free.Options
+	o.Epsilon, o.Rho, o.Delta, o.Mechanism, o.Currency, o.Selection, o.Report = 0, 0, 0, "", "", "", "" // nor is a report bought
+	same := fingerprint(&free)
+	h := sqlprint.Identity{Hash: sha256.New()}
+	h.Add("noisegate question 1", string(same[:]))
+	for _, r := range p.Releases {
+		h.Add(sqlprint.DescribeStatistic(r.Statistic), r.PerGroup.String(), r.Unit.RatString())
+	}
+	var sum [32]byte
+	h.Sum(sum[:0])
+	return sum
+}
+
 // fingerprint hashes everything that decides the answer's distribution and its form: what runs below and above the noise with
 // all constants (but not the seed, which is noise), the names of the outputs, the options and the version of the policy.
-func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
+func fingerprint(p *plan.Plan) [32]byte {
+	snapshot := p.Snapshot
 	h := sqlprint.Identity{Hash: sha256.New()}
 	h.Add("noisegate plan 1", snapshot.Dataset, fmt.Sprint(snapshot.Version), string(snapshot.Digest[:]))
 	o := p.Options
@@ -43,7 +74,7 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	if slices.ContainsFunc(snapshot.Tables, func(t *catalog.Table) bool { return t.Copy != nil }) { // numbers of versions may begin anew
 		h.Add("copy", snapshot.DataVersion)
 	}
-	for _, part := range p.canonicalParts() {
+	for _, part := range canonicalParts(p) {
 		h.Add(part.Statement.SQL)
 		h.Args(part.Statement.Args)
 	}
@@ -70,9 +101,9 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 	for _, out := range p.Query.Outputs {
 		h.Add(out.Name, sqlprint.DescribeWith(out.Expr, p.Query))
 	}
-	h.AddStructure(p.Query)
+	addStructure(h, p.Query)
 	if p.Post != nil {
-		h.Add(sqlprint.PostIdentity(p.Post))
+		h.Add(sqlprint.PostIdentity(p.Query))
 		h.Args(p.Post.Args())
 	}
 	var sum [32]byte
@@ -83,18 +114,16 @@ func (p *Plan) fingerprint(snapshot *catalog.Snapshot) [32]byte {
 // canonicalParts are the statements as they would be if the filter's conditions had been written in one certain order and way, without the
 // forms that identity does not have. AND and OR do not depend on the order: no condition can fail on any row. They are hashed, and never
 // run.
-func (p *Plan) canonicalParts() []sqlprint.PlanPart {
+func canonicalParts(p *plan.Plan) []sqlprint.PlanPart {
 	q := *p.Query
 	if q.Where != nil {
 		q.Where = Ordered(q.Where)
 	}
 	parts := slices.Clone(p.Parts)
 	for i := range parts {
-		if q.Where != nil || parts[i].Added {
-			printer := sqlprint.NewStatementPrinter(&q, p.Bounding, &parts[i])
-			printer.Identity = true
-			printer.Print()
-		}
+		printer := sqlprint.NewStatementPrinter(&q, p.Bounding, &parts[i])
+		printer.Identity = true
+		printer.Print()
 		parts[i].Statement.SQL = parts[i].Template.Identity()
 	}
 	return parts
@@ -149,4 +178,29 @@ func operandsOf(op syntax.Operator, e algebra.Expr) []algebra.Expr {
 		return append(operandsOf(op, b.L), operandsOf(op, b.R)...)
 	}
 	return []algebra.Expr{e}
+}
+
+// fingerprintOfSeveral is [fingerprint] of a plan with several blocks: that of each block at its share of the price, and what is
+// computed from them.
+func fingerprintOfSeveral(p *plan.Plan) [32]byte {
+	h, same := sqlprint.Identity{Hash: sha256.New()}, make([]int, len(p.Several.Plans))
+	for i := range same {
+		same[i] = p.Several.Same(i)
+	}
+	h.Add("noisegate plan of several releases 1", fmt.Sprint(same))
+	if p.Query.Reports {
+		h.Add("report", string(p.Options.Report))
+	}
+	for _, block := range p.Several.Plans {
+		identity := fingerprint(block)
+		h.Add(string(identity[:]))
+	}
+	for _, out := range p.Query.Outputs {
+		h.Add(out.Name)
+	}
+	h.Add(sqlprint.PostIdentity(p.Query))
+	h.Args(p.Post.Args())
+	var sum [32]byte
+	h.Sum(sum[:0])
+	return sum
 }

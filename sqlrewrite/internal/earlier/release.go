@@ -1,4 +1,4 @@
-package plan
+package earlier
 
 import (
 	"crypto/sha256"
@@ -6,33 +6,45 @@ import (
 	"fmt"
 	"slices"
 
+	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
+// Release is the earlier name of what a plan releases, [plan.Plan.ReleaseIdentity].
+func Release(p *plan.Plan) [32]byte { return identify(p, true) }
+
+// BlockQuestion is the earlier name of it at any price, [plan.Plan.BlockQuestion].
+func BlockQuestion(p *plan.Plan) [32]byte { return identify(p, false) }
+
+// Recall is [plan.Plan.Recall] of what was stored under the earlier name of what the plan releases.
+func Recall(p *plan.Plan, text []byte) (*plan.Released, error) {
+	return p.RecallIn(text, blockOf(p).Order)
+}
+
 // block is the release block of a plan in one certain order: questions that name its keys or its statistics in another order, or show
 // something else of them, release the same.
 type block struct {
-	query      *algebra.BoundQuery
-	keys       []int // place i has the plan's key keys[i]
-	statistics []int // place i has the plan's release statistics[i]
+	query *algebra.BoundQuery
+	plan.Order
 }
 
-// block sorts keys and statistics by how they read. The text that is hashed is printed in that order, so that two that read the same can
+// blockOf sorts keys and statistics by how they read. The text that is hashed is printed in that order, so that two that read the same can
 // make one release two, and never two releases one.
-func (p *Plan) block() block {
+func blockOf(p *plan.Plan) block {
 	q := *p.Query
 	b := block{query: &q}
-	b.keys = sortedPlaces(q.Keys, func(k algebra.GroupKey) string { return sqlprint.StructureOf(k.X) })
-	b.statistics = sortedPlaces(q.Statistics, statisticText)
+	b.Keys = sortedPlaces(q.Keys, func(k algebra.GroupKey) string { return sqlprint.StructureOf(k.X) })
+	b.Releases = sortedPlaces(q.Statistics, statisticText)
 	q.Within = at(q.Within, sortedPlaces(q.Within, func(k algebra.GroupKey) string { return sqlprint.StructureOf(k.X) }))
-	q.Keys, q.Statistics = at(p.Query.Keys, b.keys), at(p.Query.Statistics, b.statistics)
+	q.Keys, q.Statistics = at(p.Query.Keys, b.Keys), at(p.Query.Statistics, b.Releases)
 	q.Estimators = slices.Clone(q.Estimators) // which releases they read decides how units are bounded
 	for i, v := range q.Estimators {
 		q.Estimators[i].Of = make([]int, len(v.Of))
 		for j, release := range v.Of {
-			q.Estimators[i].Of[j] = slices.Index(b.statistics, release)
+			q.Estimators[i].Of[j] = slices.Index(b.Releases, release)
 		}
 	}
 	if q.Where != nil {
@@ -56,15 +68,6 @@ func sortedPlaces[T any](list []T, text func(T) string) []int {
 	return places
 }
 
-// at are the items of a list at some places.
-func at[T any](list []T, places []int) []T {
-	out := make([]T, len(places))
-	for i, place := range places {
-		out[i] = list[place]
-	}
-	return out
-}
-
 // statisticText is a statistic so written that no other one is written alike.
 func statisticText(m algebra.Statistic) string {
 	grid := func(g *algebra.Grid) string {
@@ -85,14 +88,14 @@ func statisticText(m algebra.Statistic) string {
 		sqlprint.StructureOf(m.Filter), rank, among)
 }
 
-// blockIdentity hashes what decides the law of what a plan releases, and nothing else: what is read and on which conditions, the keys and
+// identify hashes what decides the law of what a plan releases, and nothing else: what is read and on which conditions, the keys and
 // which of them can appear, the statistics and the bounds of their units, the noise or the selection of each, the name of the data, and
 // the facts of the tables that are read. It has neither the outputs and their names, ORDER BY, LIMIT and outer queries, nor the level of
 // the intervals, nor anything of the policy that the block does not rest on, such as budgets and other tables.
 //
 // Without a price it has no noise, but the order in which the plan releases.
-func (p *Plan) blockIdentity(priced bool) [32]byte {
-	b, s := p.block(), p.Bounding
+func identify(p *plan.Plan, priced bool) [32]byte {
+	b, s := blockOf(p), p.Bounding
 	s.Partitioning = stability.Unpartitioned // how rows are stored changes no release
 	h := sqlprint.Identity{Hash: sha256.New()}
 	h.Add("noisegate release 1", p.Snapshot.Dataset, p.Snapshot.DataVersion)
@@ -115,17 +118,17 @@ func (p *Plan) blockIdentity(priced bool) [32]byte {
 		}
 	}
 	for i, m := range b.query.Statistics {
-		r := p.Releases[b.statistics[i]]
+		r := p.Releases[b.Releases[i]]
 		h.Add("statistic", statisticText(m), r.PerGroup.String(), r.Unit.RatString())
 		if priced {
-			h.Add(lawText(r.Law()))
+			h.Add(lawText(r.Law().Parameters()))
 		}
 	}
 	if p.PartitionSelection != nil && priced {
-		h.Add("shown by", lawText(p.PartitionSelection.Mechanism))
+		h.Add("shown by", lawText(p.PartitionSelection.Mechanism.Parameters()))
 	}
 	if !priced {
-		h.Add("order", fmt.Sprint(b.keys, b.statistics))
+		h.Add("order", fmt.Sprint(b.Keys, b.Releases))
 	}
 	var sum [32]byte
 	h.Sum(sum[:0])
@@ -133,55 +136,19 @@ func (p *Plan) blockIdentity(priced bool) [32]byte {
 }
 
 // lawText is a mechanism as the ledger writes it.
-func lawText(l law) string {
-	text, err := json.Marshal(l.Parameters())
+func lawText(law mechanisms.Parameters) string {
+	text, err := json.Marshal(law)
 	if err != nil { // texts and numbers always encode
 		panic(err)
 	}
 	return string(text)
 }
 
-// ReleaseIdentity identifies what the plan releases; see [Plan.blockIdentity].
-func (p *Plan) ReleaseIdentity() [32]byte { return p.blockIdentity(true) }
-
-// BlockQuestion identifies the plan's release at any price, in the order in which the plan has keys and releases.
-func (p *Plan) BlockQuestion() [32]byte { return p.blockIdentity(false) }
-
-// Forms are the plans that a stored release may be of that answers the question: p itself, then those that release the same block at the
-// same price in another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
-// show is a selection of groups; with that number in its outputs, or without its LIMIT, the numbers are released. A count that is shown
-// by itself shows private keys, too; one that is divided by does not. The last ones are those of earlier versions, at another part of δ.
-func (p *Plan) Forms() []*Plan {
-	forms := []*Plan{p}
-	if p.sorted != nil {
-		forms = append(forms, p.sorted)
+// at are the items of a list at some places.
+func at[T any](list []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, place := range places {
+		out[i] = list[place]
 	}
-	if p.Query.Private() && p.Options.Mechanism == MechanismAuto {
-		by := keysByCount
-		if p.PartitionSelection == nil {
-			by = keysByUnits
-		}
-		other, err := layOut(p.Query, p.Snapshot, p.Options, by)
-		if err == nil && (other.PartitionSelection == nil) != (p.PartitionSelection == nil) {
-			other.Post = p.Post // which is proven
-			forms = append(forms, other)
-		}
-	}
-	if o := p.Options; o.evenDelta > 0 {
-		o.Delta, o.evenDelta = o.evenDelta, 0
-		if earlier, err := layOut(p.Query, p.Snapshot, o, keysByOutputs); err == nil {
-			earlier.Post = p.Post // the same
-			forms = append(forms, earlier.Forms()...)
-		}
-	}
-	return forms
+	return out
 }
-
-// keysBy says by what private keys are shown.
-type keysBy int
-
-const (
-	keysByOutputs keysBy = iota // by a count where the outputs show it by itself, else by a selection of their own
-	keysByCount                 // by a count whatever the outputs show
-	keysByUnits                 // by a selection of their own
-)

@@ -1,0 +1,136 @@
+// Package identity names questions and what is released of them: two that mean the same have one name, which is stored with what was
+// released. It knows the algebra as it was bound, before lowering. It does not know how statements are printed.
+package identity
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/stability"
+)
+
+// Parts are what an answer, or the law of what is released for it, follows from.
+type Parts struct {
+	Query    *algebra.BoundQuery
+	Bounding stability.Bounding
+	Snapshot *catalog.Snapshot
+	Facts    []string // of the tables that are read
+	Units    []string // of each statistic, what one unit adds to it at most, and what one of its integers is in the answer
+	Laws     []string // of each statistic
+	Keys     string   // the law by which private keys are shown; "" for none
+	Options  []string // of the request
+	// Blocks are the names of the questions of several blocks, of which the query's outputs are computed; nil: it is one.
+	Blocks [][32]byte
+}
+
+// Release names what a block releases, at its price: its law is the same for all that have one name. Order gives the places of the block's
+// keys, and of its statistics, in one certain order for all of these.
+func Release(p Parts) (name [32]byte, order [2][]int) {
+	laws := make([]string, len(p.Laws))
+	for i, law := range p.Laws {
+		laws[i] = p.Units[i] + " " + law
+	}
+	n := p.named("release")
+	n.add(p.Keys)
+	return n.block(p, laws, false)
+}
+
+// Block names what a block releases at any price, in the order in which it has keys and statistics.
+func Block(p Parts) [32]byte {
+	name, _ := p.named("block").block(p, p.Units, true)
+	return name
+}
+
+// Question names an answer, at its price, with what is computed from what is released and with the names of its outputs.
+func Question(p Parts) [32]byte {
+	var n name
+	n.begin("question", p.Snapshot)
+	n.add(fmt.Sprint(p.Snapshot.Version), string(p.Snapshot.Digest[:]))
+	if slices.ContainsFunc(p.Snapshot.Tables, func(t *catalog.Table) bool { return t.Copy != nil }) { // numbers of versions may begin anew
+		n.add("copy", p.Snapshot.DataVersion)
+	}
+	n.list(p.Options)
+	n.add(fmt.Sprint(len(p.Blocks)))
+	for _, block := range p.Blocks {
+		n.add(string(block[:]))
+	}
+	n.add(string(algebra.EncodeOutputs(p.Query)))
+	if p.Blocks != nil || p.Query.Source == nil {
+		return n.sum()
+	}
+	n.bounding(p)
+	name, _ := n.block(p, make([]string, len(p.Query.Statistics)), true)
+	return name
+}
+
+// Sums names what is released of the sums of a query's statistics over its rows, whose factors are multiplied as the options say.
+func Sums(what string, p Parts) [32]byte {
+	n := p.named(what)
+	n.list(p.Options)
+	name, _ := n.block(p, make([]string, len(p.Query.Statistics)), true)
+	return name
+}
+
+// name is what is hashed: texts, each after its length.
+type name []byte
+
+func (n *name) add(all ...string) {
+	for _, s := range all {
+		*n = append(binary.AppendUvarint(*n, uint64(len(s))), s...)
+	}
+}
+
+func (n *name) list(all []string) {
+	n.add(fmt.Sprint(len(all)))
+	n.add(all...)
+}
+
+func (n *name) sum() [32]byte { return sha256.Sum256(*n) }
+
+func (n *name) begin(kind string, on *catalog.Snapshot) {
+	n.add("noisegate identity 2", kind, on.Dataset)
+}
+
+// named begins the name of a block.
+func (p Parts) named(kind string) *name {
+	n := new(name)
+	n.begin(kind, p.Snapshot)
+	n.add(p.Snapshot.DataVersion)
+	n.list(p.Facts)
+	n.bounding(p)
+	return n
+}
+
+// bounding adds how the rows of a unit are bounded. The ranks of a copy that leave none out are no bound.
+func (n *name) bounding(p Parts) {
+	b := p.Bounding
+	n.add(string(b.Kind), fmt.Sprint(b.MaxRows, b.MaxGroups, b.MaxTotal, b.MaxValues))
+	var ranks []string
+	if s := p.Query.RankedCopy(); s != nil && b.MostRank > 0 {
+		upTo := func(column string, most int64) {
+			if most < s.Table.Copy.MaxRows {
+				ranks = append(ranks, column, fmt.Sprint(most))
+			}
+		}
+		upTo(catalog.RankColumn, b.MostRank)
+		if set := b.Set; set != nil {
+			upTo(set.Group, b.SetGroups)
+			upTo(set.Row, b.SetRows)
+		}
+	}
+	n.list(ranks)
+}
+
+func (n *name) block(p Parts, laws []string, ordered bool) ([32]byte, [2][]int) {
+	q := *p.Query
+	if p.Bounding.Kind == stability.PerUnit && slices.ContainsFunc(q.Within, algebra.GroupKey.Private) {
+		q.Within = nil // all rows of a unit are added up, whatever their groups
+	}
+	encoded, order := algebra.EncodeBlock(&q, laws, ordered)
+	n.add(string(encoded))
+	return n.sum(), order
+}

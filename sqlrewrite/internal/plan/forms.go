@@ -1,0 +1,40 @@
+package plan
+
+// Forms are the plans that a stored release may be of that answers the question: p itself, then those that release the same block at the
+// same price in another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
+// show is a selection of groups; with that number in its outputs, or without its LIMIT, the numbers are released. A count that is shown
+// by itself shows private keys, too; one that is divided by does not. The last ones are those of earlier versions, at another part of δ.
+func (p *Plan) Forms() []*Plan {
+	forms := []*Plan{p}
+	if p.sorted != nil {
+		forms = append(forms, p.sorted)
+	}
+	if p.Query.Private() && p.Options.Mechanism == MechanismAuto {
+		by := keysByCount
+		if p.PartitionSelection == nil {
+			by = keysByUnits
+		}
+		other, err := layOut(p.Query, p.Snapshot, p.Options, by)
+		if err == nil && (other.PartitionSelection == nil) != (p.PartitionSelection == nil) {
+			other.Post = p.Post // which is proven
+			forms = append(forms, other)
+		}
+	}
+	if o := p.Options; o.evenDelta > 0 {
+		o.Delta, o.evenDelta = o.evenDelta, 0
+		if earlier, err := layOut(p.Query, p.Snapshot, o, keysByOutputs); err == nil {
+			earlier.Post = p.Post // the same
+			forms = append(forms, earlier.Forms()...)
+		}
+	}
+	return forms
+}
+
+// keysBy says by what private keys are shown.
+type keysBy int
+
+const (
+	keysByOutputs keysBy = iota // by a count where the outputs show it by itself, else by a selection of their own
+	keysByCount                 // by a count whatever the outputs show
+	keysByUnits                 // by a selection of their own
+)

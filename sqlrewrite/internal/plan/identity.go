@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"noisegate.example/sqlrewrite/internal/identity"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+)
+
+// Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments, letter case
+// of keywords, spelling of literals, order of conditions and aliases of tables do not matter; two plans with equal fingerprints give equal
+// answers when replayed.
+func (p *Plan) Fingerprint() [32]byte { return p.identity }
+
+// ReleaseIdentity identifies what the plan releases: what decides its law, and nothing else. It has neither the outputs and their names,
+// ORDER BY, LIMIT and outer queries, nor the level of the intervals, nor anything of the policy that the block does not rest on, such as
+// budgets and other tables.
+func (p *Plan) ReleaseIdentity() [32]byte {
+	name, _ := p.named()
+	return name
+}
+
+// BlockQuestion identifies the plan's release at any price, in the order in which the plan has keys and releases.
+func (p *Plan) BlockQuestion() [32]byte { return identity.Block(p.parts()) }
+
+// Order is one in which keys and releases of a plan are stored.
+type Order struct {
+	Keys     []int // place i has the plan's key Keys[i]
+	Releases []int // place i has the plan's release Releases[i]
+}
+
+// named gives the name of what is released, with the order in which all releases of this name are stored.
+func (p *Plan) named() ([32]byte, Order) {
+	name, places := identity.Release(p.parts())
+	return name, Order{places[0], places[1]}
+}
+
+// parts are what the plan's names are made of.
+func (p *Plan) parts() identity.Parts {
+	parts := identity.Parts{Query: p.Query, Bounding: p.Bounding, Snapshot: p.Snapshot, Options: p.asks()}
+	if s := p.Several; s != nil {
+		parts.Options = []string{fmt.Sprint(s.same), string(p.Options.Report)}
+		for _, block := range s.Plans {
+			parts.Blocks = append(parts.Blocks, block.identity)
+		}
+		return parts
+	}
+	parts.Facts = sqlprint.Facts(p.Query)
+	for _, r := range p.Releases {
+		parts.Units = append(parts.Units, fmt.Sprint(r.PerGroup, r.Unit.RatString()))
+		parts.Laws = append(parts.Laws, lawText(r.Law()))
+	}
+	if p.PartitionSelection != nil {
+		parts.Keys = lawText(p.PartitionSelection.Mechanism)
+	}
+	return parts
+}
+
+// asks are the options by which the law of an answer, or its form, is decided.
+func (p *Plan) asks() []string {
+	o := p.Options
+	all := []string{fmt.Sprint(o.Epsilon), fmt.Sprint(o.Rho), fmt.Sprint(o.Delta), string(o.Mechanism), string(o.Currency),
+		fmt.Sprint(float64(o.Confidence)), fmt.Sprint(o.Simultaneous), string(o.Report), string(o.Selection)}
+	for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
+		all = append(all, name, o.Weights[name].RatString())
+	}
+	return all
+}
+
+// lawText is a mechanism as the ledger writes it.
+func lawText(l law) string {
+	text, err := json.Marshal(l.Parameters())
+	if err != nil { // texts and numbers always encode
+		panic(err)
+	}
+	return string(text)
+}
+
+// at are the items of a list at some places.
+func at[T any](list []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, place := range places {
+		out[i] = list[place]
+	}
+	return out
+}

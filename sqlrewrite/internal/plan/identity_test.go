@@ -1,0 +1,411 @@
+package plan_test
+
+import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"noisegate.example/catalog"
+	"noisegate.example/internal/randomtest"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/earlier"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+	"noisegate.example/sqlrewrite/internal/stability"
+	"noisegate.example/sqlrewrite/proofs/gen"
+)
+
+// question is what has a name: a question in the texts of a test, or what is released of it.
+type question struct {
+	text    string
+	of      int      // spellings of one question have one number
+	printed [32]byte // its statements, with their arguments
+	version int64    // of its policy
+}
+
+// joinable reports whether two questions that had two names may have one: they are spellings of one question, each of which has its proof
+// in the list of [spellings]; or what runs is one statement, whatever was written.
+func joinable(a, b question) bool {
+	return a.version == b.version && a.of == b.of && a.of > 0 || a.printed == b.printed
+}
+
+// names are those that versions before and after migration 026 give to one kind of things.
+type names struct {
+	asked             map[[32]byte][]question // by name
+	now               map[[32]byte][32]byte   // by earlier names
+	separated, joined []string                // pairs of texts
+	all               int
+}
+
+func (n *names) add(earlier, now [32]byte, q question) {
+	if n.asked == nil {
+		n.asked, n.now = map[[32]byte][]question{}, map[[32]byte][32]byte{}
+	}
+	n.all++
+	others := n.asked[now]
+	switch had, known := n.now[earlier]; {
+	case known && had != now:
+		n.separated = append(n.separated, n.asked[had][0].text+"\n"+q.text)
+	case !known && others != nil && !slices.ContainsFunc(others, func(other question) bool { return joinable(q, other) }):
+		n.joined = append(n.joined, others[0].text+"\n"+q.text)
+	}
+	n.now[earlier], n.asked[now] = now, append(others, q)
+}
+
+// partitions are the names of questions, and of what is released of them at their price and at any.
+type partitions struct{ question, release, block names }
+
+func (n *partitions) add(p *plan.Plan, text string, of int) {
+	n.question.add(earlier.Fingerprint(p), p.Fingerprint(), question{text, of, printed(p, p.Different()...), p.Snapshot.Version})
+	for i, block := range p.Different() {
+		if block.NeedsData() {
+			q := question{fmt.Sprint(text, "\nblock ", i), 0, printed(nil, block), p.Snapshot.Version}
+			if of > 0 {
+				q.of = of<<8 + i
+			}
+			n.release.add(earlier.Release(block), block.ReleaseIdentity(), q)
+			n.block.add(earlier.BlockQuestion(block), block.BlockQuestion(), q)
+		}
+	}
+}
+
+// printed is what runs of some blocks, with its laws, and after the noise where there is a question. Relations have numbers there, also
+// those of what is only shown: they count in the order in which the text names them.
+func printed(asked *plan.Plan, blocks ...*plan.Plan) (sum [32]byte) {
+	h := sqlprint.Identity{Hash: sha256.New()}
+	add := func(sql string, args []any) {
+		numbers := map[string]string{}
+		h.Add("statement", numbered.ReplaceAllStringFunc(sql, func(name string) string {
+			if numbers[name] == "" {
+				numbers[name] = fmt.Sprint("relation ", len(numbers))
+			}
+			return numbers[name]
+		}))
+		h.Args(args)
+	}
+	for _, p := range blocks {
+		for _, part := range p.Parts {
+			add(part.Statement.SQL, append(slices.Clone(part.Statement.Args), part.Releases, part.Units))
+		}
+		for _, r := range p.Releases {
+			h.Add(fmt.Sprint(r.PerGroup, r.Unit, r.Law().Parameters()))
+		}
+	}
+	if asked != nil {
+		for _, v := range asked.Query.Estimators {
+			h.Add(fmt.Sprint(v.How, v.Of, v.T))
+		}
+		for _, out := range asked.Query.Outputs {
+			h.Add(out.Name)
+		}
+		if asked.Post != nil {
+			add(asked.Post.SQL(), asked.Post.Args())
+		}
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+var numbered = regexp.MustCompile(`\b[tw]\d+\b`)
+
+func (n *partitions) check(t *testing.T) {
+	t.Helper()
+	for kind, n := range map[string]*names{"questions": &n.question, "releases": &n.release, "releases at any price": &n.block} {
+		t.Logf("%d %s: %d earlier names, %d now", n.all, kind, len(n.now), len(n.asked))
+		for what, pairs := range map[string][]string{"separated": n.separated, "joined": n.joined} {
+			if len(pairs) > 0 {
+				t.Errorf("%d %s are %s now:\n%s", len(pairs), kind, what, strings.Join(pairs[:min(8, len(pairs))], "\n\n"))
+			}
+		}
+	}
+}
+
+// Names never separate what earlier ones join: somebody would pay twice. They join nothing but what [joinable] says: else an answer of
+// another law would be given.
+func TestNamesHaveOnePartition(t *testing.T) {
+	t.Parallel()
+	a := new(partitions)
+	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) { a.add(p, d.Pos+" "+d.Input, 0) })
+	for _, clause := range []string{"several", "report"} { // with all their blocks
+		rewritetest.RunGoldenFile(t, clause, func(t *testing.T, d *datadriven.TestData, snapshot *catalog.Snapshot) string {
+			if d.Cmd == "plan" {
+				p, err := pipeline.Rewrite(d.Input, snapshot, rewritetest.ParseOptions(t, d))
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				a.add(p, d.Pos+" "+d.Input, 0)
+			}
+			return d.Expected
+		})
+	}
+	snapshot := rewritetest.ParseSnapshot(t, gen.ErrorFreeTables, gen.ErrorFreePolicy)
+	other := withOtherBounds(snapshot)
+	text, err := os.ReadFile(rewritetest.GoldenFile(storedExpressions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range slices.Collect(strings.Lines(string(text))) {
+		if i%randomtest.Part(6, 1) > 0 {
+			continue
+		}
+		_, query, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for _, on := range []*catalog.Snapshot{snapshot, other} {
+			p, err := pipeline.Rewrite(query, on, plan.Options{Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
+				Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000})
+			if err != nil && on == snapshot {
+				t.Fatal(err)
+			}
+			if err == nil {
+				a.add(p, fmt.Sprint(query, " at version ", on.Version), 0)
+			}
+		}
+	}
+	a.check(t)
+}
+
+// A name never changes: what was bought would not be found. Each golden question has a line with what its earlier name begins with, and its
+// names of now. -rewrite adds lines of new questions and drops those of questions that are gone; it changes none.
+func TestNamesStay(t *testing.T) {
+	t.Parallel()
+	const file = "testdata/identities"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, found := map[string]string{}, map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		asked, names, _ := strings.Cut(strings.TrimSpace(line), " ")
+		stored[asked] = names
+	}
+	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
+		name, question := earlier.Fingerprint(p), p.Fingerprint() // the earlier name stays, and tells golden questions apart
+		asked, names := fmt.Sprintf("%x", name[:6]), fmt.Sprintf("%x", question[:6])
+		if p.NeedsData() {
+			release, block := p.ReleaseIdentity(), p.BlockQuestion()
+			names += fmt.Sprintf(" %x %x", release[:6], block[:6])
+		}
+		found[asked] = names
+		if had, known := stored[asked]; known && had != names {
+			t.Errorf("%s: the name has changed: %s, had %s", d.Pos, names, had)
+		}
+	})
+	lines := ""
+	for _, asked := range slices.Sorted(maps.Keys(found)) {
+		lines += asked + " " + found[asked] + "\n"
+	}
+	switch {
+	case flag.Lookup("rewrite").Value.String() == "true" && !t.Failed(): // datadriven's
+		if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	case lines != string(text):
+		t.Errorf("%s does not have the golden questions: make golden writes it", file)
+	}
+}
+
+// How rows are bounded and what a request asks for have no field that is neither in a name nor left out for a reason.
+func TestEachOptionIsNamed(t *testing.T) {
+	t.Parallel()
+	const named, bounded, other = "named", "the bounding is named", "no part of an answer's law"
+	for typ, fields := range map[reflect.Type]map[string]string{
+		reflect.TypeFor[stability.Bounding](): {"Kind": named, "MaxRows": named, "MaxGroups": named, "MaxTotal": named, "MaxValues": named,
+			"MostRank": named, "Set": named, "SetGroups": named, "SetRows": named, "Partitioning": "how rows are stored",
+			"Together": "the laws are there"},
+		reflect.TypeFor[plan.Options](): {"Epsilon": named, "Rho": named, "Delta": named, "Mechanism": named, "Selection": named,
+			"Currency": named, "Confidence": named, "Simultaneous": named, "Weights": named, "Report": named, "Dialect": "of the text",
+			"Now": "constants are named", "Zone": "constants are named", "SelectsOnly": other, "MaxGroups": bounded, "MaxRows": bounded,
+			"MaxTotal": bounded, "Proofs": other, "Noises": other, "evenDelta": "the laws are named", "set": bounded},
+	} {
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Name; fields[name] == "" {
+				t.Errorf("%s.%s is new: name it", typ.Name(), name)
+			}
+		}
+		if len(fields) != typ.NumField() {
+			t.Errorf("%s has other fields", typ.Name())
+		}
+	}
+}
+
+// withOtherBounds is a snapshot of a later policy, whose columns have other bounds.
+func withOtherBounds(on *catalog.Snapshot) *catalog.Snapshot {
+	other := *on
+	other.Version++
+	other.Tables = slices.Clone(on.Tables)
+	for i, t := range on.Tables {
+		table := *t
+		table.Columns = slices.Clone(t.Columns)
+		for j, c := range t.Columns {
+			if c.Bounds != nil {
+				column, bounds := *c, *c.Bounds
+				bounds.Hi = new(big.Rat).Sub(bounds.Hi, big.NewRat(1, 1))
+				if bounds.Hi.Cmp(bounds.Lo) <= 0 {
+					continue
+				}
+				column.Bounds, table.Columns[j] = &bounds, &column
+			}
+		}
+		other.Tables[i] = &table
+	}
+	return &other
+}
+
+// spellings write a query in another way. Each asks the same:
+//
+//   - letter case of keywords, comments and white space mean nothing;
+//   - numbers that are compared are as large whatever their type, or are rounded to one float;
+//   - aliases of tables name nothing outside of their query;
+//   - AND and OR do not depend on the order of their operands: none fails on any row.
+var spellings = []func(*rand.Rand, string) string{
+	func(_ *rand.Rand, q string) string { return "/* again */ " + strings.ReplaceAll(q, " AND ", "\n and ") },
+	func(_ *rand.Rand, q string) string { return decimals.ReplaceAllString(q, "$1 $2.0$3") },
+	func(_ *rand.Rand, q string) string {
+		return strings.ReplaceAll(qualifier.ReplaceAllString(q, "other_o."), " AS o ", " AS other_o ")
+	},
+	swapped,
+}
+
+var (
+	decimals  = regexp.MustCompile(`(=|<>|<|>|<=|>=) (\d+)( AND|\)|$)`)
+	qualifier = regexp.MustCompile(`\bo\.`)
+)
+
+// changed is a query with one word exchanged for another: most of them ask something else, and nearly the same.
+func changed(r *rand.Rand, q string) string {
+	words := changeable.FindAllStringIndex(q, -1)
+	if len(words) == 0 {
+		return q
+	}
+	at := words[r.IntN(len(words))]
+	for _, exchange := range exchanges {
+		if i := slices.Index(exchange, q[at[0]:at[1]]); i >= 0 {
+			return q[:at[0]] + exchange[(i+1+r.IntN(len(exchange)-1))%len(exchange)] + q[at[1]:]
+		}
+	}
+	return q
+}
+
+var (
+	exchanges = [][]string{
+		{"n2", "n4", "n8", "nn", "odd"}, {"money", "free", "f4", "f8", "coarse"}, {"at", "until"}, {"k_text", "k_num", "secret", "code"},
+		{"note", "mark"}, {" AND ", " OR "}, {" > ", " >= ", " < ", " <= ", " = ", " <> "}, {" JOIN ", " LEFT JOIN ", " RIGHT JOIN "},
+		{" IS NULL", " IS NOT NULL"}, {" LIKE ", " NOT LIKE ", " ILIKE "}, {" IN ", " NOT IN "}, {"count(", "count(DISTINCT "},
+		{"min(", "max(", "sum(", "avg(", "count("}, {"SELECT ", "SELECT DISTINCT "}, {" DESC", " ASC", " NULLS FIRST"}, {"UNION ALL", "UNION"},
+		{"0", "1", "2", "3", "4", "5", "9"}, {"'x'", "'y'", "'b'"}, {"EXISTS", "NOT EXISTS"},
+		{"row_number()", "rank()", "dense_rank()"}, {"lag(", "lead("}, {" + ", " - ", " * "}, {"PRECEDING", "FOLLOWING"}, {"ROLLUP", "CUBE"},
+		{" / 2", " / 2.0"}, {"percentile_disc", "percentile_cont"}, {"IS UNKNOWN", "IS TRUE", "IS NOT TRUE"}, {"upper(", "lower("},
+		{"stddev(", "variance("},
+		{" UNION ", " EXCEPT ", " INTERSECT "}, {"::date", "::text"}, {"LIMIT 1", "LIMIT 2"}, {"IS DISTINCT", "IS NOT DISTINCT"},
+	}
+	changeable = regexp.MustCompile(`\b(n2|n4|n8|nn|odd|money|free|f4|f8|coarse|at|until|k_text|k_num|secret|code|note|mark)\b|` +
+		` (AND|OR|>|>=|<|<=|=|<>|JOIN|LEFT JOIN|LIKE|IN|NOT IN|[+*-]|UNION) | IS (NOT )?NULL|count\(|min\(|max\(|sum\(|avg\(|` +
+		`SELECT | DESC|UNION ALL|\b[0123459]\b| / 2|'[xyb]'|EXISTS|row_number\(\)|rank\(\)|lag\(|lead\(|PRECEDING|FOLLOWING|ROLLUP|CUBE|` +
+		`percentile_disc|percentile_cont|IS UNKNOWN|upper\(|lower\(|stddev\(|variance\(|::date|LIMIT 2|IS DISTINCT`)
+)
+
+// swapped exchanges the operands of ANDs and ORs in parentheses of their own.
+func swapped(r *rand.Rand, q string) string {
+	var open []int
+	for i := 0; i < len(q); i++ {
+		switch q[i] {
+		case '(':
+			open = append(open, i)
+		case ')':
+			if len(open) == 0 {
+				return q
+			}
+			from := open[len(open)-1] + 1
+			open = open[:len(open)-1]
+			if inside := swap(q[from:i]); r.IntN(2) == 0 {
+				q = q[:from] + inside + q[i:]
+			}
+		}
+	}
+	return q
+}
+
+// swap exchanges the operands of the only AND or OR outside of parentheses.
+func swap(text string) string {
+	depth, at, length := 0, -1, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		for _, word := range []string{" AND ", " OR ", " BETWEEN ", "SELECT ", " WHERE "} {
+			if depth > 0 || !strings.HasPrefix(text[i:], word) {
+				continue
+			}
+			if at >= 0 || word != " AND " && word != " OR " {
+				return text
+			}
+			at, length = i, len(word)
+		}
+	}
+	if at < 0 {
+		return text
+	}
+	return text[at+length:] + text[at:at+length] + text[:at]
+}
+
+// As TestNamesHaveOnePartition says, of random questions in several spellings, and under a later policy with other bounds, or over
+// prepared copies.
+//
+// needs: postgres
+func TestNamesOfRandomQuestions(t *testing.T) {
+	t.Parallel()
+	w, copied := gen.NewWorld(t, 1, gen.Wild, 4), gen.NewCopiedWorld(t, 1, gen.Wild, 4, 4)
+	later := withOtherBounds(w.Snapshot)
+	r := rand.New(rand.NewPCG(*gen.ProofSeed, 35)) // reproducible on purpose
+	writer := &gen.Writer{Rand: r, Counts: map[string]int{}}
+	a, numbers := new(partitions), map[string]int{}
+	for range randomtest.Part(40, 15_000) {
+		sql, from := writer.Query()
+		of, drawn := numbers[sql] // a short one comes again
+		if !drawn {
+			of = 8*len(numbers) + 1
+			numbers[sql] = of
+		}
+		o := gen.RandomOptions(r, from)
+		o.Report, o.Proofs = gen.RandomReport(r), new(sqlprint.Proofs)
+		snapshots := []*catalog.Snapshot{w.Snapshot, later}
+		if r.IntN(3) == 0 {
+			snapshots, of = copied.Serving(), of+2
+			i := r.IntN(len(snapshots))
+			snapshots, of = snapshots[i:i+1], of+i
+			o.MaxRows, o.MaxGroups, o.MaxTotal = gen.CopiedBounds(r)
+		}
+		ask := func(text string, on, of int) {
+			if p, err := pipeline.Rewrite(text, snapshots[on], o); err == nil {
+				a.add(p, fmt.Sprint(text, "\nof ", snapshots[on].DataVersion, " at version ", snapshots[on].Version), of)
+			}
+		}
+		for on := range snapshots {
+			ask(sql, on, of+on)
+		}
+		text := sql
+		for _, i := range r.Perm(len(spellings))[:2] {
+			text = spellings[i](r, text)
+			ask(text, 0, of)
+		}
+		for range 3 {
+			ask(changed(r, sql), 0, 0)
+		}
+	}
+	a.check(t)
+}
