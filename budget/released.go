@@ -19,7 +19,7 @@ type Released struct {
 	Identity [32]byte // of the release: of its block, its noise and the state of the data
 	Values   []byte   // JSON, at most MaxReleased bytes; the ledger does not look into it
 	Version  *Version // nil: it is of data that have no versions
-	// Rho is positive of a vector: what is known of a question, for those who ask it at another price. Its Identity is that of the question at
+	// Rho is positive for a vector: releases of a question, for analysts who ask it at another price. Its Identity is that of the question at
 	// any price, it has at most MaxShared bytes, and a charge has one. The more ρ all its parts have together, the more accurate it is.
 	Rho mechanisms.PicoRho
 }
@@ -31,24 +31,24 @@ type Version struct {
 	Name   string    // the name for the state of the data
 }
 
-// How long values may be that are stored, and vectors.
+// MaxReleased and MaxShared bound the bytes of stored values, and of vectors.
 const (
 	MaxReleased = 4 << 20
 	MaxShared   = 1 << 20
 )
 
-// Lookup asks for what was released before of all that a question releases, by place.
+// Lookup asks for earlier releases of all that a question releases, by place.
 type Lookup struct {
 	Dataset, Analyst string
-	// Identities are, of each release, those of its forms that will do, the best first.
+	// Identities has, for each release, the identities of the forms that answer, the best first.
 	Identities [][][32]byte
-	// Series are, of each release, what its forms are known by in each version of the data. Until is the time of the rows that will do, at
-	// most; a zero time lets each version do.
+	// Series has, for each release, the names of its forms in all versions of the data. Until bounds the time of the rows; with a zero time
+	// each version answers.
 	Series [][][32]byte
 	Until  time.Time
-	// Shared lets what another analyst bought while releases were shared do as well. Whoever sets it has the policy's word for it.
+	// Shared lets what another analyst bought while releases were shared do as well. It is set only where the policy says so.
 	Shared bool
-	// Questions are names of one question at any price. Vectors are looked for where they may be of others.
+	// Questions has the names of one question at any price. Vectors are looked up where Shared is set.
 	Questions [][32]byte
 }
 
@@ -58,7 +58,7 @@ type Found struct {
 	At time.Time
 }
 
-// Earlier is what a [Lookup] finds, by place; nil where there is nothing.
+// Earlier has the results of a [Lookup], by place; nil where nothing was found.
 type Earlier struct {
 	Exact  []*Found // by identity
 	Latest []*Found // by series: the latest version
@@ -73,9 +73,9 @@ type ReleasedValues interface {
 	// KeepReleased takes what a charge that was reserved released, before the charge is settled, and stores it until the charge has ended.
 	// A charge may release several things, each once. A vector is stored at once.
 	KeepReleased(context.Context, Released) error
-	// Find gives what was released by charges that are settled or expired, so that they count as spent for good, in one exchange: of a
-	// series the latest version, then of the analyst's own charges before those of others, of the first name before the next, of the oldest
-	// charge; of vectors that with the most ρ, of the oldest charge. That of an open charge is not given, because it may still be voided.
+	// Find gives releases of charges that are settled or expired, so that they count as spent for good, in one exchange. It prefers the
+	// latest version of a series, then the analyst's own charges, then the first name, then the oldest charge; of vectors the one with the
+	// most ρ, then the oldest charge. It gives nothing of an open charge, which may still be voided.
 	Find(context.Context, Lookup) (*Earlier, error)
 }
 

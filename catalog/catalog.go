@@ -44,7 +44,7 @@ type Snapshot struct {
 
 	Warnings []Warning // what the policy's author should know
 
-	// EarlierReleases and EarlierQuestions say that releases of the dataset, and answers under this policy, may be stored under names that
+	// EarlierReleases and EarlierQuestions mean that releases of the dataset, and answers under this policy, may be stored under names that
 	// versions of Noisegate before migration 026 gave them.
 	EarlierReleases, EarlierQuestions bool
 

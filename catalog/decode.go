@@ -307,7 +307,7 @@ func (d *decoder) count(n *node, what string) int64 {
 	return d.whole(n, what, "", 1_000_000_000)
 }
 
-// whole reads a whole number from 1 to most, of what it counts ("of bytes ", or nothing).
+// whole reads a whole number from 1 to most; of names what it counts in the error ("of bytes ", or "").
 func (d *decoder) whole(n *node, what, of string, most int64) int64 {
 	v, err := strconv.ParseInt(n.text, 10, 64)
 	if n.kind != plainNode || err != nil || v < 1 || v > most {

@@ -27,7 +27,7 @@ func (r *rig) boughtEarlier(t *testing.T, who auth.Principal, request Request) b
 	return paid.ID
 }
 
-// What was bought under an earlier name is given again free as long as the policy is in force under which it was bought, to who bought it,
+// What was bought under an earlier name is given again free as long as the policy is in force under which it was bought, to its buyer,
 // and to others where the policy shares it. Nothing is stored under such names any more.
 func TestAnswersOfEarlierVersions(t *testing.T) {
 	for _, shared := range []bool{false, true} {

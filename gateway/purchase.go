@@ -135,8 +135,8 @@ func (s *Service) Replay(ctx context.Context, charge budget.Charge) (*budget.Sto
 	return within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, charge) })
 }
 
-// Named gives a charge the name that earlier versions of Noisegate gave to what it buys, nil where none can have, if an answer is stored
-// under it or a question with it runs. Then the charge is replayed, or refused, as before.
+// Named gives a charge the name that it had in earlier versions of Noisegate (nil: it cannot have any), if an answer is stored under it or
+// a question with it runs. Then the charge is replayed, or refused, as before.
 func (s *Service) Named(ctx context.Context, c *budget.Charge, earlier *[32]byte) error {
 	if earlier == nil {
 		return nil

@@ -112,7 +112,7 @@ func flightsOf(q *prepared) []flight {
 	return names
 }
 
-// find looks up all that a question releases. Whose client is gone is told so where the question would be charged.
+// find looks up all that a question releases, also for a client that is gone: its question fails where it would be charged.
 func (s *Service) find(ctx context.Context, q *prepared) (released.Found, error) {
 	ctx = context.WithoutCancel(ctx)
 	look := func(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {

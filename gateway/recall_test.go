@@ -435,7 +435,7 @@ func (l *lookUps) Find(ctx context.Context, of budget.Lookup) (*budget.Earlier, 
 	return l.ReleasedValues.Find(ctx, of)
 }
 
-// A question asks the store once, however many releases it has, whoever may have bought them, and of whatever version they are.
+// A question asks the store once, however many releases it has, whichever analyst bought them, and whatever their versions are.
 func TestEachQuestionLooksUpOnce(t *testing.T) {
 	plain, sharing, analyst := newRig(t), sharingRig(t), principal(t, "ana", "analysts")
 	prepared, copies := preparedRig(t)

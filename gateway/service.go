@@ -291,7 +291,7 @@ type prepared struct {
 	earlier  *[32]byte              // see [Service.Named]
 	sharing  sharing
 	released []released.Release // by place in [sqlrewrite.Plan.Blocks]
-	shares   bool               // the policy gives what is released to others
+	shares   bool               // the policy gives releases to other analysts
 	// dataVersion is the steward's name for the state of the data.
 	dataVersion string
 	version     *catalog.Version  // of the prepared copy that it reads; nil: it reads the tables

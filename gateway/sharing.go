@@ -12,9 +12,9 @@ import (
 
 // sharing is what a question has to do with the same question at other prices, where the policy shares releases.
 type sharing struct {
-	questions [][32]byte         // its names at any price; what is released for it is kept for others by the first. nil: it is not
-	best      *sqlrewrite.Vector // what was released before; nil: nothing
-	reuse     *sqlrewrite.Reuse  // nil: nothing that was released before helps
+	questions [][32]byte         // its names at any price; its releases are kept for others under the first. nil: they are not
+	best      *sqlrewrite.Vector // the best earlier release; nil: none
+	reuse     *sqlrewrite.Reuse  // nil: no earlier release helps
 }
 
 // GivenFree reports whether a caller is given, free, what others paid for: where the policy says so, and not when an
@@ -25,7 +25,7 @@ func GivenFree(snapshot *catalog.Snapshot, p Accounts) bool {
 	return snapshot.ShareReleases && !frozen && p.failed < p.failures
 }
 
-// atAnyPrice are names of the question at any price, where others' releases at other prices may help to answer it; nil: they do not.
+// atAnyPrice gives names of the question at any price, where others' releases at other prices may help to answer it; nil: they do not.
 func (q *prepared) atAnyPrice() [][32]byte {
 	if !q.Charge.Shared || q.Charge.Draws != nil || !q.plan.Reusable() {
 		return nil
@@ -33,8 +33,8 @@ func (q *prepared) atAnyPrice() [][32]byte {
 	return q.plan.BlockQuestions()
 }
 
-// reuse looks whether what was found of a question helps to answer it at another price, and makes the charge that of what is still to be
-// released: nothing, or the difference. What was found was paid for by charges that cannot be taken back ([budget.ReleasedValues]).
+// reuse checks whether an earlier release of a question helps to answer it at another price, and lowers the charge to what is still to be
+// released: nothing, or the difference. The charges that paid for it cannot be taken back ([budget.ReleasedValues]).
 //
 // The charge, of nothing too, goes through the ledger as every other: the answer is stored, and the question replayed. Two who ask at
 // once may find the same earlier release; then both pay the difference to it, for noise of their own.
@@ -76,7 +76,7 @@ func (s *Service) releaseShared(ctx context.Context, q *prepared) (*sqlrewrite.R
 	return share.reuse.Stronger(s.sampler(), released)
 }
 
-// vectorToKeep is what is known now of a question, for others, as it is stored; nothing where that is nothing new, or too long.
+// vectorToKeep gives the vector of a question as it is stored for others; none where it adds nothing new, or is too long.
 func (s *Service) vectorToKeep(ctx context.Context, q *prepared, vector *sqlrewrite.Vector) []budget.Released {
 	if vector == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 // there is none, each time anew.
 const versionLatest = "latest"
 
-// nameSeries adds to the releases of a question over a prepared copy what they are known by in each of its versions.
+// nameSeries gives the releases of a question over a prepared copy their names in all versions of the copy.
 func (q *prepared) nameSeries() {
 	if q.every == nil {
 		return

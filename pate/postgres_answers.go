@@ -45,9 +45,9 @@ type Asked struct {
 // Buyer is who asks for labels, and has those again, free, that they paid for.
 type Buyer string
 
-// Owned looks queries up by their names, and marks what the buyer paid for. It reads nothing of what others bought, so that its time tells
-// nothing of it. There is one question for each query, or one for all. It reads no votes, and fails with pate/unknown-query. Its time is
-// linear in the number of keys or of stored rows, whatever PostgreSQL knows about either.
+// Owned looks queries up by their names, and marks those that the buyer paid for. It reads nothing that others bought, so that its time
+// does not depend on it. There is one question for each query, or one for all. It reads no votes, and fails with pate/unknown-query. Its
+// time is linear in the number of keys or of stored rows, whatever PostgreSQL's statistics of either.
 func (s *Store) Owned(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question) ([]Asked, error) {
 	if i := slices.IndexFunc(keys, func(key string) bool { return !validKey(key) }); i >= 0 {
 		return nil, fault.PateUnknownQuery(keys[i]) // PostgreSQL has no texts with a zero byte
@@ -59,7 +59,7 @@ func (s *Store) Owned(ctx context.Context, v *Version, buyer Buyer, keys []strin
 	return list, fault.Untouched(plain(err))
 }
 
-// Find is [Store.Owned] with the outcomes of what the buyer paid for, and of what others did if these are wanted too.
+// Find is [Store.Owned] with the outcomes that the buyer paid for, and on request those that others paid for.
 func (s *Store) Find(ctx context.Context, v *Version, buyer Buyer, keys []string, questions []Question, others bool) ([]Asked, error) {
 	list, err := s.Owned(ctx, v, buyer, keys, questions)
 	if err != nil {
@@ -97,7 +97,7 @@ type released struct {
 	query    int32
 }
 
-// outcomes adds to each asked query what was released of it, or only to those that the buyer paid for.
+// outcomes adds to each query its released outcome, or only to those that the buyer paid for.
 func (s *Store) outcomes(ctx context.Context, v *Version, list []Asked, questions []Question, others bool) error {
 	queries := []int32{} // NULL is no empty list
 	var about []Question

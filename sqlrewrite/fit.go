@@ -29,8 +29,8 @@ type FitOptions = fit.Options
 // Fitted is a model.
 type Fitted = fit.Fitted
 
-// Series are statements of one row each over the same tables, of which the next may be made of what was released of those before, such as
-// what [Fit.Start] gives.
+// Series are statements of one row each over the same tables. Each may be made from the releases of those before it, such as the result of
+// [Fit.Start].
 type Series interface {
 	// Next is the statement to run now; false after the last one.
 	Next() (Statement, bool)

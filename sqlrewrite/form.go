@@ -54,8 +54,8 @@ func (r *Released) Fresh() []*Released {
 }
 
 // Forms are the ways in which the question can have been released at the plan's price: as the plan releases it, then as the planner
-// releases the same block where something else of it is shown, and then as earlier versions stored these. Whatever was released in one of
-// them answers the question.
+// releases the same block where something else of it is shown, and then as earlier versions stored these. A release in any of these forms
+// answers the question.
 func (p *Plan) Forms() (forms []Form) {
 	made := p.made.Forms()
 	for _, form := range made {

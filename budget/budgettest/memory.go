@@ -469,7 +469,7 @@ func (m *Memory) Find(_ context.Context, l budget.Lookup) (*budget.Earlier, erro
 	return found, nil
 }
 
-// found gives the preferred one of what was released for good, where by says of each what it is known by and how it is ranked first.
+// found gives the preferred release that counts as spent for good; by gives the name of each, and its first rank.
 func (m *Memory) found(l budget.Lookup, names [][32]byte, by func(budget.Released) (rank string, name [32]byte, ok bool)) *budget.Found {
 	var found *budget.Found
 	best := "" // how old it is, whose, which name, and of which charge, in the order of preference

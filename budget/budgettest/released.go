@@ -89,7 +89,7 @@ func testReleasedValues(f *fixture) {
 	refusesValues(f, values, mine)
 }
 
-// keptOfSeveral: each thing that a charge releases is found by what it is, in its place.
+// keptOfSeveral: each release of a charge is found by its name, in its place.
 func keptOfSeveral(f *fixture, values budget.ReleasedValues, of budget.Account) {
 	f.Helper()
 	id := f.reserve(f.charge(pure(10), of))

@@ -151,7 +151,7 @@ func ParsePublicKey(text []byte) (ed25519.PublicKey, error) {
 	return keyOf[ed25519.PublicKey](text, "public", x509.ParsePKIXPublicKey, "cannot be read")
 }
 
-// keyOf reads a key of one kind; failed says that parse took it for none. Errors are without their cause: that may quote the key.
+// keyOf reads a key of one kind; failed ends the error where parse fails. Errors are without their cause, which may quote the key.
 func keyOf[K any](text []byte, kind string, parse func([]byte) (any, error), failed string) (key K, err error) {
 	block, _ := pem.Decode(text)
 	if block == nil {

@@ -430,8 +430,8 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	return *balances, count, err
 }
 
-// queueAccounts looks accounts up, and whether a charge of an analyst ever failed; nil: that is not asked. Where none of the accounts is
-// there, nothing was charged yet.
+// queueAccounts looks up accounts, and whether a charge of an analyst ever failed; nil: not looked up. Where none of the accounts exists,
+// nothing was charged yet.
 func queueAccounts(b *pgx.Batch, ids []budget.AccountID, dataset, analyst *string, into *[]budget.Balance, failed *bool) {
 	datasets, scopes, names := make([]string, len(ids)), make([]string, len(ids)), make([]string, len(ids))
 	for i, id := range ids {

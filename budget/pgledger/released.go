@@ -35,7 +35,7 @@ func (p *Ledger) KeepReleased(ctx context.Context, v budget.Released) error {
 		return err
 	}
 	sql, args := sqlKeepReleased, releasedColumns([]budget.Released{v})
-	if v.Rho > 0 { // at once: if the answer is lost, its buyer has it again from this
+	if v.Rho > 0 { // at once: if the answer is lost, its buyer gets it from this row
 		sql, args = sqlKeep, []any{v.Charge, v.Dataset, v.Identity[:], v.Rho, string(v.Values)}
 	} else if known, ok := p.open.Load(v.Charge); ok {
 		return known.(*openCharge).keep(v)

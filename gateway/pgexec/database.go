@@ -464,9 +464,9 @@ func lockText(pins []sqlrewrite.Precondition) string {
 }
 
 // pinText and pinnedChecksText hold where everything still is as it was pinned: relations, columns and keys; checks. A server prepares all
-// of a text to run it, also the parts that have nothing to look at, so that these are left out: of foreign keys where no table is to be
-// apart, of casts where no column has a type of the database's own, of keys and checks where there are none. Keys are in one text with
-// columns: most questions have both, and each text costs a server as much again.
+// of a text to run it, so that parts with nothing to check are left out: foreign keys where no table must be apart, casts where no column
+// has a type of the database's own, keys and checks where there are none. Keys are in one text with columns: most questions have both, and
+// each text costs a server as much again.
 //
 // A relation is the same under the same name; a view is another relation kind, which policies never pin. All that shows
 // in it are its own rows: nothing inherits from it, because of such rows nobody was asked whose they are, and its keys

@@ -1,7 +1,7 @@
-// Package released finds what was bought before of what a question releases.
+// Package released finds earlier releases that answer a question.
 //
-// It knows by which names releases are kept, in which order they are looked for, and what of them makes a whole answer. It does not know
-// policies, accounts and charges: its caller says whether what others bought may be given.
+// It knows the names under which releases are kept, the order of look-ups, and which releases make a whole answer. It does not know
+// policies, accounts and charges: its caller decides whether releases that others bought may be given.
 package released
 
 import (
@@ -15,16 +15,16 @@ import (
 	"noisegate.example/sqlrewrite"
 )
 
-// Release is one release of a question, as the store of released values knows it. It has no names where it needs no data: it is then a
+// Release is one release of a question, with its names in the store of released values. It has none where it needs no data: it is then a
 // function of the policy.
 type Release struct {
 	Names  [][32]byte // by form
-	Series [][32]byte // by form: what it is known by in each version of a prepared copy; nil: by nothing
+	Series [][32]byte // by form: its name in all versions of a prepared copy; nil: none
 	forms  []sqlrewrite.Form
 }
 
-// Of finds out what a question releases, by place in [sqlrewrite.Plan.Blocks], before the slots of a registered plan take the place of its
-// price. What draws from a plan is known by that plan.
+// Of gives the releases of a question, by place in [sqlrewrite.Plan.Blocks], before the slots of a registered plan replace its price. The
+// name of a release that draws from a plan depends on that plan.
 func Of(plan *sqlrewrite.Plan, draws string) []Release {
 	blocks := plan.Blocks()
 	all := make([]Release, len(blocks))
@@ -40,7 +40,7 @@ func Of(plan *sqlrewrite.Plan, draws string) []Release {
 	return all
 }
 
-// Drawing is the name of what draws from a registered plan ("": none), which has another name without it.
+// Drawing gives the name of a release that draws from a registered plan ("": none); without the plan it has another name.
 func Drawing(plan string, name [32]byte) [32]byte {
 	if plan == "" {
 		return name
@@ -48,8 +48,8 @@ func Drawing(plan string, name [32]byte) [32]byte {
 	return sha256.Sum256(append([]byte("drawing from "+plan+" "), name[:]...))
 }
 
-// NameSeries adds to releases what they are known by in each version of a prepared copy: the names of those of every, which is the same
-// question about all versions. Where these are others, none has a series.
+// NameSeries gives releases their names in all versions of a prepared copy: the names of the releases of every, which is the same question
+// about all versions. Where these have other forms, no release has a series.
 func NameSeries(releases []Release, every *sqlrewrite.Plan) {
 	series := Of(every, "")
 	if !slices.EqualFunc(series, releases, func(a, b Release) bool { return len(a.Names) == len(b.Names) }) {
@@ -65,27 +65,27 @@ type Lookup struct {
 	budget.Lookup
 	Plan     *sqlrewrite.Plan
 	Releases []Release
-	Latest   bool // no earlier version will do
+	Latest   bool // no earlier version answers
 }
 
-// Found is what there is of a question.
+// Found has the earlier releases of a question.
 type Found struct {
 	Whole    *sqlrewrite.Released // all that it releases; nil: not all was found
-	Youngest *budget.Found        // of what Whole is made of
-	Version  *budget.Version      // of which earlier version that is; nil where it is what the question asks for
-	Rest     *sqlrewrite.Plan     // where a part of what the question asks for was found, what is still to be released; nil for others
-	Best     *sqlrewrite.Vector   // of a question that was not found at its price, what is known of it at others; nil: nothing
+	Youngest *budget.Found        // of the releases in Whole
+	Version  *budget.Version      // the earlier version of Whole; nil: the version that the question asks for
+	Rest     *sqlrewrite.Plan     // the part that is still to be released, where the other part was found; nil: else
+	Best     *sqlrewrite.Vector   // the best vector at other prices, where the question was not found at its own; nil: none
 }
 
-// Finder asks a store by Look, and writes to Log what it cannot read.
+// Finder looks releases up with Look, and writes to Log which ones it cannot read.
 type Finder struct {
 	Look func(context.Context, budget.Lookup) (*budget.Earlier, error)
 	Log  *slog.Logger
 }
 
-// Find looks up all that a question releases: what it asks for, the analyst's own before that of others; else the latest version that has
-// all of it, and the most accurate at any price. It takes one look, but for releases whose latest versions are not one and the same.
-// What cannot be read is as if it were not there. Its errors are those of Look.
+// Find looks up all that a question releases: the version that it asks for, the analyst's own before that of others; else the latest
+// version that has all of it, and the most accurate at any price. It takes one look-up, except for releases whose latest versions differ.
+// Releases that cannot be read count as missing. Its errors are those of Look.
 func (f Finder) Find(ctx context.Context, l Lookup) (found Found, err error) {
 	for _, r := range l.Releases {
 		l.Identities = append(l.Identities, r.Names)
@@ -121,7 +121,7 @@ func (f Finder) Find(ctx context.Context, l Lookup) (found Found, err error) {
 	return found, err
 }
 
-// together is what a question releases, made of its releases by place; nil, and the plan of the others, where not all of them are given.
+// together makes one release of a question's releases, by place; nil, and the plan of the missing ones, where some are missing.
 func together(plan *sqlrewrite.Plan, values []*sqlrewrite.Released) (whole *sqlrewrite.Released, rest *sqlrewrite.Plan, err error) {
 	if !plan.Several() {
 		return values[0], plan, nil
@@ -133,7 +133,7 @@ func together(plan *sqlrewrite.Plan, values []*sqlrewrite.Released) (whole *sqlr
 	return whole, rest, err
 }
 
-// ofOneVersion goes on from the latest versions of what is known by series, by place, to the latest one that has all; nil: none has.
+// ofOneVersion finds the latest version that has all releases, from the latest version of each, by place; nil: none has.
 func (f Finder) ofOneVersion(ctx context.Context, l Lookup, latest []*budget.Found) ([]*budget.Found, error) {
 	l.Identities, l.Questions = nil, nil
 	for {
@@ -167,7 +167,7 @@ func (f Finder) ofOneVersion(ctx context.Context, l Lookup, latest []*budget.Fou
 	}
 }
 
-// read gives what was found of the releases of a question, by place, and the youngest of it.
+// read gives the values of the releases that were found, by place, and the youngest of these.
 func (f Finder) read(ctx context.Context, l Lookup, all []*budget.Found) (youngest *budget.Found, values []*sqlrewrite.Released) {
 	values = make([]*sqlrewrite.Released, len(all))
 	for i, found := range all {

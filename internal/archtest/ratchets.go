@@ -235,8 +235,8 @@ func importClosure(s *sources) map[string]int {
 	return count
 }
 
-// untested counts, for each package of the rewriter, the files with functions that no test of the package has to do with: none names what
-// the file declares, and neither a test nor a golden has the file's name.
+// untested counts, for each package of the rewriter, the files with functions that no test of the package covers: none names what the file
+// declares, and neither a test nor a golden has the file's name.
 func untested(t *Tree) map[string]int {
 	count := map[string]int{}
 	for dir, files := range byDir(t.Files) {
@@ -288,7 +288,7 @@ func unmutated(t *Tree) map[string]int {
 	return count
 }
 
-// declaredNames are the functions, methods and types of a file; nil where it has no function.
+// declaredNames gives the functions, methods and types of a file; nil where it has no function.
 func declaredNames(f *ast.File) (names []string) {
 	functions := false
 	for _, d := range f.Decls {
@@ -309,7 +309,7 @@ func declaredNames(f *ast.File) (names []string) {
 	return names
 }
 
-// words counts those of the pages of each folder, in thousands. README.md counts to docs.
+// words counts the words of each folder's pages, in thousands. README.md belongs to docs.
 func words(t *Tree) map[string]int {
 	count := map[string]int{}
 	for name, text := range t.Texts {

@@ -111,15 +111,15 @@ func (s *scope) bills(grouped bool) {
 	charge(d.taken.AllWork, counted)
 }
 
-// works notes what a SELECT comes to: the tuples of its FROM, with what each of them meets inside.
+// works notes the work of a SELECT: the tuples of its FROM, with the rows that each of them meets inside.
 func (s *scope) works() {
 	if len(s.rel.Units) == 0 || s.rel.Released != 0 {
-		return // what is public is read whoever is there, and of pieces there is one row each
+		return // public rows are read whatever units there are, and a piece has one row
 	}
 	s.d.work = bounded(s.d.work, times(s.rel.Work(s.d.Proof), s.meeting))
 }
 
-// met notes how many rows of an inner query one row of the outer one meets: of one that is a join those with equal values, else all. A
+// met notes how many rows of an inner query one row of the outer one meets: in a join those with equal values, else all. A
 // query that is written several times in one place is counted once.
 func (s *scope) met(query int, inner *scope, joined bool) {
 	query *= 2
@@ -137,7 +137,7 @@ func (s *scope) met(query int, inner *scope, joined bool) {
 	s.meets(times(n, inner.meeting))
 }
 
-// meets notes that each tuple of a query meets so many rows more.
+// meets adds n to the rows that each tuple of a query meets.
 func (s *scope) meets(n *big.Int) {
 	if n == nil {
 		s.d.work = nil
@@ -146,7 +146,7 @@ func (s *scope) meets(n *big.Int) {
 	s.meeting.Add(s.meeting, n)
 }
 
-// times is n tuples, each with what it meets inside.
+// times counts n tuples, each with the rows that it meets inside.
 func times(n, inside *big.Int) *big.Int {
 	if n == nil {
 		return nil
@@ -154,7 +154,7 @@ func times(n, inside *big.Int) *big.Int {
 	return new(big.Int).Mul(n, new(big.Int).Add(inside, big.NewInt(1)))
 }
 
-// bounded is the larger of two bounds, of which nil means none.
+// bounded gives the larger of two bounds; nil: unbounded.
 func bounded(a, b *big.Int) *big.Int {
 	if a == nil || b == nil {
 		return nil
@@ -162,8 +162,8 @@ func bounded(a, b *big.Int) *big.Int {
 	return relation.Larger(a, b)
 }
 
-// slides notes the rows of a frame whose start moves, for an aggregate that PostgreSQL computes anew for each row: what leaves the frame
-// can be taken back of counts, booleans and sums that are exact in every order, and of no others.
+// slides notes the rows of a frame whose start moves, for an aggregate that PostgreSQL computes anew for each row. It can
+// take back the rows that leave the frame from counts, booleans and sums that are exact in every order, and from no others.
 func (s *scope) slides(name string, w *pgquery.WindowDef, x *run, args []*value.Value) {
 	o := int(w.FrameOptions)
 	anew := name == "min" || name == "max" || len(args) == 1 && args[0].Kind == value.Numeric && args[0].Scale < 0 && name != "count"

@@ -109,7 +109,7 @@ func (s *scope) groupBy(q *pgquery.SelectStmt, g *grouping) (led bool) {
 			n = q.TargetList[at-1].GetResTarget().Val
 		}
 		v := s.loose(n)
-		if v.Outer { // where an output has the name, PostgreSQL groups by that
+		if v.Outer { // PostgreSQL groups by an output that has the name
 			refuse("GROUP BY of an outer query's value")
 		}
 		led = led || relation.Names(v, s.rel)

@@ -64,7 +64,7 @@ func (s *scope) item(n *pgquery.Node, left *relation.Relation) *relation.Relatio
 		}
 		r := s.d.query(sub, inner).As(alias)
 		for i, c := range r.Columns {
-			if q.Lateral && c.Value.Outer { // of the row beside it
+			if q.Lateral && c.Value.Outer { // of the row to its left
 				v := *c.Value
 				v.Outer = false
 				r.Columns[i].Value = &v
@@ -195,7 +195,7 @@ func (s *scope) rangeVar(v *pgquery.RangeVar) *relation.Relation {
 	if !known {
 		refuse("a table that the policy does not have")
 	}
-	// Without ONLY a table shows the rows of those that inherit from it, of which no pin says anything; a partitioned one has no others.
+	// Without ONLY a table shows the rows of those that inherit from it, which no pin covers; a partitioned one has no others.
 	if v.Inh != t.Partitioned {
 		refuse("a plain table without ONLY, or a partitioned one with it")
 	}

@@ -46,7 +46,7 @@ type released struct {
 	merged  bool     // it is the different tuples of keys (sorted.go)
 }
 
-// releasing gives a release its number.
+// releasing numbers a release.
 func (d *derivation) releasing(x *released) int {
 	d.releases = append(d.releases, x)
 	return len(d.releases)

@@ -11,24 +11,23 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// Sorts. PostgreSQL's sort first looks whether its rows are in order already, so that one row out of order decides how long it takes.
-// What can be hashed is hashed (enable_sort is off). Sorted are the rows of windows, and of groups with an aggregate that sorts; so over
-// rows of people:
+// Sorts. PostgreSQL's sort first checks whether its rows are in order already, so that one row out of order decides how long it takes.
+// What can be hashed is hashed (enable_sort is off). PostgreSQL sorts the rows of windows, and of groups with an aggregate that sorts; so
+// over rows of people:
 //
 //  1. PARTITION BY begins with the id of the unit, scattered: int8xor(id, scatter), or a hash of the id and then the id.
 //  2. GROUP BY within a unit begins so where an aggregate has DISTINCT. That sorts rows of one unit alone.
 //  3. Over many units there is no DISTINCT, but of the numbers of a copy.
 //
-// **Lemma 18.** int8xor(id, scatter) is another for each id, so that (1) has the partitions of the id. Of L different ids in their own
-// order at least log2(L) bits are the first in which two neighbours differ; they are in order when scattered only if scatter has none of
-// these.
+// **Lemma 18.** int8xor(id, scatter) differs for each id, so that (1) has the partitions of the id. Among L different ids in order at least
+// log2(L) bits are the highest in which two neighbours differ; the scattered ids are in order only if scatter has none of these bits.
 //
-// *Different values.* A query with GROUP BY and no aggregate has the different tuples of its keys, of many units. A query over nothing but
-// that, with all other columns as its keys, may count one: what it counts is count(DISTINCT x) of the rows below (Lemma 4).
+// *Different values.* A query with GROUP BY and no aggregate has the different tuples of its keys, of many units. A query over that alone,
+// with all other columns as its keys, may count one: the count is count(DISTINCT x) of the rows below (Lemma 4).
 //
 // *Example.* SELECT k::text, count(x)::text FROM (SELECT k, x FROM rows GROUP BY k, x) u GROUP BY k.
 
-// scattered is the id of what a value scatters, -1 of other values; exact: no two are scattered to one.
+// scattered gives the id of the value that v scatters, -1 for other values; exact: no two are scattered to one.
 func (d *derivation) scattered(v *value.Value) (of int, exact bool) {
 	if v.ID < 0 || len(d.Term(v.ID).Args) != 2 {
 		return -1, false
@@ -46,7 +45,7 @@ func (d *derivation) scattered(v *value.Value) (of int, exact bool) {
 	return of, exact
 }
 
-// unscattered are the values of PARTITION BY with the unit's id in the place of what scatters it.
+// unscattered gives the values of PARTITION BY, with the unit's id for its scattered form.
 func (s *scope) unscattered(list []*value.Value) []*value.Value {
 	if s.rel.Owner() == nil || s.d.alone && slices.ContainsFunc(list, func(v *value.Value) bool { return relation.Names(v, s.rel) }) {
 		return list
@@ -63,7 +62,7 @@ func (s *scope) unscattered(list []*value.Value) []*value.Value {
 	return nil
 }
 
-// unsorted refuses an aggregate with DISTINCT for which PostgreSQL may sort rows in an order in which they are.
+// unsorted refuses an aggregate with DISTINCT for which PostgreSQL may sort rows that are in order already.
 func (s *scope) unsorted(x *value.Value) {
 	switch of, exact := s.d.scattered(x); {
 	case s.rel.Owner() == nil:
@@ -77,12 +76,12 @@ func (s *scope) unsorted(x *value.Value) {
 	}
 }
 
-// numbersOf reports whether an id is that of a copy's numbers of units.
+// numbersOf reports whether an id belongs to a copy's column of unit numbers.
 func (s *scope) numbersOf(id int) bool {
 	return slices.ContainsFunc(s.rel.Columns, func(c relation.Column) bool { return c.Value.ID == id && c.Value.Numeral })
 }
 
-// isColumn reports whether an argument is a column, or one that is scattered.
+// isColumn reports whether an argument is a column, or a scattered one.
 func isColumn(n *pgquery.Node) bool {
 	if f := n.GetFuncCall(); f != nil && tree.Builtin(f.Funcname) == "int8xor" && len(f.Args) == 2 {
 		n = f.Args[0].GetTypeCast().GetArg()
@@ -90,7 +89,7 @@ func isColumn(n *pgquery.Node) bool {
 	return n.GetColumnRef() != nil
 }
 
-// different is a query of the different tuples of its keys, of many units.
+// different derives a query of the different tuples of its keys, of many units.
 func (s *scope) different(q *pgquery.SelectStmt) *relation.Relation {
 	m := &released{rel: s.rel, merged: true, domains: s.rel.Domains, keys: s.group.order}
 	r := &relation.Relation{Solid: s.rel.Solid, Units: s.rel.Units, Released: s.d.releasing(m)}
@@ -111,7 +110,7 @@ func (s *scope) different(q *pgquery.SelectStmt) *relation.Relation {
 	return r
 }
 
-// unmerge has the rows below in the place of their different tuples, which are what is counted.
+// unmerge replaces different tuples by the rows below, and notes that the query counts the tuples.
 func (s *scope) unmerge(q *pgquery.SelectStmt) {
 	if s.rel.Released == 0 || !s.d.releases[s.rel.Released-1].merged {
 		return

@@ -9,8 +9,11 @@
 //
 //	internal/tree      nodes of the parse tree, every field of them read or refused
 //	internal/ranges    ranges of numbers
+//	internal/calendar  ranges of times and intervals
+//	internal/regex     regular expressions that compile
 //	internal/public    queries that read nothing private
-//	internal/value     what is known of values, and of what is computed of them
+//	internal/copying   the shape of statements that fill a prepared copy
+//	internal/value     facts about values and expressions
 //	internal/relation  rows with owners; how many of them agree in given columns
 //	expression.go      expressions, and CASE, which narrows
 //	join.go            FROM
@@ -96,7 +99,7 @@ const (
 	Each                      // the same, where each moves by at most PerGroup[0]
 )
 
-// Pin, PinnedColumn and Check are what will hold of a table while a statement runs.
+// Pin, PinnedColumn and Check hold of a table while a statement runs.
 type (
 	Pin          = relation.Pin
 	PinnedColumn = relation.PinnedColumn
@@ -145,7 +148,7 @@ type derivation struct {
 	*relation.Proof
 	sql      string
 	releases []*released // by their numbers, less 1
-	alone    bool        // nobody who asks waits for the text: it makes a copy
+	alone    bool        // no analyst waits for the text: it makes a copy
 
 	operands []value.Measure // of the expression that is being read
 	taken    Work            // cost.go

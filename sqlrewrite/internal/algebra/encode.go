@@ -13,13 +13,13 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// An encoding is what identifies a question: two with one encoding have one answer, or one law of answers. A node is its number and its
+// An encoding identifies a question: two with one encoding have one answer, or one law of answers. A node is its number and its
 // fields; a field is its number, the length of its value, and the value. Numbers that are compared have one spelling; operands of AND and
 // OR are sorted. A column is the place of its relation in the order of FROM, and its number there. An operation is its error-free form,
 // not what was written: bounds of a policy are part of the form, and decide what values beyond them count as. Guards are left out: they
 // change no value of a form that is right.
 
-// EncodeBlock gives what a release block reads, groups by and releases; laws are those of its statistics. If it is not ordered, the order
+// EncodeBlock encodes what a release block reads, groups by and releases; laws are those of its statistics. If it is not ordered, the order
 // of its keys and that of its statistics do not count: then order has the places of its keys, and of its statistics, in the order in which
 // they are encoded.
 func EncodeBlock(q *BoundQuery, laws []string, ordered bool) (encoded []byte, order [2][]int) {
@@ -66,7 +66,7 @@ func EncodeBlock(q *BoundQuery, laws []string, ordered bool) (encoded []byte, or
 	return x.out, order
 }
 
-// EncodeOutputs gives what is computed from released values of a block, or of several, with the names of the outputs.
+// EncodeOutputs encodes what is computed from released values of a block, or of several, with the names of the outputs.
 func EncodeOutputs(q *BoundQuery) []byte {
 	x := newEncoder()
 	x.list(1, len(q.Estimators), func(i int) {
@@ -107,10 +107,10 @@ func newEncoder() *encoder { return &encoder{places: map[*Field]place{}} }
 type encoder struct {
 	out    []byte
 	places map[*Field]place
-	leaves int64 // so many relations have places
+	leaves int64 // number of relations that have places
 }
 
-// expr encodes an expression. Fields of relations inside have no place after it.
+// expr encodes an expression. Afterwards fields of relations inside of it have no place.
 func (x *encoder) expr(e Expr) {
 	known := x.leaves
 	switch e := errorFree(e).(type) {
@@ -136,7 +136,7 @@ func (x *encoder) expr(e Expr) {
 	x.leaves = known
 }
 
-// errorFree is an expression in its error-free form without its outermost guards.
+// errorFree gives an expression in its error-free form, without its outermost guards.
 func errorFree(e Expr) Expr {
 	switch x := e.(type) {
 	case Computed:
@@ -156,7 +156,7 @@ func (x *encoder) operands(of syntax.Operator, e Expr, all [][]byte) [][]byte {
 	return append(all, x.apart(func() { x.expr(e) }))
 }
 
-// apart is what add writes.
+// apart gives the bytes that add writes.
 func (x *encoder) apart(add func()) []byte {
 	before := x.out
 	x.out = nil
@@ -170,7 +170,7 @@ func (x *encoder) node(number uint64) { x.out = binary.AppendUvarint(x.out, numb
 
 func (x *encoder) count(n int) { x.node(uint64(n)) }
 
-// there says whether a value follows.
+// there encodes whether a value follows.
 func (x *encoder) there(yes bool) { x.count(BoolIndex(yes)) }
 
 // open begins a field; close puts its length before its value.
@@ -207,11 +207,11 @@ func (x *encoder) list(number uint64, n int, add func(int)) {
 // basic encodes a value of a type that has no parts; fields of other types do not compile.
 func basic[T ~bool | ~string | ~int | ~int32 | ~int64](x *encoder, v T) { x.out = fmt.Append(x.out, v) }
 
-// place is which relation a field is of, in the order of FROM, and its number there: that of a table's column, which stays when others are
-// added, or its place among the outputs of a query.
+// place has the number of a field's relation, in the order of FROM, and the field's number there: that of a table's column, which stays
+// when others are added, or its place among the outputs of a query.
 type place [2]int64
 
-// column is a field's place.
+// column encodes a field's place.
 func (x *encoder) column(f *Field) {
 	at, known := x.places[f]
 	if x.there(f != nil); f == nil {
@@ -308,7 +308,7 @@ func (x *encoder) operand(of syntax.Operator, e Expr) {
 	}
 }
 
-// compared spells a number in one way, whatever its type; but for floats, which others are rounded to where they compare with them.
+// compared encodes a number in one spelling, whatever its type; except for floats, to which other types are rounded in comparisons.
 func (x *encoder) compared(e Expr) {
 	if c, ok := e.(Constant); ok && !c.Null && (c.T.IsInteger() || c.T == catalog.Numeric) {
 		if v, finite := scalar.ParseNumber(c.Text); finite {

@@ -188,7 +188,7 @@ func encoded(e Expr, around FromItem) []byte {
 	return x.out
 }
 
-// Two expressions are the same if and only if they are encoded alike.
+// Two expressions are the same if and only if they have one encoding.
 func TestEncode(t *testing.T) {
 	base := random{around: []*Field{{Column: &catalog.Column{Name: "a"}}, {Column: &catalog.Column{Name: "b"}}},
 		tables: []*catalog.Table{{Name: "s"}, {Name: "t"}}, query: &Query{}}

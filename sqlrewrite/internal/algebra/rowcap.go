@@ -11,7 +11,7 @@ type RowCap struct {
 	Of    FromItem `node:"2"`
 	By    *Field   `node:"3,encoded"` // rows with one value of it are one unit's; rows where it is NULL belong to nobody
 	Units bool     `node:"4,encoded"` // by is the unit's id
-	Rows  int64    `node:"5,encoded"` // so many stay; 0: it is not capped, and prints as what it is made of
+	Rows  int64    `node:"5,encoded"` // number of rows that stay; 0: it is not capped, and prints as Of
 	// most is what the policy says of one unit, its rows of all its groups; least is what the cap is not lowered below.
 	Least, Most int64    `node:"6 7,-"`
 	Bare        bool     `node:"8,-"`        // conditions cost too much to be tested on every row

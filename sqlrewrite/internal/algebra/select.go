@@ -13,7 +13,7 @@ import (
 // belongs to a privacy unit, like those that it reads, or to nobody; above it they are released values, public rows, and what queries make
 // of them, and the query runs in PostgreSQL as it is written.
 type Query struct {
-	Block   bool          `node:"1,encoded"` // the rows of a release block, as its own SELECT gives them; only BlockAt and Outputs are set beside it
+	Block   bool          `node:"1,encoded"` // the rows of a release block, as its own SELECT gives them; only BlockAt and Outputs are set too
 	BlockAt int           `node:"2,encoded"` // which one, of a statement that has several
 	Set     *SetOperation `node:"3,encoded"` // then only OrderBy, Limit and Offset are the query's own
 

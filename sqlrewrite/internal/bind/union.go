@@ -91,7 +91,7 @@ func refuseUnlike(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Fie
 	return nil
 }
 
-// united is a column of UNION ALL: what is known of both sides' values.
+// united is a column of UNION ALL, with the facts that hold on both sides.
 func united(b *algebra.Binder, set *syntax.SetOperation, l, r *algebra.Field) (*algebra.Field, error) {
 	if err := refuseUnlike(b, set, l, r); err != nil {
 		return nil, err

@@ -179,7 +179,7 @@ func numberOfRows(b *algebra.Binder, function string, n syntax.Expr) (int, error
 	return count, nil
 }
 
-// places are the bounds of a row's place among so many, from 1; nil where their number is not bounded.
+// places gives the bounds of a row's place among the rows, from 1; nil where their number is not bounded.
 func places(rows int64) *catalog.Bounds {
 	if rows <= 0 {
 		return nil

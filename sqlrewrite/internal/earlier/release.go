@@ -31,8 +31,8 @@ type block struct {
 	plan.Order
 }
 
-// blockOf sorts keys and statistics by how they read. The text that is hashed is printed in that order, so that two that read the same can
-// make one release two, and never two releases one.
+// blockOf sorts keys and statistics by their texts. The text that is hashed is printed in that order, so that two equal texts can make one
+// release two, and never two releases one.
 func blockOf(p *plan.Plan) block {
 	q := *p.Query
 	b := block{query: &q}
@@ -144,7 +144,7 @@ func lawText(law mechanisms.Parameters) string {
 	return string(text)
 }
 
-// at are the items of a list at some places.
+// at gives the items of a list at some places.
 func at[T any](list []T, places []int) []T {
 	out := make([]T, len(places))
 	for i, place := range places {

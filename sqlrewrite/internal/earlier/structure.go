@@ -38,7 +38,7 @@ func readsAsOne(e algebra.Expr) bool {
 	return !slices.ContainsFunc(algebra.Children(e), func(child algebra.Expr) bool { return !readsAsOne(child) })
 }
 
-// ambiguous reports whether the descriptions of a query may be those of another.
+// ambiguous reports whether another query may have the same descriptions.
 func ambiguous(q *algebra.BoundQuery) bool {
 	var all []algebra.Expr
 	for _, m := range q.Statistics {
@@ -50,7 +50,7 @@ func ambiguous(q *algebra.BoundQuery) bool {
 	return slices.ContainsFunc(all, func(e algebra.Expr) bool { return e != nil && !readsAsOne(e) })
 }
 
-// addStructure makes what a question's descriptions say certain, where another question may have the same.
+// addStructure adds the structure of a question's expressions, where another question may have the same descriptions.
 func addStructure(h sqlprint.Identity, q *algebra.BoundQuery) {
 	if !ambiguous(q) {
 		return

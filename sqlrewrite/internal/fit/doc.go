@@ -12,7 +12,7 @@
 //	run.go       releases, pass by pass
 //	result.go    coefficients in the units of the columns
 //	statement.go what all plans do: rows are bound, statements proven
-//	identity.go  what makes two questions one; earlier.go: what did in earlier versions
+//	identity.go  names of questions; earlier.go: their names in earlier versions
 //	cluster.go   clusterings: their statements
 //	cluster_sums.go    the columns of these and their scales
 //	cluster_claim.go   what statements of all plans are said to move by, and their noise; the prices of a clustering's

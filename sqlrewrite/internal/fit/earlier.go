@@ -45,8 +45,8 @@ func (p *Scoring) EarlierFingerprint() [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// hash begins a fingerprint, of what is asked for and how. Like that of a query's release it has the facts that the statements rest on, and
-// no version of the policy: one that changes a budget sells nothing again.
+// hash begins a fingerprint with the question and its method. Like that of a query's release it has the facts that the statements rest on,
+// and no version of the policy: one that changes a budget sells nothing again.
 func (p *rowSums) hash(what string, options ...any) sqlprint.Identity {
 	h := sqlprint.Identity{Hash: sha256.New()}
 	h.Add(what, p.on.Dataset, p.on.DataVersion)

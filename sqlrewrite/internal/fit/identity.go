@@ -39,7 +39,7 @@ func (p *Scoring) Fingerprint() [32]byte {
 	return p.named("score", append(made, p.sums.scaleTexts()...))
 }
 
-// named names what is asked for and how. Like the name of a query's release it rests on facts of tables, and on no version of the policy:
+// named names a question and its method. Like the name of a query's release it rests on facts of tables, and on no version of the policy:
 // one that changes a budget sells nothing again.
 func (p *rowSums) named(what string, made []any) [32]byte {
 	bounding := p.bounding
@@ -51,7 +51,7 @@ func (p *rowSums) named(what string, made []any) [32]byte {
 	return identity.Sums(what, parts)
 }
 
-// scaleTexts are the scales of a release.
+// scaleTexts gives the scales of a release.
 func (r *release) scaleTexts() (all []any) {
 	for _, s := range r.scales {
 		all = append(all, s.RatString())

@@ -13,7 +13,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
-// Parts are what an answer, or the law of what is released for it, follows from.
+// Parts decide an answer, or the law of its releases.
 type Parts struct {
 	Query    *algebra.BoundQuery
 	Bounding stability.Bounding
@@ -23,12 +23,12 @@ type Parts struct {
 	Laws     []string // of each statistic
 	Keys     string   // the law by which private keys are shown; "" for none
 	Options  []string // of the request
-	// Blocks are the names of the questions of several blocks, of which the query's outputs are computed; nil: it is one.
+	// Blocks has the names of the questions of several blocks, from which the query's outputs are computed; nil: it is one.
 	Blocks [][32]byte
 }
 
-// Release names what a block releases, at its price: its law is the same for all that have one name. Order gives the places of the block's
-// keys, and of its statistics, in one certain order for all of these.
+// Release names what a block releases, at its price: all releases of one name have one law. order has the places of the block's keys, and
+// of its statistics, in an order that all releases of the name share.
 func Release(p Parts) (name [32]byte, order [2][]int) {
 	laws := make([]string, len(p.Laws))
 	for i, law := range p.Laws {
@@ -45,7 +45,7 @@ func Block(p Parts) [32]byte {
 	return name
 }
 
-// Question names an answer, at its price, with what is computed from what is released and with the names of its outputs.
+// Question names an answer, at its price, with what is computed from its releases and with the names of its outputs.
 func Question(p Parts) [32]byte {
 	var n name
 	n.begin("question", p.Snapshot)
@@ -67,7 +67,7 @@ func Question(p Parts) [32]byte {
 	return name
 }
 
-// Sums names what is released of the sums of a query's statistics over its rows, whose factors are multiplied as the options say.
+// Sums names the released sums of a query's statistics over its rows; the options define how their factors are multiplied.
 func Sums(what string, p Parts) [32]byte {
 	n := p.named(what)
 	n.list(p.Options)
@@ -75,7 +75,7 @@ func Sums(what string, p Parts) [32]byte {
 	return name
 }
 
-// name is what is hashed: texts, each after its length.
+// name has the texts that are hashed, each after its length.
 type name []byte
 
 func (n *name) add(all ...string) {

@@ -5,6 +5,6 @@
 //
 // # Map
 //
-//	readboth.go  joins of which PostgreSQL reads both sides
+//	readboth.go  joins in a form for which PostgreSQL reads both sides
 //	semijoin.go  EXISTS and IN as joins
 package lower

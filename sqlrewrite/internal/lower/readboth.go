@@ -20,9 +20,9 @@ import (
 //
 // PostgreSQL does not read one side of a join where the other one is empty, and of two sorted sides it reads one no further than the other
 // goes. Where a condition leaves one unit's rows alone, that unit then decides whether another table is read, or sorted, at all. So joins
-// of rows of people get an equivalent form of which PostgreSQL reads both sides to the end, whatever is in them. l is read without
-// conditions, so that it is empty for nobody. Where conditions are inside of both sides (of a cap, a query in FROM) it is a FULL JOIN.
-// num_nulls is not strict: PostgreSQL does not see that the outer join is an inner one, nor that it may test what stands beside it earlier.
+// of rows of people get an equivalent form in which PostgreSQL reads both sides to the end, whatever they hold. l is read without
+// conditions, so that no unit leaves it empty. Where conditions are inside of both sides (of a cap, a query in FROM) it is a FULL JOIN.
+// num_nulls is not strict: PostgreSQL does not see that the outer join is an inner one, nor that it may test other conditions earlier.
 // docs/sql/work.md has the argument.
 
 // Read is a join in such a form.
@@ -41,35 +41,35 @@ type Nulls struct {
 	Than int
 }
 
-// Typ is a boolean.
+// Typ gives boolean.
 func (Nulls) Typ() catalog.Type { return catalog.Bool }
 
-// Written is a condition whose text is printed, and whose arguments have numbers; "" is none.
+// Written is a condition that is printed already, and whose arguments have numbers; "" is none.
 type Written string
 
-// Typ is a boolean.
+// Typ gives boolean.
 func (Written) Typ() catalog.Type { return catalog.Bool }
 
 // Reading is FROM and WHERE with such joins.
 type Reading struct {
 	From  algebra.FromItem
 	Where []Condition
-	// Fence is true on all rows; nil: there is none. PostgreSQL tests what stands behind it once all joins are done.
+	// Fence is true on all rows; nil: there is none. PostgreSQL tests the conditions behind it after all joins.
 	Fence algebra.Expr
-	Small bool // all that rows of people meet are small public tables
+	Small bool // rows of people meet small public tables only
 	Pairs bool // there are joins on equalities
 }
 
 // Condition is one of WHERE.
 type Condition struct {
 	algebra.Expr
-	Late bool // of the rows that all joins leave
+	Late bool // tested after all joins
 }
 
 // reader finds the form of one FROM.
 type reader struct {
 	lifts   *SemiJoins
-	people  algebra.FromItem // where small public tables alone are beside it
+	people  algebra.FromItem // where all other items are small public tables
 	pending []algebra.Expr   // conditions of WHERE that no join has yet
 	last    []algebra.Expr   // conditions that the outermost such join gets
 	present []*algebra.Field // are not NULL on the rows that count
@@ -77,15 +77,14 @@ type reader struct {
 	pairs   bool
 }
 
-// side is an item on its way to such a form.
+// side is an item of a join, and its form.
 type side struct {
 	was, item algebra.FromItem // before, and after
-	steady    bool             // whether it has rows does not depend on what a condition says of one unit
+	steady    bool             // no condition on one unit decides whether it has rows
 	key       *algebra.Field   // is NULL on no row of the join; nil: none is known
 }
 
-// ReadBothSides gives FROM and WHERE their form. owned says that rows are somebody's, and groups which groups
-// count.
+// ReadBothSides gives FROM and WHERE their form. owned is the condition that rows have owners, groups the one that selects groups.
 func (s *SemiJoins) ReadBothSides(n algebra.FromItem, where algebra.Expr, owned, groups Written) (out Reading) {
 	r := &reader{lifts: s, pending: algebra.BoundConjuncts(where)}
 	matters := func(j *algebra.Joined) bool {
@@ -117,12 +116,12 @@ func (s *SemiJoins) ReadBothSides(n algebra.FromItem, where algebra.Expr, owned,
 	return out
 }
 
-// ahead reports whether a condition is about rows of people alone, where no other table is to be read whatever it says.
+// ahead reports whether a condition reads rows of people alone, where no other table must be read whatever the condition leaves.
 func (s *reader) ahead(c algebra.Expr) bool {
 	return s.people != nil && stability.ReadsWithin(c, s.people)
 }
 
-// people is the item of FROM that has rows of people, of one with public tables else; nil: all are public.
+// people gives the item with rows of people, in a FROM whose other items are public; nil: all are public.
 func people(n algebra.FromItem) algebra.FromItem {
 	switch n := n.(type) {
 	case *algebra.RowCap:
@@ -149,7 +148,7 @@ func people(n algebra.FromItem) algebra.FromItem {
 	return n
 }
 
-// looksUp reports whether a condition of WHERE is EXISTS or IN over public rows, which PostgreSQL makes an inner join of.
+// looksUp reports whether a condition of WHERE is EXISTS or IN over public rows, which PostgreSQL makes an inner join.
 func looksUp(where algebra.Expr) bool {
 	return slices.ContainsFunc(algebra.BoundConjuncts(where), func(c algebra.Expr) bool {
 		e, ok := asExists(c)
@@ -157,7 +156,7 @@ func looksUp(where algebra.Expr) bool {
 	})
 }
 
-// anyJoin reports whether a join of an item is such.
+// anyJoin reports whether such holds for a join of an item.
 func anyJoin(n algebra.FromItem, such func(*algebra.Joined) bool) bool {
 	switch n := n.(type) {
 	case *algebra.RowCap:
@@ -198,7 +197,7 @@ func readWhole(n algebra.FromItem) bool {
 	}
 }
 
-// onlyThere reports whether conditions say nothing but that columns are not NULL.
+// onlyThere reports whether all conditions are that columns are not NULL.
 func onlyThere(where algebra.Expr) bool {
 	return !slices.ContainsFunc(algebra.BoundConjuncts(where), func(c algebra.Expr) bool {
 		e, ok := c.(algebra.Is)
@@ -258,7 +257,7 @@ func (s *reader) inner(j *algebra.Joined, l, r side, outermost bool) side {
 	return side{was: j, item: out, steady: l.steady || out.Kind == syntax.FullJoin && r.steady}
 }
 
-// mark finds keys where no equality has them.
+// mark finds keys where no equality gives them.
 func (s *reader) mark(j *algebra.Joined, l, r *side) {
 	if mark := j.Mark(); mark != nil && l.key == nil && algebra.Holds(l.was, mark) {
 		l.key = mark
@@ -270,8 +269,8 @@ func (s *reader) mark(j *algebra.Joined, l, r *side) {
 	}
 }
 
-// swaps reports whether the right side of an inner join is better the one of which all rows are joined: rows of people before public ones,
-// a side that has rows in any case, joins, which no condition may be tested below, and the side that conditions leave alone.
+// swaps reports whether an inner join should keep all rows of its right side: rows of people before public ones, a side that has rows in
+// any case, joins, below which no condition may be tested, and the side that conditions leave alone.
 func (s *reader) swaps(j *algebra.Joined, l, r side) bool {
 	leftJoins, rightJoins := joinsPeople(j.Left), joinsPeople(j.Right)
 	switch {
@@ -288,7 +287,7 @@ func (s *reader) swaps(j *algebra.Joined, l, r side) bool {
 	}
 }
 
-// lateral puts values that are computed of each row beside the left side. What an inner join says of them is tested above all joins.
+// lateral joins values that are computed from each row to the left side. Conditions of an inner join on them are tested above all joins.
 func (s *reader) lateral(j *algebra.Joined, l side) side {
 	out := *j
 	if j.Kind != syntax.LeftJoin {
@@ -298,7 +297,7 @@ func (s *reader) lateral(j *algebra.Joined, l side) side {
 	return asWritten(&out, l, side{item: j.Right})
 }
 
-// asWritten is a join as it was written.
+// asWritten keeps a join as it was written.
 func asWritten(j *algebra.Joined, l, r side) side {
 	out := &Read{Joined: j, Kind: j.Kind, Left: l.item, Right: r.item}
 	if j.On != nil {
@@ -307,9 +306,9 @@ func asWritten(j *algebra.Joined, l, r side) side {
 	return side{was: j, item: out, steady: l.steady}
 }
 
-// outerJoin gives its form to a join that was written as an outer one. Of l LEFT JOIN r PostgreSQL reads r only if l has rows: where one
-// unit may decide that, it is a FULL JOIN of which the rows without one of l are left out.
-// What is left of the right side, a condition of ON says: WHERE is about rows that no row of it has met, too.
+// outerJoin gives a written outer join its form. PostgreSQL reads r of l LEFT JOIN r only if l has rows: where one unit may decide that, it
+// is a FULL JOIN whose rows without one of l are left out. A condition of ON selects the rows that the right side keeps: WHERE reads rows
+// that met none of it, too.
 func (s *reader) outerJoin(j *algebra.Joined, l side) side {
 	pending, present := s.pending, s.present
 	s.pending, s.present = nil, nil
@@ -334,8 +333,8 @@ func (s *reader) outerJoin(j *algebra.Joined, l side) side {
 	return side{was: j, item: out, steady: l.steady}
 }
 
-// besideValue puts rows of people beside the value of a query, which has one row whatever the tables hold: that one comes first. Where
-// these are joins themselves, no condition stands beside them that PostgreSQL could test below.
+// besideValue joins rows of people to the value of a query, which comes first: it has one row whatever the tables hold. Where the rows of
+// people are joins themselves, ON has no condition that PostgreSQL could test below them.
 func (s *reader) besideValue(j *algebra.Joined, l, r side, unit *algebra.Field) side {
 	if !slices.Contains(s.present, unit) {
 		s.present = append(s.present, unit)
@@ -347,12 +346,12 @@ func (s *reader) besideValue(j *algebra.Joined, l, r side, unit *algebra.Field) 
 	return side{was: j, item: &Read{Joined: j, Kind: syntax.LeftJoin, Left: r.item, Right: l.item, Swapped: true, On: on}, steady: true}
 }
 
-// narrowed reports whether conditions look at one item alone.
+// narrowed reports whether a condition reads one item alone.
 func (s *reader) narrowed(n algebra.FromItem) bool {
 	return slices.ContainsFunc(s.pending, func(c algebra.Expr) bool { return stability.ReadsWithin(c, n) })
 }
 
-// take are the conditions that a join of two items can test. EXISTS and IN about the left one alone PostgreSQL joins above all others.
+// take takes the conditions that a join of two items can test. PostgreSQL joins EXISTS and IN over the left one alone above all others.
 func (s *reader) take(left, right algebra.FromItem) []algebra.Expr {
 	var taken []algebra.Expr
 	s.pending = slices.DeleteFunc(slices.Clone(s.pending), func(c algebra.Expr) bool {
@@ -366,7 +365,7 @@ func (s *reader) take(left, right algebra.FromItem) []algebra.Expr {
 	return taken
 }
 
-// keys are fields of both sides that are NULL on no row of the join, for an equality among its conditions is true of them; nil: none.
+// keys gives fields of both sides that are NULL on no row of the join, as an equality of its conditions compares them; nil: none.
 func (s *reader) keys(j *algebra.Joined, conditions []algebra.Expr) (l, r *algebra.Field) {
 	for _, c := range conditions {
 		b, ok := c.(algebra.Binary)

@@ -28,13 +28,13 @@ import (
 
 // SemiJoins says which EXISTS and IN of one query become joins. A query that is printed twice has its own each time.
 type SemiJoins struct {
-	made    *int // in the whole statement, so that each has another name
+	made    *int // number in the whole statement, for their names
 	Steps   *steps.Count
 	asJoins map[algebra.FromItem]*lifted
-	spells  map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it cannot be said so
-	stays   map[algebra.FromItem]bool         // EXISTS and IN that become none
-	lifts   []*lifted                         // those that FROM is to join yet
-	fixed   int                               // inside of so many queries with nothing that could join them
+	spells  map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it has no such form
+	stays   map[algebra.FromItem]bool         // EXISTS and IN that become no joins
+	lifts   []*lifted                         // those that FROM has not joined yet
+	fixed   int                               // number of enclosing queries that cannot join them
 	off     []string                          // the rules that are not applied
 	// every: FROM has joins of which both sides are read, which a condition beside them must not undo. So small public tables are joined too.
 	every bool
@@ -46,7 +46,7 @@ const (
 	ReadBothSides = "ReadBothSides"
 )
 
-// NewSemiJoins are those of a statement, to which some rules are not applied.
+// NewSemiJoins gives those of a statement, without the rules in off.
 func NewSemiJoins(n *steps.Count, off ...string) *SemiJoins {
 	return &SemiJoins{made: new(int), Steps: n, off: off}
 }
@@ -101,7 +101,7 @@ func (l *lifted) tie(inner algebra.Expr, like catalog.Column, unit bool, outer a
 	l.on = append(l.on, algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: outer, T: catalog.Bool})
 }
 
-// Join makes joins of EXISTS and IN in FROM and WHERE; reads says that [SemiJoins.ReadBothSides] is to follow.
+// Join makes joins of EXISTS and IN in FROM and WHERE; reads means that [SemiJoins.ReadBothSides] must follow.
 func (s *SemiJoins) Join(from algebra.FromItem, where algebra.Expr) (n algebra.FromItem, rest algebra.Expr, reads bool) {
 	on := func(j *algebra.Joined) bool { return QueriesMany(j.On) }
 	s.every = s.Wait() || joinsPeople(from) || QueriesMany(where) || anyJoin(from, on) || people(from) != nil && looksUp(where)
@@ -381,7 +381,7 @@ func QueriesMany(x algebra.Expr) bool {
 	})
 }
 
-// asExists is EXISTS, or IN as EXISTS.
+// asExists gives EXISTS, or IN as EXISTS.
 func asExists(x algebra.Expr) (e algebra.Exists, ok bool) {
 	switch x := x.(type) {
 	case algebra.Exists:

@@ -22,7 +22,7 @@ func TestStatementsWithoutSemiJoinsAreRefused(t *testing.T) {
 		if p.Query == nil || p.Bounding.Kind == "" {
 			return
 		}
-		many, read := false, sqlprint.NewPreconditionWalk() // EXISTS and IN over small public tables are joined beside other joins only
+		many, read := false, sqlprint.NewPreconditionWalk() // EXISTS and IN over small public tables are joined next to other joins only
 		read.Visit = func(e algebra.Expr) { many = many || lower.QueriesMany(e) }
 		read.Query(p.Query)
 		before := sqlprint.RelationLines(p.Query.Source)

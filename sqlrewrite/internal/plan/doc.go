@@ -15,8 +15,8 @@
 //	prepared.go  which of two plans of a question errs less
 //	slots.go     noise of a registered plan
 //	reuse.go     earlier releases of the same question
-//	identity.go  what makes two questions one, or their releases
-//	forms.go     how the release of a question can have been stored
+//	identity.go  names of questions and of their releases
+//	forms.go     forms in which the release of a question may be stored
 //	kept.go      a release as it is stored
 //	release.go   draws, noise, selection of private keys
 //	options.go   what a request chooses

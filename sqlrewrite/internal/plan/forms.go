@@ -1,7 +1,7 @@
 package plan
 
-// Forms are the plans that a stored release may be of that answers the question: p itself, then those that release the same block at the
-// same price in another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
+// Forms gives the plans whose stored releases answer the question: p itself, then those that release the same block at the same price in
+// another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
 // show is a selection of groups; with that number in its outputs, or without its LIMIT, the numbers are released. A count that is shown
 // by itself shows private keys, too; one that is divided by does not. The last ones are those of earlier versions, at another part of δ.
 func (p *Plan) Forms() []*Plan {
@@ -30,7 +30,7 @@ func (p *Plan) Forms() []*Plan {
 	return forms
 }
 
-// keysBy says by what private keys are shown.
+// keysBy selects the release by which private keys are shown.
 type keysBy int
 
 const (

@@ -15,9 +15,9 @@ import (
 // answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { return p.identity }
 
-// ReleaseIdentity identifies what the plan releases: what decides its law, and nothing else. It has neither the outputs and their names,
-// ORDER BY, LIMIT and outer queries, nor the level of the intervals, nor anything of the policy that the block does not rest on, such as
-// budgets and other tables.
+// ReleaseIdentity identifies what the plan releases, by all that decides its law, and nothing else. It has neither the outputs and their
+// names, ORDER BY, LIMIT and outer queries, nor the level of the intervals, nor anything of the policy that the block does not rest on,
+// such as budgets and other tables.
 func (p *Plan) ReleaseIdentity() [32]byte {
 	name, _ := p.named()
 	return name
@@ -26,7 +26,7 @@ func (p *Plan) ReleaseIdentity() [32]byte {
 // BlockQuestion identifies the plan's release at any price, in the order in which the plan has keys and releases.
 func (p *Plan) BlockQuestion() [32]byte { return identity.Block(p.parts()) }
 
-// Order is one in which keys and releases of a plan are stored.
+// Order is the order in which keys and releases of a plan are stored.
 type Order struct {
 	Keys     []int // place i has the plan's key Keys[i]
 	Releases []int // place i has the plan's release Releases[i]
@@ -38,7 +38,7 @@ func (p *Plan) named() ([32]byte, Order) {
 	return name, Order{places[0], places[1]}
 }
 
-// parts are what the plan's names are made of.
+// parts gives the parts of the plan's names.
 func (p *Plan) parts() identity.Parts {
 	parts := identity.Parts{Query: p.Query, Bounding: p.Bounding, Snapshot: p.Snapshot, Options: p.asks()}
 	if s := p.Several; s != nil {
@@ -59,7 +59,7 @@ func (p *Plan) parts() identity.Parts {
 	return parts
 }
 
-// asks are the options by which the law of an answer, or its form, is decided.
+// asks gives the options that decide the law of an answer, or its form.
 func (p *Plan) asks() []string {
 	o := p.Options
 	all := []string{fmt.Sprint(o.Epsilon), fmt.Sprint(o.Rho), fmt.Sprint(o.Delta), string(o.Mechanism), string(o.Currency),
@@ -70,7 +70,7 @@ func (p *Plan) asks() []string {
 	return all
 }
 
-// lawText is a mechanism as the ledger writes it.
+// lawText writes a mechanism as the ledger does.
 func lawText(l law) string {
 	text, err := json.Marshal(l.Parameters())
 	if err != nil { // texts and numbers always encode
@@ -79,7 +79,7 @@ func lawText(l law) string {
 	return string(text)
 }
 
-// at are the items of a list at some places.
+// at gives the items of a list at some places.
 func at[T any](list []T, places []int) []T {
 	out := make([]T, len(places))
 	for i, place := range places {

@@ -28,7 +28,7 @@ import (
 	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
-// question is what has a name: a question in the texts of a test, or what is released of it.
+// question is a question in the texts of a test, or its release, which has a name.
 type question struct {
 	text    string
 	of      int      // spellings of one question have one number
@@ -65,7 +65,7 @@ func (n *names) add(earlier, now [32]byte, q question) {
 	n.now[earlier], n.asked[now] = now, append(others, q)
 }
 
-// partitions are the names of questions, and of what is released of them at their price and at any.
+// partitions are the names of questions, and of their releases at their price and at any.
 type partitions struct{ question, release, block names }
 
 func (n *partitions) add(p *plan.Plan, text string, of int) {
@@ -191,7 +191,7 @@ func TestNamesStay(t *testing.T) {
 		stored[asked] = names
 	}
 	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
-		name, question := earlier.Fingerprint(p), p.Fingerprint() // the earlier name stays, and tells golden questions apart
+		name, question := earlier.Fingerprint(p), p.Fingerprint() // the earlier name stays, and identifies golden questions
 		asked, names := fmt.Sprintf("%x", name[:6]), fmt.Sprintf("%x", question[:6])
 		if p.NeedsData() {
 			release, block := p.ReleaseIdentity(), p.BlockQuestion()

@@ -32,6 +32,6 @@
 //	post_query.go      post-processing queries
 //	post.go            post-processing queries over the released values
 //	several.go         several releases in post-processing queries
-//	describe.go        expressions for people; the parts of a question's identity
-//	structure.go       whether two expressions are one
+//	describe.go        expressions for people; the hash of lists of texts
+//	structure.go       the structure of expressions, for earlier names
 package sqlprint

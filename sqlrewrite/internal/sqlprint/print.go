@@ -27,14 +27,14 @@ type Printer struct {
 	Args  []any
 	known map[string]int          // constants that have a number already, by text and type
 	scans []*algebra.Scan         // those that have a mark in the text, by its number
-	named map[*algebra.Field]bool // the fields that the text names; nil: nobody asks
+	named map[*algebra.Field]bool // the fields that the text names; nil: not collected
 	leaf  func(*Printer, algebra.Expr)
 	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
 	collation string
 	inline    bool       // for people: constants in place, no casts
 	structure *structure // not nil: to tell expressions apart, inline
-	// Identity prints what identified a question, which is hashed and never run: the text of before there were forms that change no value of a
-	// right computation, so that stored answers are found again. Whatever prints such a form asks [Printer.adds].
+	// Identity prints the text of a question's earlier name, which is hashed and never run. It lacks the forms that change no value of a right
+	// computation, so that stored answers are found again. Code that prints such a form calls [Printer.adds].
 	Identity    bool
 	inside      []*algebra.RowCap // those whose rows are being printed
 	seedArg     int               // the number of the seed's argument; 0: none
@@ -49,7 +49,7 @@ type Printer struct {
 	hiding      bool // a join that reads both sides is being printed, whose equalities hide from PostgreSQL which columns they compare
 }
 
-// adds reports whether to print a form that a question's identity does not have.
+// adds reports whether to print a form that a question's earlier name does not have.
 func (p *Printer) adds() bool { return !p.Identity && !p.inline }
 
 const (
@@ -312,8 +312,8 @@ func isZero(e algebra.Expr) bool {
 	return ok && number && v.Sign() == 0
 }
 
-// hidden is a column that is compared with an expression of rows, so written that PostgreSQL knows no statistics of it. By these, how
-// often the most frequent value occurs, it chooses the side of a join that is hashed: one unit with many rows would choose it.
+// hidden writes a column that is compared with an expression of rows so that PostgreSQL has no statistics of it. By the frequency of its
+// most frequent value it chooses the side of a join that is hashed: one unit with many rows would decide that.
 func hidden(e, with algebra.Expr) algebra.Expr {
 	if algebra.PlainField(e) == nil || algebra.IsConstant(with) {
 		return e

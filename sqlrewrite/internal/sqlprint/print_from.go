@@ -12,8 +12,8 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// fromWhere prints FROM and WHERE of the block: rows of units, and of groups that may be shown, which keys tell. It is [Printer.fromWhere],
-// but for what begins the lines.
+// fromWhere prints FROM and WHERE of the block: rows of units, and by keys of groups that may be shown. It is [Printer.fromWhere] but for
+// the beginnings of lines.
 func (p *StatementPrinter) fromWhere(indent string, keys []string, late bool) (joins bool) {
 	groups := func() string {
 		if keys == nil {
@@ -27,12 +27,12 @@ func (p *StatementPrinter) fromWhere(indent string, keys []string, late bool) (j
 	return joins
 }
 
-// nothing is a condition that is not there.
+// nothing is the absent condition.
 func nothing() string { return "" }
 
-// fromWhere prints FROM and WHERE of a query. Further conditions say that rows are somebody's, and which groups count; "" where nothing
-// does. late says that WHERE is printed before FROM, for the numbers of arguments that identify a question. joins reports whether there are
-// joins that read both sides in any case.
+// fromWhere prints FROM and WHERE of a query. owned is the condition that rows have owners, groups the one that selects groups; "" for
+// none. late prints WHERE before FROM, for the numbers of arguments in earlier names. joins reports whether there are joins that read both
+// sides in any case.
 func (p *Printer) fromWhere(n algebra.FromItem, where algebra.Expr, owned, groups func() string, late bool) (from, all string, joins bool) {
 	if n != nil && !p.inline && !p.Identity && p.structure == nil {
 		var reads bool
@@ -248,7 +248,7 @@ func sorts(e algebra.Expr) bool {
 	return is && a.Over == nil && a.Distinct || slices.ContainsFunc(algebra.Children(e), sorts)
 }
 
-// asIs is an expression without the cast that comparisons of enums need: an enum keeps the order of its labels.
+// asIs prints an expression without the cast that comparisons of enums need: an enum keeps the order of its labels.
 func (p *Printer) asIs(e algebra.Expr) string {
 	if f := algebra.PlainField(e); f != nil && !p.inline {
 		return p.field(f)
@@ -256,8 +256,8 @@ func (p *Printer) asIs(e algebra.Expr) string {
 	return p.Text(e)
 }
 
-// asJoin prints EXISTS or IN that has become a join, or is said by some that have; false if it has not. What identifies a question has
-// none.
+// asJoin prints EXISTS or IN that has become a join, or that such joins express; false if it has not. Earlier names of questions have no
+// such joins.
 func (p *Printer) asJoin(e algebra.Expr) bool {
 	if p.Identity {
 		return false

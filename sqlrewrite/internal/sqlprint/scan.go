@@ -42,7 +42,7 @@ func (p *StatementPrinter) distinctValues(m algebra.Statistic) {
 	p.different(p.placed(p.unitRows(x), nth), p.outerWhere("u.nth <= "+p.number(big.NewInt(p.bounding.MaxValues), "bigint")))
 }
 
-// different counts the values of x that differ, by group. It groups by them, for which PostgreSQL hashes; count(DISTINCT x) sorts, and a
+// different counts the different values of x, by group. It groups by them, for which PostgreSQL hashes; count(DISTINCT x) sorts, and a
 // sort takes another time where one row is out of order (docs/sql/work.md).
 func (p *StatementPrinter) different(source, where string) {
 	if !p.adds() {

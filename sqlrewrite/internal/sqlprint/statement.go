@@ -266,7 +266,7 @@ func (p *StatementPrinter) unitHash(alias, seed string) string {
 	return fmt.Sprintf("pg_catalog.hashtextextended(%s, %s)", asTextSQL(alias+".unit"), seed)
 }
 
-// unitPartition is what PARTITION BY has of a unit's id; see [Printer.scattered].
+// unitPartition prints a unit's id for PARTITION BY; see [Printer.scattered].
 func (p *StatementPrinter) unitPartition(alias string) string {
 	return p.scattered(alias+".unit", p.Q.Source.Owner().Type)
 }

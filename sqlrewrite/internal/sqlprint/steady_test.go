@@ -581,7 +581,7 @@ func TestPlansDoNotFollowOneUnit(t *testing.T) {
 				t.Errorf("%s\n%s\n%s", sql, s.SQL, plans)
 			}
 			s.SQL, s.Blind = hiddenColumn.ReplaceAllString(s.SQL, "$1"), false
-			if differ(s, "SET LOCAL enable_sort = on") != "" { // beside what PostgreSQL adds for a sort these tables cost nothing
+			if differ(s, "SET LOCAL enable_sort = on") != "" { // next to what PostgreSQL adds for a sort these tables cost nothing
 				seen++
 			}
 		}
@@ -592,7 +592,7 @@ func TestPlansDoNotFollowOneUnit(t *testing.T) {
 	}
 }
 
-// Without the rule PostgreSQL reads no further than it must: that is what the silence of the test above is worth.
+// Without the rule PostgreSQL reads no further than it must: the test above would notice that.
 //
 // needs: postgres
 // covers: C1

@@ -8,15 +8,15 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// The structure of expressions as text is for fingerprints alone, which are stored. Whether two expressions of one query are one,
-// [algebra.Same] decides.
+// The structure of expressions as text is for earlier names alone, which are stored (package earlier). [algebra.Same] decides whether two
+// expressions of one query are one.
 
-// structure writes an expression so that two that mean different things are never written alike.
+// structure writes an expression so that two that mean different things never have one text.
 type structure struct {
 	inner map[*algebra.Field]string // fields of relations inside the expression, by their place in it
 }
 
-// StructureOf is an expression so written that none that means something else is written alike; "" for none. It is equal in all processes,
+// StructureOf writes an expression so that none of another meaning has the same text; "" for none. The text is equal in all processes,
 // once the relations of the statement have names.
 func StructureOf(e algebra.Expr) string {
 	if e == nil {

@@ -46,8 +46,8 @@ func (p *Printer) over(w *algebra.Window) {
 // scatter is an odd number without a pattern: the fraction of the root of 2.
 const scatter = 0x6a09e667f3bcc909
 
-// scattered prints a unit's id as rows are sorted by it. A sort first looks whether its rows are in order already, so that one row that is
-// not decides how long it takes (docs/sql/work.md). No table lies in the order of this.
+// scattered prints a unit's id as a key to sort by. A sort first checks whether its rows are in order already, so that one row that is not
+// decides how long it takes (docs/sql/work.md). No table lies in the order of scattered ids.
 func (p *Printer) scattered(id string, t catalog.Type) string {
 	if !p.adds() {
 		return id
@@ -60,7 +60,7 @@ func (p *Printer) scattered(id string, t catalog.Type) string {
 	if t.IsInteger() && !p.Distributed {
 		return first
 	}
-	return first + ", " + id // of several servers none sorts rows of others, where it sees the id
+	return first + ", " + id // each of several servers sorts its own rows, where it sees the id
 }
 
 // ties prints what tells rows apart that tie: rows are equal in it only if no expression tells them apart.

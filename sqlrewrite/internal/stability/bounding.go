@@ -91,7 +91,7 @@ func ofGroups(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 }
 
 // contribution is what one unit may add by the policy and the request: rows in a group, groups, and rows in all groups together, 0 where
-// that is not bounded apart. One says that a unit has at most one row.
+// that is not bounded apart. One means that a unit has at most one row.
 func contribution(q *algebra.BoundQuery, asked Bounds, one bool) (rows, groups, total int64, err error) {
 	rows, groups, total = q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal
 	if one {

@@ -119,7 +119,7 @@ func boolean(to *bool) func(string) error {
 	}
 }
 
-// read takes what a function reads; otherwise says what a text must be that it does not.
+// read sets a value that a function reads from a text; otherwise is the error for other texts.
 func read[T any](to *T, from func(string) (T, error), otherwise string) func(string) error {
 	return func(s string) error {
 		value, err := from(s)

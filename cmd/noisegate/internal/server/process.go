@@ -22,8 +22,8 @@ func clientDescriptors() int {
 	return int(min(limit.Cur/2, unlimited))
 }
 
-// How often it is looked whether the processors are too few, after how many looks at which they were there is room, and for how many looks
-// it is kept after that.
+// LeaveRoom looks at intervals of roomLook whether processors are too few, makes room after roomAfter such looks in a row, and keeps it for
+// roomKept looks.
 const (
 	roomLook  = 25 * time.Millisecond
 	roomAfter = 8
@@ -34,7 +34,7 @@ const (
 // least as many as there are processors want to run all the time, until the context ends. Requests compute for seconds
 // (a plan of 100 lines, a bound on the error), and where they hold every one of the scheduler's processors, it looks
 // every 10 ms whether an answer came from a database, and an answer needs about a dozen of these. With room left, the
-// operating system shares the time out, and wakes who waits for a database at once. Where nobody computes for long, a
+// operating system shares the time out, and wakes at once the goroutines that wait for a database. Where nobody computes for long, a
 // scheduler with room wakes threads that find nothing to do. An operator's own GOMAXPROCS stays.
 func LeaveRoom(ctx context.Context, c *config.Config) error {
 	if os.Getenv("GOMAXPROCS") != "" { //nolint:forbidigo // a variable of the Go runtime, not of Noisegate
@@ -59,15 +59,15 @@ func LeaveRoom(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// room says how many goroutines run at a time.
+// room sets how many goroutines run at a time.
 type room struct {
 	processors, places int
 	set                func(int) // stops the world for a moment
-	few                int       // for how many looks the processors were too few, without a break
-	left               int       // for how many looks there is room yet
+	few                int       // looks in a row at which processors were too few
+	left               int       // looks for which there is still room
 }
 
-// look takes how many goroutines want to run.
+// look takes the number of goroutines that want to run.
 func (r *room) look(wanting int) {
 	if r.few++; wanting < r.processors {
 		r.few = 0
@@ -85,7 +85,7 @@ func (r *room) look(wanting int) {
 	}
 }
 
-// wanting is how many goroutines run or could run, but for the one that asks.
+// wanting counts the goroutines that run or could run, except its caller.
 func wanting() int {
 	states := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
 	metrics.Read(states)

@@ -6,7 +6,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// Pairs are the pairs of a row of each.
+// Pairs gives the pairs of a row of each relation.
 func (d *Proof) Pairs(l, r *Relation) *Relation {
 	both := &Relation{Solid: make(map[int]bool), Tables: append(slices.Clone(l.Tables), r.Tables...)}
 	both.Columns = append(slices.Clone(l.Columns), r.Columns...)
@@ -33,7 +33,7 @@ func (d *Proof) Pairs(l, r *Relation) *Relation {
 	return both
 }
 
-// LeftJoin is l LEFT JOIN r, of which on reads the condition into the pairs.
+// LeftJoin derives l LEFT JOIN r; on reads its condition into the pairs.
 func (d *Proof) LeftJoin(pairs, l, r *Relation, on func()) *Relation {
 	owner := l.Owner()
 	before := &Relation{Solid: make(map[int]bool), Units: slices.Clone(l.Units), Roots: slices.Clone(l.Roots), fixed: slices.Clone(l.fixed),
@@ -87,7 +87,7 @@ func (r *Relation) of(u *value.Unit) bool {
 	return slices.ContainsFunc(r.Units, func(x *value.Unit) bool { return x.Find() == u })
 }
 
-// Equate is l = r: both are not NULL, and each follows from the other.
+// Equate notes l = r: both are not NULL, and each follows from the other.
 func (r *Relation) Equate(l, c *value.Value, around []*Relation) {
 	for _, v := range []*value.Value{l, c} {
 		if !v.Outer && !v.Constant {
@@ -121,7 +121,7 @@ func (r *Relation) Equate(l, c *value.Value, around []*Relation) {
 	}
 }
 
-// fix says that a value is equal to a constant, under an equality that tells its values apart as its own type does.
+// fix notes that a value equals a constant, under an equality that separates values as the value's type does.
 func (r *Relation) fix(v, c *value.Value) {
 	if v.Constant {
 		v, c = c, v

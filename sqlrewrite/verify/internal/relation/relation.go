@@ -1,5 +1,5 @@
-// Package relation derives which rows of tables, joins and groups belong to whom, and how many of them agree. It knows values, and tables
-// as far as pins say what will hold of them. It does not know the grammar of queries, nor what a statement releases.
+// Package relation derives the owners of the rows of tables, joins and groups, and how many rows agree in given columns. It knows values,
+// and the pinned metadata of tables. It does not know the grammar of queries, nor what a statement releases.
 //
 // # Map
 //
@@ -8,9 +8,9 @@
 //	pins.go    what must still hold when the statement runs
 //	ranks.go   numbers of rows in bounded copies (Lemma 16)
 //	scan.go    tables, their owners and unique keys
-//	pairs.go   joins, and what equalities say
+//	pairs.go   joins and equalities
 //	limits.go  numbers of rows within a partition (Lemma 3)
-//	rows.go    what SELECT shows, DISTINCT, UNION ALL, groups; conditions on the unit
+//	rows.go    outputs, DISTINCT, UNION ALL, groups; conditions on the unit
 //	work.go    how many rows one row meets (Lemma 12)
 package relation
 
@@ -26,11 +26,11 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// Relation is what FROM means, or a part of it. Its rows are, unit by unit, functions of the unit's rows in the database and of what is
-// public (Lemma 0): each rule that makes one says why. While a query's conditions are still to come a row may belong to several units; they
-// become one where a condition makes them, and must have by the end of WHERE.
+// Relation describes the rows of FROM, or of a part of it. Unit by unit they are functions of the unit's rows in the database and of public
+// data (Lemma 0): each rule that makes a relation has the proof. While a query's conditions are still to come a row may belong to several
+// units; a condition can make them one, and by the end of WHERE there must be one.
 //
-// *How many rows agree.* A part is what one item of FROM adds. Its limits say of how many of its rows given columns can agree: 1 for a
+// *How many rows agree.* A part is what one item of FROM adds. Its limits bound how many of its rows agree in given columns: 1 for a
 // unique key, where none of its columns is NULL; 1 for the keys of a GROUP BY, NULLs included. rows() counts the rows that agree in given
 // values: a part whose limit's columns are determined adds a factor. Where the factor is 1 its row, hence all its columns, are determined
 // too; where it is k there are k such rows at most, and for each of them the other parts are counted as if it were given: at most k times
@@ -52,21 +52,21 @@ type Relation struct {
 	Forms    []string         // conditions on the unit alone
 	outer    []outerJoin
 	cuts     []cut
-	Tables   []string // their aliases: of what they have besides what is pinned nothing is known
+	Tables   []string // their aliases: only their pinned columns are known
 
 	Released int // the number of the release, of the outermost query or of a piece, whose columns these are; 0: of none
 }
 
-// Proof is what relations of one proof are derived of.
+// Proof has what the relations of one proof are derived from.
 type Proof struct {
 	*value.Terms
 	On     *catalog.Snapshot
 	pins   *pinBook
 	stored map[int]bool         // columns that are NULL in no row of their table
-	tuples map[counted]*big.Int // while a SELECT is counted and charged: what both ask for; nil: else
+	tuples map[counted]*big.Int // counts that one SELECT uses several times; nil outside of that
 }
 
-// NewProof is one over the tables of a snapshot, of which pins will hold.
+// NewProof begins a proof over the tables of a snapshot, with their pins.
 func NewProof(t *value.Terms, on *catalog.Snapshot, pins []Pin) *Proof {
 	return &Proof{Terms: t, On: on, pins: &pinBook{given: pins}, stored: make(map[int]bool)}
 }
@@ -82,30 +82,30 @@ type part struct {
 	limits []limit
 	ids    []int
 	public bool
-	most   int64         // of a public table: its rows at most; 0: not known
-	equal  map[int]int64 // and those that share a value
+	most   int64         // bounds the rows of a public table; 0: not known
+	equal  map[int]int64 // and its rows that share a value
 }
 
-// limit: of the rows that agree in all of by there are at most so many.
+// limit bounds the rows that agree in all of by.
 type limit struct {
 	by   []int
 	rows int64
-	sql  bool // rows with NULL in one of them apart
+	sql  bool // except for rows with NULL in one of them
 }
 
-// edge: where from is determined, to is, and is not NULL.
+// edge means that to is determined, and not NULL, where from is determined.
 type edge struct {
 	from, to int
 	solid    bool // only where from is not NULL
 }
 
-// ranking: in each partition at most so many different tuples of order.
+// ranking bounds the different tuples of order in each partition.
 type ranking struct {
 	by, order []int
 	places    int64
 }
 
-// Numbers are the numbers of a relation's parts.
+// Numbers gives the numbers of a relation's parts.
 func (r *Relation) Numbers() []int {
 	all := make([]int, len(r.Parts))
 	for i, p := range r.Parts {
@@ -114,7 +114,7 @@ func (r *Relation) Numbers() []int {
 	return all
 }
 
-// As is the relation under an alias.
+// As gives the relation an alias.
 func (r *Relation) As(alias string) *Relation {
 	for i := range r.Columns {
 		r.Columns[i].Table = alias
@@ -137,8 +137,8 @@ func (r *Relation) Find(table, name string) *value.Value {
 	return found
 }
 
-// Hides reports whether a name that is not among the columns may be one of the relation all the same: a column that is not pinned, one that
-// every table has (tableoid), or an output that PostgreSQL names itself (tree.NameOf).
+// Hides reports whether a name that is not among the columns may still be one of the relation: a column that is not pinned, one that every
+// table has (tableoid), or an output that PostgreSQL names itself (tree.NameOf).
 func (r *Relation) Hides(table string) bool {
 	if table == "" {
 		return len(r.Tables) > 0 || slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Name == "" })
@@ -146,7 +146,7 @@ func (r *Relation) Hides(table string) bool {
 	return slices.Contains(r.Tables, table) || slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Table == table })
 }
 
-// Owner is the one unit of each row; nil: the rows are public.
+// Owner gives the one unit of each row; nil: the rows are public.
 func (r *Relation) Owner() *value.Unit {
 	var one *value.Unit
 	for _, u := range r.Units {
@@ -158,7 +158,7 @@ func (r *Relation) Owner() *value.Unit {
 	return one
 }
 
-// Rows is of how many rows the given values can agree, those of one unit if owned; nil: of any number.
+// Rows bounds the rows that agree in the given values, those of one unit if owned; nil: unbounded.
 func (r *Relation) Rows(d *Proof, given []int, owned bool) *big.Int {
 	known := make(knowledge, 16)
 	for _, id := range given {
@@ -209,7 +209,7 @@ func (r *Relation) Rows(d *Proof, given []int, owned bool) *big.Int {
 	return total
 }
 
-// along adds what the edges determine, and reports whether that is more than before.
+// along adds the values that the edges determine, and reports whether any is new.
 func (r *Relation) along(d *Proof, known knowledge) (moved bool) {
 	for _, e := range r.edges {
 		if !known[e.to].solid && (known[e.from].solid || !e.solid && d.determined(e.from, known)) {
@@ -220,7 +220,7 @@ func (r *Relation) along(d *Proof, known knowledge) (moved bool) {
 	return moved
 }
 
-// least is the smallest limit that holds; -1: none does.
+// least gives the smallest limit that holds; -1: none does.
 func (p *part) least(d *Proof, known knowledge) int64 {
 	least := int64(-1)
 	for _, l := range p.limits {
@@ -240,7 +240,7 @@ func (l limit) holds(d *Proof, known knowledge) bool {
 	return true
 }
 
-// knowledge is of which values it is known what they are: that they are equal to what is known, as SQL compares, and what more.
+// knowledge maps the ids of known values to proven facts: each is equal to given ones, as SQL compares, and possibly more.
 type knowledge map[int]fact
 
 type fact struct {
@@ -287,7 +287,7 @@ func (d *Proof) all(ids []int, known knowledge) bool {
 	return !slices.ContainsFunc(ids, func(id int) bool { return !d.determined(id, known) })
 }
 
-// ofUnit are the values that the unit decides.
+// ofUnit gives the values that the unit decides.
 func (r *Relation) ofUnit() knowledge {
 	known := make(knowledge)
 	for _, id := range append(slices.Clone(r.Roots), r.fixed...) {
@@ -305,7 +305,7 @@ func (r *Relation) Within(d *Proof, others, ids []int) bool {
 	return d.all(others, known)
 }
 
-// Larger is the larger number.
+// Larger gives the larger number.
 func Larger(a, b *big.Int) *big.Int {
 	if a.Cmp(b) > 0 {
 		return a
@@ -313,7 +313,7 @@ func Larger(a, b *big.Int) *big.Int {
 	return b
 }
 
-// NeverNull reports whether a value is stored as NOT NULL, or computed of such values alone. Nothing but work follows from it.
+// NeverNull reports whether a value is stored as NOT NULL, or computed from such values alone. Only bounds on work use it.
 func (d *Proof) NeverNull(v *value.Value) bool {
 	return !slices.ContainsFunc(v.Nulls, func(id int) bool { return !d.stored[id] })
 }
@@ -327,7 +327,7 @@ func (d *Proof) Follow(values, from []int) bool {
 	return d.all(values, known)
 }
 
-// Ranked is how many different tuples of values a unit's rows have at most, by a ranking of them; nil: none says so.
+// Ranked bounds the different tuples of values among a unit's rows, by a ranking of them; nil: no ranking does.
 func (r *Relation) Ranked(d *Proof, values []int) (least *big.Int) {
 	for _, k := range r.rankings {
 		known := make(knowledge)
@@ -344,13 +344,13 @@ func (r *Relation) Ranked(d *Proof, values []int) (least *big.Int) {
 // refuse ends a derivation.
 func refuse(format string, args ...any) { tree.Refuse(format, args...) }
 
-// cut is the rows of several parts that a query in FROM leaves.
+// cut bounds the rows of several parts that a query in FROM leaves.
 type cut struct {
 	parts  []*part
 	limits []limit
 }
 
-// outerJoin is l LEFT JOIN r, of which rows of l without a partner are left as well.
+// outerJoin is l LEFT JOIN r, which also has the rows of l without a partner.
 type outerJoin struct {
 	left  *Relation
 	right []*part
@@ -358,7 +358,7 @@ type outerJoin struct {
 	on    []edge // what holds in each tuple that has a row of the right side
 }
 
-// counted is what [relation.tuples] counts.
+// counted names a count of tuples; see [Proof].
 type counted struct {
 	of    *Relation
 	fixed *part
@@ -387,7 +387,7 @@ type PinnedColumn struct {
 	MostEqual int64
 }
 
-// Check is a range that the database holds a column of a pinned table to.
+// Check is a range in which the database keeps a column of a pinned table.
 type Check struct {
 	Column string
 	Lo, Hi int64

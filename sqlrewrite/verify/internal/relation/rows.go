@@ -12,7 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// Shown are the rows with other columns, each computed of one row.
+// Shown gives the rows other columns, each computed from one row.
 func (r *Relation) Shown(d *Proof, columns []Column) *Relation {
 	of := r
 	c0 := *of
@@ -43,7 +43,7 @@ func (r *Relation) Shown(d *Proof, columns []Column) *Relation {
 	return r
 }
 
-// Grouped are the groups of rows by keys, each with rows of one unit or public ones.
+// Grouped derives the groups of rows by keys, each with rows of one unit or public ones.
 func (r *Relation) Grouped(d *Proof, columns []Column, keys []int) *Relation {
 	p := &part{number: d.Number(), public: r.Owner() == nil, limits: []limit{{by: keys, rows: 1}}}
 	for _, c := range columns {
@@ -54,7 +54,7 @@ func (r *Relation) Grouped(d *Proof, columns []Column, keys []int) *Relation {
 		Solid: maps.Clone(r.Solid)}
 }
 
-// Distinct is SELECT DISTINCT.
+// Distinct derives SELECT DISTINCT.
 func (d *Proof) Distinct(r *Relation) *Relation {
 	owner := r.Owner()
 	led := owner == nil
@@ -89,7 +89,7 @@ func Names(v *value.Value, r *Relation) bool {
 	return slices.ContainsFunc(v.Anchors, func(a value.Anchor) bool { return a.Of.Find() == r.Owner() })
 }
 
-// kept are the ids that are still there.
+// kept gives the ids that remain.
 func kept(ids, there []int) []int {
 	var all []int
 	for _, id := range ids {
@@ -100,7 +100,7 @@ func kept(ids, there []int) []int {
 	return all
 }
 
-// UnionAll is l UNION ALL r, of as many columns.
+// UnionAll derives l UNION ALL r, which have as many columns.
 func (d *Proof) UnionAll(l, r *Relation) *Relation {
 	both := &Relation{Solid: make(map[int]bool)}
 	var owner *value.Unit
@@ -150,7 +150,7 @@ func (r *Relation) Holds(d *Proof, condition int) {
 	}
 }
 
-// Leaving is how many values of each key conditions on groups leave.
+// Leaving bounds the values of each key that conditions on groups leave.
 func (r *Relation) Leaving(d *Proof, conditions []int) map[int]*big.Int {
 	left := &Relation{Solid: r.Solid, Domains: maps.Clone(r.Domains)}
 	for _, id := range conditions {
@@ -201,7 +201,7 @@ func (r *Relation) leave(d *Proof, x int, t value.Term, null bool) {
 	}
 }
 
-// form is a condition on the unit alone, written so that it is the same in every query; "" for others.
+// form writes a condition on the unit alone, in the same way in every query; "" for others.
 func (d *Proof) form(id int, r *Relation) string {
 	defer steps.Visit(d.Steps).Leave()
 	if slices.Contains(r.Roots, id) {

@@ -11,12 +11,12 @@ import (
 //
 //  1. row: the pinned key's value is the unit;
 //  2. column: the column's value is, and rows where it is NULL belong to nobody;
-//  3. path: the column's value is that of a pinned unique column of an owned table, whose row with that value says whose it is; where there
-//     is none, or the value is NULL, the row belongs to nobody.
+//  3. path: the column's value is that of a pinned unique column of an owned table, whose row with that value has the same owner; where
+//     there is none, or the value is NULL, the row belongs to nobody.
 //
 // Neighbouring databases agree in the rows of nobody and of all other units. So a table's rows are, unit by unit, functions of the unit's
-// rows. A pinned unique column c of an owned table T also names whose a row is: two rows with equal values of T.c, of T or of a table
-// whose path leads to T.c, are rows of one unit. Where it is NULL it says nothing, as a unique key lets several rows be NULL: it names
+// rows. A pinned unique column c of an owned table T also names a row's owner: two rows with equal values of T.c, of T or of a table
+// whose path leads to T.c, are rows of one unit. Where it is NULL it names none, as a unique key lets several rows be NULL: it names
 // the unit only where it is known not to be (names). In the unit's and a path's own column NULL is nobody's (Value.Strict).
 //
 // *Example.* visits with the unit in person_id and a unique visit_id: a payment whose path leads to visit_id belongs to the visit's
@@ -26,7 +26,7 @@ import (
 //
 // A column is as wide as its type: PostgreSQL checks what it stores. numeric(p, s) is a multiple of 10^-s below 10^(p-s), or NaN.
 
-// Scan is a table under an alias.
+// Scan derives a table under an alias.
 func (d *Proof) Scan(t *catalog.Table, alias string) *Relation {
 	pin := d.pins.of(t)
 	r := &Relation{Solid: make(map[int]bool), Tables: []string{alias}}
@@ -111,9 +111,9 @@ func (d *Proof) own(v *value.Value, t *catalog.Table, column string, pin *Pin, o
 	}
 }
 
-// unitName is the name of units of one kind: those of two are never one.
+// unitName names the units of one kind: units of two kinds are never the same.
 func unitName(t *catalog.Table) string {
-	if t.Copy != nil { // a number of a unit is no id of one
+	if t.Copy != nil { // a unit's number is not its id
 		return "number in " + strconv.Quote(t.Name) + " of unit " + t.Unit.Of
 	}
 	return "unit " + t.Unit.Of

@@ -205,7 +205,7 @@ func (o outerJoin) holds(p *part) bool {
 	return isAmong(p, o.right)
 }
 
-// Work is what one row is charged for at most, by the best choice of (2); nil: nothing bounds it.
+// Work bounds what one row is charged for, by the best choice of (2); nil: unbounded.
 func (r *Relation) Work(d *Proof) (best *big.Int) {
 	defer steps.Visit(d.Steps).Leave()
 	for _, p := range r.Parts {
@@ -228,7 +228,7 @@ func (r *Relation) Work(d *Proof) (best *big.Int) {
 	return best
 }
 
-// Met is how many rows of a query one row around it meets: of a join those with equal values, else all; nil: any number.
+// Met bounds the rows of a query that one row around it meets: of a join those with equal values, else all; nil: unbounded.
 func (r *Relation) Met(d *Proof, joined bool) *big.Int {
 	if joined {
 		return r.tuples(d, new(part))
@@ -236,7 +236,7 @@ func (r *Relation) Met(d *Proof, joined bool) *big.Int {
 	return r.chosen(d, slices.Clone(r.Parts), make(knowledge))
 }
 
-// TuplesOfUnit is how many tuples of a FROM one row of people is charged for, and how many one unit, by the best part; nil: any number.
+// TuplesOfUnit bounds the tuples of a FROM that one row of people is charged for, and those of one unit, by the best part; nil: unbounded.
 func (r *Relation) TuplesOfUnit(d *Proof) (row, unit *big.Int) {
 	row = r.Work(d)
 	for _, p := range r.Parts {

@@ -6,7 +6,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
-// aggregates are the functions that are one: count and sum are tallies, and the rules of the others give what is known of a group's value.
+// aggregates are the aggregate functions: count and sum are tallies, and the rules of the others derive a group's value.
 var aggregates = map[string]function{
 	"count":    {},
 	"sum":      {},
@@ -17,7 +17,7 @@ var aggregates = map[string]function{
 	"bool_and": taking("b", (*Terms).extreme),
 }
 
-// Aggregated is the value of an aggregate that is neither count nor sum, of the values that an argument has in a group.
+// Aggregated derives an aggregate other than count and sum, over the values that an argument has in a group.
 func (d *Terms) Aggregated(name string, x *Value) *Value {
 	v := aggregates[name].value(d, name, x)
 	if v == nil {
@@ -32,7 +32,7 @@ func IsAggregate(name string) bool {
 	return is
 }
 
-// mean is avg: of whole numbers a quotient, whose digits are those of one by MostRows (arithmetic.go).
+// mean derives avg: for whole numbers a quotient, with the digits of a quotient by MostRows (arithmetic.go).
 func (d *Terms) mean(_ string, args ...*Value) *Value {
 	x := args[0]
 	if x.Kind == Numeric && !x.Within.Finite() && x.Scale < 0 {
@@ -46,7 +46,7 @@ func (d *Terms) mean(_ string, args ...*Value) *Value {
 	return v
 }
 
-// extreme is one of the values, or what all or one of them are.
+// extreme derives min and max, which give one of the values, and bool_or and bool_and.
 func (d *Terms) extreme(_ string, args ...*Value) *Value {
 	v := d.Make(args[0].Kind, args[0].ID)
 	d.Bounded(v, args[0])

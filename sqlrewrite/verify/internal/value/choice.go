@@ -2,9 +2,9 @@ package value
 
 import "slices"
 
-// Choices. What is known of one of several values is what is known of each: ranges are joined, and a property is kept that all have.
+// Choices. One of several values lies in one of their ranges, which are joined, and has each property that all of them have.
 
-// Resolved are values of which one type is made: what is written without a type is character where no other is text.
+// Resolved gives values one type: a text without a type becomes character where no other value is text.
 func (d *Terms) Resolved(all []*Value) []*Value {
 	char := false
 	for _, v := range all {
@@ -27,13 +27,13 @@ func (d *Terms) Resolved(all []*Value) []*Value {
 	return all
 }
 
-// Pair is resolved, of two.
+// Pair gives two values one type, as Resolved does.
 func (d *Terms) Pair(l, r *Value) (*Value, *Value) {
 	both := d.Resolved([]*Value{l, r})
 	return both[0], both[1]
 }
 
-// Choice is one of several values: of CASE, COALESCE, UNION ALL.
+// Choice derives one of several values: of CASE, COALESCE, UNION ALL.
 func (d *Terms) Choice(op string, all, conditions []*Value) *Value {
 	k := NoKind
 	all = d.Resolved(all)
@@ -79,7 +79,7 @@ func (d *Terms) Choice(op string, all, conditions []*Value) *Value {
 	return v
 }
 
-// First is the choice of a value that is not NULL: NULL only where all are.
+// First derives the choice of a value that is not NULL: NULL only where all are.
 func (d *Terms) First(op string, args []*Value) *Value {
 	v := d.Choice(op, args, nil)
 	v.Nulls = []int{v.ID}
@@ -89,7 +89,7 @@ func (d *Terms) First(op string, args []*Value) *Value {
 	return v
 }
 
-// Coalesce is COALESCE.
+// Coalesce derives COALESCE.
 func (d *Terms) Coalesce(args []*Value) *Value {
 	if len(args) == 2 && args[0].Sum != nil && args[1].Number() != nil && args[1].Number().Sign() == 0 &&
 		Common(args[0].Kind, args[1].Kind) == args[0].Kind {

@@ -16,7 +16,7 @@ import (
 
 // Constants (Lemma 5a). A parameter stands in a cast, which gives its type; the argument's text is read here as PostgreSQL will read it.
 // An argument that is an int64 changes from one run to the next (a seed, an end of a range; a time, for a cast to one): of it only the
-// type is used, so that what is proven holds for every one. A text that PostgreSQL could not read as the type fails whatever the rows
+// type is used, so that a proof holds for each of them. A text that PostgreSQL could not read as the type fails whatever the rows
 // hold. *Example.* $1::integer with the text "5" is 5, one value for the statement; with an int64 it is any integer. With [Any] it is any
 // text that can be read as the type. The analyst chooses that text, so no unit's id is compared with it.
 
@@ -77,7 +77,7 @@ func (d *Terms) NullOf(k Kind) *Value {
 	return v
 }
 
-// instants read texts of dates and times, in what their ranges are of.
+// instants read texts of dates and times, in the units of their ranges.
 var instants = map[Kind]func(string) (int64, bool){Date: calendar.Date, Timestamp: calendar.Instant, Timestamptz: calendar.InUTC}
 
 // Literal is a constant of a kind by its text.
@@ -221,5 +221,5 @@ func (d *Terms) Stored(c *catalog.Column) *Value {
 	return v
 }
 
-// mostPlaces are those of the longest numeric that PostgreSQL stores.
+// mostPlaces are the digits of the longest numeric that PostgreSQL stores.
 var mostPlaces = places{131_072, 16_383}

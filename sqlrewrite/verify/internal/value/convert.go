@@ -32,7 +32,7 @@ func Common(a, b Kind) Kind {
 	return NoKind
 }
 
-// conversions say what a value is in a wider type.
+// conversions derive a value in a wider type.
 var conversions = map[[2]Kind]func(c, v *Value){
 	{Int2, Int4}: (*Value).asWhole, {Int2, Int8}: (*Value).asWhole, {Int4, Int8}: (*Value).asWhole,
 	{Int2, Numeric}: (*Value).asNumeric, {Int4, Numeric}: (*Value).asNumeric, {Int8, Numeric}: (*Value).asNumeric,
@@ -164,8 +164,8 @@ func Floated(r *big.Rat) *big.Rat {
 	return new(big.Rat).SetFloat64(f)
 }
 
-// Identities refuses to compare what tells a unit with anything but what tells one of the same kind: else one person could be picked by
-// an id that somebody knows (D1). Numbers that change from one run to the next, the ends of ranges of units, are nobody's.
+// Identities refuses to compare an id of a unit with anything but an id of the same kind: else an analyst could pick one person by a known
+// id (D1). Numbers that change from one run to the next, the ends of ranges of units, identify nobody.
 func Identities(l, r *Value) {
 	nobodys := func(v *Value) bool { return v.Constant && (v.Opaque && !v.asked || v.Null) }
 	if l.Ident != r.Ident && !nobodys(l) && !nobodys(r) {
@@ -190,7 +190,7 @@ func (d *Terms) Meet(l, r *Value) Kind {
 	return k
 }
 
-// Cast is an explicit cast.
+// Cast derives an explicit cast.
 func (d *Terms) Cast(v *Value, k Kind) *Value {
 	defer steps.Visit(d.Steps).Leave()
 	if v.Sum != nil && k != Text {
@@ -239,7 +239,7 @@ func (d *Terms) Cast(v *Value, k Kind) *Value {
 	}
 }
 
-// Digits is a cast to numeric(precision, scale).
+// Digits derives a cast to numeric(precision, scale).
 func (d *Terms) Digits(v *Value, precision, scale int) *Value {
 	if !v.Kind.IsNumber() || scale < 0 || scale > precision {
 		refuse("a cast to numeric with other digits")
@@ -255,7 +255,7 @@ func (d *Terms) Digits(v *Value, precision, scale int) *Value {
 	return c
 }
 
-// Text is a value as text: one text for each representation of a value.
+// Text derives a value as text: one text for each representation of a value.
 func (d *Terms) Text(v *Value) *Value {
 	if v.Sum != nil {
 		if v.places() != 0 && v.Sum.Moves == nil {

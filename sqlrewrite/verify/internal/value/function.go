@@ -24,7 +24,7 @@ import (
 //     width_bucket(x, 0, 10, 5) of x in [-100, 100] lies in [0, 6].
 //  5. Hashes are total, and equal values have equal ones, but for texts, which are hashed byte by byte.
 
-// clamping is T_smaller or T_larger.
+// clamping derives T_smaller or T_larger.
 func clamping(k Kind, larger bool) function {
 	return taking("..", func(d *Terms, name string, args ...*Value) *Value { return d.clamp(name, k, larger, args) }).
 		priced(lengths(100, 1))
@@ -66,7 +66,7 @@ func (d *Terms) clamp(name string, k Kind, larger bool, args []*Value) *Value {
 	return v
 }
 
-// grainBeyond is the grain of floats in a range that does not hold 0; -1 for others.
+// grainBeyond gives the grain of floats in a range that does not hold 0; -1 for others.
 func grainBeyond(s ranges.Span) int {
 	if s.Has(ranges.Zero) {
 		return -1
@@ -78,7 +78,7 @@ func grainBeyond(s ranges.Span) int {
 	return GrainOf(least)
 }
 
-// position is array_position, which is NULL where the text is not found.
+// position derives array_position, which is NULL where the text is not found.
 func (d *Terms) position(name string, args ...*Value) *Value {
 	v := d.Made(Int4, name, false, args...)
 	v.Within = ranges.Of(1, int64(max(args[0].size, 1)))
@@ -99,11 +99,10 @@ func (d *Terms) div(name string, args ...*Value) *Value {
 	return v
 }
 
-// hash is one of the hash functions of types: equal values have equal hashes, except that texts are hashed byte by byte.
 // scatter is an odd number without a pattern: the fraction of the root of 2.
 const scatter = 0x6a09e667f3bcc909
 
-// scattered is int8xor of a whole number and scatter.
+// scattered derives int8xor of a whole number and scatter.
 func (d *Terms) scattered(name string, args ...*Value) *Value {
 	if n := args[1].Number(); n == nil || !n.IsInt() || n.Num().Int64() != scatter {
 		refuse("int8xor with another number")
@@ -111,6 +110,7 @@ func (d *Terms) scattered(name string, args ...*Value) *Value {
 	return d.Apply(Int8, name, args...)
 }
 
+// hash derives a hash function of a type: equal values have equal hashes, except that texts are hashed byte by byte.
 func (d *Terms) hash(name string, args ...*Value) *Value {
 	x := args[0]
 	if x.Kind == Numeric || x.Kind == Float8 {
@@ -166,7 +166,7 @@ func (d *Terms) trimScale(name string, args ...*Value) *Value {
 	return v
 }
 
-// rounding is a function that makes whole numbers, or of numerics such with some digits after the point.
+// rounding derives a function that rounds to whole numbers, or numerics to some digits after the point.
 func rounding(whole func(*big.Rat) *big.Rat) rule {
 	return func(d *Terms, name string, args ...*Value) *Value {
 		x, places := args[0], 0
@@ -192,7 +192,7 @@ func rounding(whole func(*big.Rat) *big.Rat) rule {
 	}
 }
 
-// approx is a range that was computed by floats.
+// approx gives a range that was computed by floats.
 func approx(lo, hi float64) ranges.Span {
 	if math.IsNaN(lo) || math.IsNaN(hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 		refuse("a function of floats may leave them")
@@ -200,7 +200,7 @@ func approx(lo, hi float64) ranges.Span {
 	return ranges.Between(new(big.Rat).SetFloat64(lo), new(big.Rat).SetFloat64(hi)).Widened(ranges.Ten(-12))
 }
 
-// ends are those of a float's range.
+// ends gives the ends of a float's range.
 func ends(name string, x *Value) (lo, hi float64) {
 	if !x.Within.Finite() {
 		refuse("%s of a float without bounds", name)
@@ -237,7 +237,7 @@ func (d *Terms) exp(name string, args ...*Value) *Value {
 	return v
 }
 
-// logarithm is ln or log.
+// logarithm derives ln or log.
 func (d *Terms) logarithm(name string, args ...*Value) *Value {
 	x := args[0]
 	lo, hi := ends(name, x)

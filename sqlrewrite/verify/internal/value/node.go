@@ -10,7 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// calledBy is the function or the operator of a node.
+// calledBy gives the function or the operator of a node.
 func calledBy(n *pgquery.Node) (name, op string) {
 	if f := n.GetFuncCall(); f != nil {
 		return tree.Builtin(f.Funcname), ""
@@ -21,7 +21,7 @@ func calledBy(n *pgquery.Node) (name, op string) {
 	return "", ""
 }
 
-// Measured is a value's size, where its node is computed of some operands. It notes the digits of a numeric.
+// Measured gives the size of a value whose node has these operands. It notes the digits of a numeric.
 func (v *Value) Measured(n *pgquery.Node, operands []Measure) Measure {
 	m := Measure{Kind: v.Kind, constant: v.Constant, read: v.read() && !v.Null, text: v.text, items: int64(v.size)}
 	switch {
@@ -99,11 +99,11 @@ func numericDigits(n *pgquery.Node, v *Value, operands []Measure) (whole, scale 
 	return whole, scale
 }
 
-// Price is what one evaluation of a node takes, in ns, and what it takes more where the elements of an array are compared one by one.
+// Price gives the time of one evaluation of a node, in ns, and the time to compare the elements of an array one by one.
 func (d *Terms) Price(n *pgquery.Node, v *Value, operands []Measure) (ns, listed int64) {
 	ns = takes(n, v, operands)
 	if n.GetColumnRef() != nil && v.ID >= 0 && d.Term(v.ID).Op == shortForm {
-		ns += shortTakes // PostgreSQL writes the form out wherever it is named
+		ns += shortTakes // PostgreSQL writes the form out at each reference
 	}
 	if n.GetAExpr().GetKind() == pgquery.A_Expr_Kind_AEXPR_OP_ANY {
 		listed = max(0, Product(textCompared, operands[1].items)-ns)
@@ -111,7 +111,7 @@ func (d *Terms) Price(n *pgquery.Node, v *Value, operands []Measure) (ns, listed
 	return ns, listed
 }
 
-// Compiles is the regular expression that a node compiles, with its operator; "": none.
+// Compiles gives the regular expression that a node compiles, with its operator; "": none.
 func Compiles(n *pgquery.Node, operands []Measure) string {
 	if _, op := calledBy(n); len(operands) == 2 && strings.Contains(op, "~") {
 		return op + operands[1].text
@@ -119,7 +119,7 @@ func Compiles(n *pgquery.Node, operands []Measure) string {
 	return ""
 }
 
-// takes is what one evaluation of a node takes, in ns, wherever it stands.
+// takes gives the time of one evaluation of a node, in ns, wherever it stands.
 func takes(n *pgquery.Node, v *Value, operands []Measure) int64 {
 	at := func(i int) Measure {
 		if i < len(operands) {

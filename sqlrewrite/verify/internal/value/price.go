@@ -8,8 +8,8 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Sizes. How large the operands of an operation can be, from their ranges, from conditions on octet_length, and from what is computed of
-// what:
+// Sizes. Bounds on the operands of an operation, from their ranges, from conditions on octet_length, and from the operations that compute
+// them:
 //
 //  1. A text has as many bytes as CASE WHEN octet_length(x) <= n says, four for each of its characters, or as many as the operands of the
 //     function that makes it allow. Where none of these limits a stored text, it may have 2^30: no operation over it is proven to be
@@ -20,7 +20,7 @@ import (
 //
 // *Example.* left(x, 200) has 800 bytes, and 300 where x has at most 300; a · b of numbers below 100 with two digits each has 4 and 4.
 
-// Measure is how large a value is at most.
+// Measure bounds the size of a value.
 type Measure struct {
 	Kind         Kind
 	constant     bool
@@ -43,7 +43,7 @@ func (m Measure) fours() int64 { return (m.whole+3)/4 + (m.scale+3)/4 }
 
 func (m Measure) length() int64 { return m.bytes + m.whole + m.scale }
 
-// Shortened is a numeric that is NULL where it is long.
+// Shortened derives a numeric that is NULL where it is long.
 func (d *Terms) Shortened(x *Value) *Value {
 	v := d.Made(Numeric, shortForm, false, x)
 	d.Bounded(v, x)
@@ -52,7 +52,7 @@ func (d *Terms) Shortened(x *Value) *Value {
 	return v
 }
 
-// quotientFours is how many digits in base 10,000 a quotient is computed to, with those that it is rounded by.
+// quotientFours gives the digits in base 10,000 to which a quotient is computed, with those that round it.
 func quotientFours(a, b Measure, whole bool) int64 {
 	if whole {
 		return (a.whole+b.scale)/4 + 3
@@ -60,8 +60,8 @@ func quotientFours(a, b Measure, whole bool) int64 {
 	return max(24, a.whole+b.scale+max(a.scale, b.scale))/4 + 4
 }
 
-// depthOf is how often one byte of a text is compared with success while a pattern of LIKE is looked for (docs/sql/work.md, Lemma 17): by
-// counting, for each place of a piece, the starts of the piece that can end there.
+// depthOf bounds how often one byte of a text is compared with success in a search for a pattern of LIKE (docs/sql/work.md, Lemma 17): it
+// counts, for each place of a piece, the starts of the piece that can end there.
 func depthOf(pattern string, folded bool) int64 {
 	if folded {
 		if strings.ContainsFunc(pattern, func(r rune) bool {
@@ -100,7 +100,7 @@ func depthOf(pattern string, folded bool) int64 {
 	return most
 }
 
-// repeats is the most starts of a piece that can end at one of its places.
+// repeats bounds the starts of a piece that can end at one of its places.
 func repeats(piece []rune, equal func(a, b rune) bool) (most int64) {
 	for end := 1; end <= len(piece); end++ {
 		found := int64(0)
@@ -118,7 +118,7 @@ func repeats(piece []rune, equal func(a, b rune) bool) (most int64) {
 	return most
 }
 
-// needleOf is the same of a constant that strpos looks for, from its end.
+// needleOf does the same for a constant that strpos looks for, from its end.
 func needleOf(needle string) int64 {
 	var backwards []rune
 	for i := len(needle) - 1; i >= 0; i-- {
@@ -168,7 +168,7 @@ func statesOf(pattern string) int64 {
 	return states + 2
 }
 
-// repetitions is n of {m,n}, and m + 1 of {m,}.
+// repetitions gives n of {m,n}, and m + 1 of {m,}.
 func repetitions(text string) int64 {
 	least, most, span := strings.Cut(text, ",")
 	number := func(s string) int64 {
@@ -214,10 +214,10 @@ const (
 	textCompared = 20 // a text with an element of an array
 
 	readDigits = 2 * tree.ShortDigits // of a numeric, that take no time to be read
-	shortTakes = 500                  // to tell a short numeric, and to write it in one form
+	shortTakes = 500                  // to recognise a short numeric, and to write it in one form
 )
 
-// Capped is a + b of numbers that are not negative, or the largest number.
+// Capped gives a + b of numbers that are not negative, or the largest number.
 func Capped(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -225,7 +225,7 @@ func Capped(a, b int64) int64 {
 	return a + b
 }
 
-// Product is a * b (see [Capped]).
+// Product gives a * b (see [Capped]).
 func Product(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64/b {
 		return math.MaxInt64
@@ -252,7 +252,7 @@ func castTakes(a Measure, to Kind) int64 {
 	}
 }
 
-// perComparison is what it takes LIKE to compare a byte.
+// perComparison gives the time in which LIKE compares a byte.
 const perComparison = 7
 
 func likeTakes(a, b Measure, folded bool) int64 {
@@ -283,7 +283,7 @@ func comparing(op string, a, b Measure) int64 {
 	}
 }
 
-// lengths is a price of so many ns, and some for each byte or digit of all operands.
+// lengths prices a call at some ns, and some more for each byte or digit of all operands.
 func lengths(ns, each int64) func([]Measure) int64 {
 	return func(operands []Measure) int64 { return ns + each*lengthOf(operands) }
 }
@@ -295,7 +295,7 @@ func lengthOf(operands []Measure) (length int64) {
 	return length
 }
 
-// ordinary is the price of a function without one of its own.
+// ordinary prices a function that has no own price.
 func ordinary(operands []Measure) int64 {
 	if operands[0].Kind.IsText() {
 		return 200 + 5*lengthOf(operands)
@@ -319,7 +319,7 @@ func matches(o []Measure) int64 {
 	return 2000 + 2*o[0].bytes + Product(o[0].bytes/4*5+5, states)
 }
 
-// calculates is the price of an operator on numerics, and on what is none.
+// calculates prices an operator on numerics, and on other types.
 func calculates(numerics func(a, b Measure) int64) func([]Measure) int64 {
 	return func(o []Measure) int64 {
 		a, b := o[0], o[1]

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// function is what is known of a function, or of an operator.
+// function has the rules of a function, or of an operator.
 type function struct {
 	overloads []overload
-	bytes     func(operands []Measure) int64 // of a text that it gives, at most; nil: only what its rule says of characters
-	ns        func(operands []Measure) int64 // what a call takes (cost.go); nil: what is ordinary
+	bytes     func(operands []Measure) int64 // of a text that it gives, at most; nil: its rule bounds the characters
+	ns        func(operands []Measure) int64 // the time of a call (price.go); nil: the ordinary price
 }
 
-// overload are the types that arguments have, one letter for each, and the value of such a call.
+// overload has the types of arguments, one letter for each, and the rule of such a call.
 type overload struct {
-	takes string // separated by blanks, where one rule is for several
+	takes string // separated by blanks, where one rule serves several
 	rule  rule
 }
 
-// rule is the value of a call; nil where it is refused for its arguments, by a text that names no more than the function.
+// rule derives the value of a call; nil: it is refused for its arguments, by a text that names only the function.
 type rule func(d *Terms, name string, args ...*Value) *Value
 
 // letters are the types of arguments: kinds, and
@@ -32,7 +32,7 @@ var letters = map[byte][]Kind{
 	'z': {Timestamptz}, 'i': {Interval}, 'Q': {Text}, 'A': {Texts}, 'W': {Int2, Int4, Int8}, 'K': {Int2, Int4, Int8},
 	'E': {Int2, Int4, Int8, Numeric}, 'N': {Int2, Int4, Int8, Numeric, Float4, Float8}, 'F': {Numeric, Float8}, 'T': {Timestamp, Timestamptz}}
 
-// is reports whether a value is of a letter.
+// is reports whether a value has the type of a letter.
 func (v *Value) is(letter byte) bool {
 	if letter == '.' {
 		return true
@@ -53,7 +53,7 @@ func (v *Value) is(letter byte) bool {
 	return false
 }
 
-// value is that of a call of a function or an operator; nil where no overload takes the arguments.
+// value derives a call of a function or an operator; nil: no overload takes the arguments.
 func (f function) value(d *Terms, name string, args ...*Value) *Value {
 	for _, o := range f.overloads {
 		for takes := range strings.FieldsSeq(o.takes) {
@@ -66,7 +66,7 @@ func (f function) value(d *Terms, name string, args ...*Value) *Value {
 }
 
 func suit(takes string, args []*Value) bool {
-	if takes == "*" { // of as many as there are
+	if takes == "*" { // any number of arguments
 		return true
 	}
 	if len(takes) != len(args) {
@@ -80,7 +80,7 @@ func suit(takes string, args []*Value) bool {
 	return true
 }
 
-// taking is a function of one overload, and or one of another as well.
+// taking makes a function of one overload; or adds an overload.
 func taking(takes string, r rule) function { return function{}.or(takes, r) }
 
 func (f function) or(takes string, r rule) function {

@@ -118,7 +118,7 @@ func operands(takes string, r *rand.Rand) (wide, narrow func(*Terms) []*Value) {
 	return made(0), made(1)
 }
 
-// within reports whether a range lies in another, of which an end that is not known is any.
+// within reports whether a range lies in another, whose unknown ends admit any number.
 func within(s, t ranges.Span) bool {
 	below := func(a, b *big.Rat) bool { return a == nil || b != nil && a.Cmp(b) <= 0 }
 	above := func(a, b *big.Rat) bool { return a == nil || b != nil && a.Cmp(b) >= 0 }

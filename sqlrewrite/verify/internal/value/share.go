@@ -6,7 +6,7 @@ import (
 
 // Shares are the rules of Lemma 2b (3) for values, and the sums of windows that Lemmas 2b and 5 start from.
 
-// Scaled is the share of a multiple.
+// Scaled gives the share of a multiple.
 func (h *Share) Scaled(by *big.Rat) *Share {
 	if h == nil {
 		return nil
@@ -27,7 +27,7 @@ func (h *Share) or(other *Share) *Share {
 	return h
 }
 
-// multiple is the share of a product with a constant.
+// multiple gives the share of a product with a constant.
 func multiple(op string, l, r *Value) *Share {
 	switch {
 	case op != "*":
@@ -41,7 +41,7 @@ func multiple(op string, l, r *Value) *Share {
 	}
 }
 
-// clampedBy is the share of smaller(x, end) or larger(x, end): split of all of the value, and above of what is positive of it.
+// clampedBy gives the shares of smaller(x, end) or larger(x, end): split for the whole value, above for its positive part.
 func clampedBy(larger bool, x, end *Value) (split, above *Share) {
 	h := end.Split
 	switch {

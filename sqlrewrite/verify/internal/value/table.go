@@ -4,10 +4,10 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 )
 
-// The functions and operators that are taken, by name and types of arguments. What is not in a table is refused, and so is an overload
-// that is not: a rule is never asked for arguments that its entry does not name.
+// The functions and operators that are taken, by name and types of arguments. Functions and overloads that are in no table are refused: no
+// rule gets arguments that its entry does not name.
 
-// Called is the value of a call of a function.
+// Called derives a call of a function.
 func (d *Terms) Called(name string, args ...*Value) *Value {
 	if len(args) == 0 || len(args) > 8 {
 		refuse("function %s with %d arguments", name, len(args))
@@ -22,7 +22,7 @@ func (d *Terms) Called(name string, args ...*Value) *Value {
 	return v
 }
 
-// Operated is the value of an operator.
+// Operated derives the value of an operator.
 func (d *Terms) Operated(op string, l, r *Value) *Value {
 	v := operators[op].value(d, op, l, r)
 	if v == nil {
@@ -31,7 +31,7 @@ func (d *Terms) Operated(op string, l, r *Value) *Value {
 	return v
 }
 
-// functions are those that are no aggregates and no windows.
+// functions are all but aggregates and windows.
 var functions = map[string]function{
 	"int2smaller": clamping(Int2, false), "int2larger": clamping(Int2, true),
 	"int4smaller": clamping(Int4, false), "int4larger": clamping(Int4, true),

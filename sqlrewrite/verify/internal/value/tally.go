@@ -9,7 +9,7 @@ import (
 // (Lemma 4). Tallies over the same rows are added, and multiplied by constants, range by range: sum(x) - C·count(x) adds x - C for each
 // row where x is not NULL. Casts and trunc keep a tally only where it is a whole number.
 
-// Counted is count(...).
+// Counted derives count(...).
 func (d *Terms) Counted(g Group, where []int) *Value {
 	v := d.Make(Int8, d.Intern("count", append([]int{g.Number}, where...)...))
 	v.Whole, v.Within = true, ranges.Of(0, MostRows)
@@ -17,7 +17,7 @@ func (d *Terms) Counted(g Group, where []int) *Value {
 	return v
 }
 
-// Different is count(DISTINCT x); once: x follows from the unit.
+// Different derives count(DISTINCT x); once: x follows from the unit.
 func (d *Terms) Different(g Group, where []int, id int, once bool) *Value {
 	v := d.Make(Int8, id)
 	v.Whole, v.Within = true, ranges.Of(0, MostRows)
@@ -25,7 +25,7 @@ func (d *Terms) Different(g Group, where []int, id int, once bool) *Value {
 	return v
 }
 
-// SummedOnce is sum(DISTINCT x): of as many terms as rows at most.
+// SummedOnce derives sum(DISTINCT x), which has at most as many terms as rows.
 func (d *Terms) SummedOnce(g Group, where []int, x *Value, id int) *Value {
 	v := d.Summed(g, where, x)
 	v.ID, v.Nulls = id, []int{id}
@@ -33,7 +33,7 @@ func (d *Terms) SummedOnce(g Group, where []int, x *Value, id int) *Value {
 	return v
 }
 
-// Summed is sum(x).
+// Summed derives sum(x).
 func (d *Terms) Summed(g Group, where []int, x *Value) *Value {
 	k := Int8
 	switch x.Kind {
@@ -79,7 +79,7 @@ func (d *Terms) totals(v *Value) {
 	v.Nonzero = false
 }
 
-// Plain is a tally as an ordinary value of a group, that remembers what it is.
+// Plain makes a tally an ordinary value of a group, which keeps the tally in Summed.
 func (d *Terms) Plain(v *Value) *Value {
 	if v.Sum == nil {
 		return v

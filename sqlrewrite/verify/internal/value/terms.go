@@ -10,7 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
-// Terms are the values of one proof, by how they are made.
+// Terms has the values of one proof, by their terms.
 type Terms struct {
 	Steps *steps.Count
 	args  []any
@@ -22,7 +22,7 @@ type Terms struct {
 	last  int          // number that was given
 }
 
-// NewTerms are those of a statement with some arguments.
+// NewTerms begins the terms of a statement with these arguments.
 func NewTerms(args []any, count *steps.Count) *Terms {
 	return &Terms{Steps: count, args: args, read: make([]bool, len(args)), ids: make(map[string]int, 128),
 		known: make(map[int]*Value, 128), same: make(map[int]bool)}
@@ -31,19 +31,19 @@ func NewTerms(args []any, count *steps.Count) *Terms {
 // Unread reports whether there is an argument that the text does not name.
 func (d *Terms) Unread() bool { return slices.Contains(d.read, false) }
 
-// Term is how the value of an id is made.
+// Term gives the term of an id.
 func (d *Terms) Term(id int) Term { return d.all[id] }
 
 // Know remembers a value that an expression has.
 func (d *Terms) Know(v *Value) { d.known[v.ID] = v }
 
-// Value is that of an id; nil: no expression had it.
+// Value gives the value of an id; nil: no expression had it.
 func (d *Terms) Value(id int) *Value { return d.known[id] }
 
 // Identical reports whether equal values of an id are identical.
 func (d *Terms) Identical(id int) bool { return d.same[id] }
 
-// Elements is how many elements an array has, that is an argument.
+// Elements counts the elements of an argument that is an array.
 func (d *Terms) Elements(id int) (size int, known bool) {
 	at, err := strconv.Atoi(d.all[id].Op[1:])
 	if err != nil || d.all[id].Op[0] != '[' {
@@ -53,7 +53,7 @@ func (d *Terms) Elements(id int) (size int, known bool) {
 	return len(list), true
 }
 
-// Term is how a value is made of others.
+// Term describes how a value is made from others.
 type Term struct {
 	Op   string
 	Args []int
@@ -74,10 +74,10 @@ func (d *Terms) Intern(op string, args ...int) int {
 	return len(d.all) - 1
 }
 
-// Fresh is an id that no other value has.
+// Fresh gives an id that no other value has.
 func (d *Terms) Fresh(args ...int) int { return d.Intern("#"+strconv.Itoa(len(d.all)), args...) }
 
-// Number is one that nothing else has.
+// Number gives a number that nothing else has.
 func (d *Terms) Number() int { d.last++; return d.last }
 
 // Note remembers whether equal values are identical wherever a value is read.
@@ -86,11 +86,11 @@ func (d *Terms) Note(v *Value) {
 	d.same[v.ID] = v.Same && (same || !known)
 }
 
-// shortForm is the term of a numeric that is NULL where it is long.
+// shortForm names the term of a numeric that is NULL where it is long.
 const shortForm = "short"
 
-// Behind is the value that a form of it is equal to, wherever the form is not NULL: character as text, numerics without zeros at their end,
-// floats plus 0, texts of a limited length.
+// Behind gives the value that a form equals wherever the form is not NULL: character as text, numerics without zeros at their end, floats
+// plus 0, texts of a limited length.
 func (d *Terms) Behind(id int) (of int, ok bool) {
 	t := d.Term(id)
 	k := NoKind
@@ -111,7 +111,7 @@ func (d *Terms) Behind(id int) (of int, ok bool) {
 	return 0, false
 }
 
-// Shorter is n of the condition octet_length(x) <= n; -1 of others.
+// Shorter gives n of the condition octet_length(x) <= n; -1 for others.
 func (d *Terms) Shorter(condition, x int) int64 {
 	t := d.Term(condition)
 	if t.Op != "<=" || d.Term(t.Args[0]).Op != "octet_length" || d.Term(t.Args[0]).Args[0] != x {
@@ -126,7 +126,7 @@ func (d *Terms) Shorter(condition, x int) int64 {
 // refuse ends a derivation.
 func refuse(format string, args ...any) { tree.Refuse(format, args...) }
 
-// Make is a value of a kind of which nothing else is known.
+// Make gives a value known by its kind alone.
 func (d *Terms) Make(k Kind, id int) *Value {
 	v := &Value{ID: id, Kind: k, Bounds: Bounds{Digits: -1, Scale: -1, Grain: -1, Chars: -1, Same: AlwaysSame(k)}}
 	switch k {
@@ -144,17 +144,17 @@ func (d *Terms) Make(k Kind, id int) *Value {
 	return v
 }
 
-// Apply is the value of a function that is NULL exactly where one of its arguments is.
+// Apply derives a function that is NULL exactly where one of its arguments is.
 func (d *Terms) Apply(k Kind, op string, args ...*Value) *Value {
 	return d.Made(k, op, true, args...)
 }
 
-// ordered are the operators and functions whose result is another under another collation.
+// ordered are the operators and functions whose result depends on the collation.
 var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "greatest": true, "least": true,
 	"upper": true, "lower": true, "initcap": true, "~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true,
 	"~~*": true, "!~~*": true}
 
-// Made is the value of a function of some arguments; strict: NULL exactly where one of them is.
+// Made derives a function of some arguments; strict: NULL exactly where one of them is.
 func (d *Terms) Made(k Kind, op string, strict bool, args ...*Value) *Value {
 	var list [8]int
 	ids := list[:0]
@@ -196,19 +196,19 @@ func (d *Terms) Made(k Kind, op string, strict bool, args ...*Value) *Value {
 	return v
 }
 
-// Always is a value that is never NULL.
+// Always makes a value never NULL.
 func (d *Terms) Always(k Kind, op string, args ...*Value) *Value {
 	v := d.Apply(k, op, args...)
 	v.Nulls = nil
 	return v
 }
 
-// Bounded gives a value the bounds of another, which it is wherever it is not NULL.
+// Bounded gives a value the bounds of another, which it equals wherever it is not NULL.
 func (d *Terms) Bounded(v, of *Value) {
 	v.Ident, v.Bounds = of.Ident, of.Bounds
 }
 
-// never is a value that is always NULL.
+// never makes a value always NULL.
 func (v *Value) never() *Value {
 	v.Within, v.Digits, v.Scale, v.Grain = ranges.Point(ranges.Zero), 0, 0, 0
 	return v

@@ -1,5 +1,5 @@
-// Package value derives what is known of PostgreSQL's values: their types, ranges and sizes, and what is computed of them. It knows
-// expressions, one row at a time. It does not know tables: whose a row is, it only passes on.
+// Package value derives facts about PostgreSQL's values: their types, ranges and sizes, and those of expressions over them. It knows
+// expressions, one row at a time. It does not know tables, and only passes on the owner of a row.
 //
 // What no rule covers is refused (tree.Refuse): a function, an overload, a range in which PostgreSQL could raise an error.
 //
@@ -10,8 +10,8 @@
 //	terms.go       how values are made of others
 //	constant.go    parameters, literals and columns
 //	share.go       values that add up to no more than a number
-//	tally.go       sums and counts, as so many times what a row adds
-//	convert.go     casts, and what is compared with what
+//	tally.go       sums and counts, as multiples of what a row adds
+//	convert.go     casts, and the types of comparisons
 //	choice.go      one of several values: CASE, COALESCE, GREATEST
 //	arithmetic.go  operators on numbers: when none can raise an error
 //	price.go       how large operands are, and what operations take
@@ -57,7 +57,7 @@ const (
 	Texts // text[]
 )
 
-// Value is what is known of an expression, in every row of the relation that it belongs to.
+// Value has the facts about an expression that hold in every row of its relation.
 type Value struct {
 	ID   int // equal ids: the same value in every row
 	Kind Kind
@@ -66,33 +66,33 @@ type Value struct {
 	Null     bool   // the constant is NULL
 	text     string // of a constant; "" and opaque where only the type is known
 	Opaque   bool
-	asked    bool // of a constant of which only the type is known: whoever asks chose it, or what it is computed of
+	asked    bool // of a constant known by its type alone: the analyst chose it, or an operand of it
 	size     int  // of a constant array: how many elements
 
 	Bounds
 	Collation string   // a text's, where COLLATE gives one
-	untyped   bool     // a text written without a type: beside character it is character
+	untyped   bool     // a text written without a type: with character it is character
 	Octets    int64    // of a text in a copy: no value is longer; 0: not known
-	Numeral   bool     // of a unit, in a copy: nothing but how many there are may be asked of it (Lemma 14)
-	Vague     bool     // equal values are not identical, and which of them it is depends on the order in which rows were read
+	Numeral   bool     // of a unit, in a copy: it may only be counted (Lemma 14)
+	Vague     bool     // equal values are not identical, and the order in which rows were read chooses one of them
 	Nulls     []int    // sorted: the value is NULL exactly where one of these is
-	Anchors   []Anchor // whose the row is
+	Anchors   []Anchor // the row's owner
 	Strict    bool     // of an anchor: NULL only where nobody owns the row
-	Ident     string   // the kind of the units of which it tells one (D1); functions of such a value tell one too
+	Ident     string   // the kind of units that it identifies (D1); functions of such a value identify them too
 
 	Sum     *Tally     // inside a group: a sum over its rows
-	Summed  *Tally     // outside: that it was one
+	Summed  *Tally     // outside: the sum that it was
 	Split   *Share     // its absolute value is within a share of a partition of rows
-	above   *Share     // what is positive of it is
+	above   *Share     // its positive part is
 	Whole   bool       // in a grouping: a function of the group
 	Outer   bool       // reads a row of an outer query
-	Running *WindowSum // what a window adds up, for histograms
+	Running *WindowSum // a window's sum, for histograms
 	Place   *Place     // a number among the rows of a partition
 	Factors *[2]Factor // it is their product, or NULL
 	Cut     *Cutting   // it is the CASE of Lemma 2
 }
 
-// Bounds are what is known of what a value can be, unless it is NULL.
+// Bounds limit a value where it is not NULL.
 type Bounds struct {
 	Within  ranges.Span    // numbers; days and microseconds since 1970 of dates and times
 	parts   [3]ranges.Span // of intervals: months, days, microseconds
@@ -108,7 +108,7 @@ type Bounds struct {
 	Checked bool           // a column that a pinned check holds to its range
 }
 
-// Anchor says that the value decides whose the row is: equal values under one name are rows of one unit.
+// Anchor means that the value decides the row's owner: equal values under one name are rows of one unit.
 type Anchor struct {
 	Name string // "unit" and the kind, or a unique column of an owned table
 	Root bool   // and the unit decides the value
@@ -118,7 +118,7 @@ type Anchor struct {
 // Unit is one owner of the rows of a relation; joins make several one.
 type Unit struct{ Into *Unit }
 
-// Find is the unit that this one became a part of.
+// Find gives the unit that this one became a part of.
 func (u *Unit) Find() *Unit {
 	for u.Into != nil {
 		u = u.Into
@@ -126,10 +126,10 @@ func (u *Unit) Find() *Unit {
 	return u
 }
 
-// KindName is a kind in the name of a term.
+// KindName gives a kind as terms are named by it.
 func KindName(k Kind) string { return strconv.Itoa(int(k)) }
 
-// Union is what is in either of two sorted lists, sorted.
+// Union gives the elements of two sorted lists, sorted.
 func Union(a, b []int) []int {
 	if len(b) == 0 {
 		return a
@@ -142,27 +142,27 @@ func Union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// IsInteger, IsFloat, IsNumber, IsTime and IsText are the families of kinds.
+// IsInteger, IsFloat, IsNumber, IsTime and IsText report whether a kind is in a family.
 func (k Kind) IsInteger() bool { return k == Int2 || k == Int4 || k == Int8 }
 func (k Kind) IsFloat() bool   { return k == Float4 || k == Float8 }
 func (k Kind) IsNumber() bool  { return k >= Int2 && k <= Float8 }
 func (k Kind) IsTime() bool    { return k >= Date && k <= Timestamptz }
 func (k Kind) IsText() bool    { return k == Text || k == Char }
 
-// AlwaysSame are the types of which equal values are identical: not floats (0 = -0), numeric (1.0 = 1.00), character (trailing blanks) nor
-// intervals (30 days = 1 month). Texts are compared under deterministic collations only, which the catalog sees to.
+// AlwaysSame reports whether equal values of a type are identical: not for floats (0 = -0), numeric (1.0 = 1.00), character (trailing
+// blanks) and intervals (30 days = 1 month). The catalog lets texts be compared under deterministic collations only.
 func AlwaysSame(k Kind) bool {
 	return k != Numeric && !k.IsFloat() && k != Char && k != Interval && k != NoKind
 }
 
-// KindOf is the kind of a column's values; others than these have none.
+// KindOf gives the kind of a column's values; NoKind for types that have none.
 func KindOf(t catalog.Type) Kind { return kinds[t] }
 
 var kinds = map[catalog.Type]Kind{catalog.Int2: Int2, catalog.Int4: Int4, catalog.Int8: Int8, catalog.Numeric: Numeric,
 	catalog.Float4: Float4, catalog.Float8: Float8, catalog.Text: Text, catalog.Char: Char, catalog.Bool: Boolean, catalog.Date: Date,
 	catalog.Timestamp: Timestamp, catalog.Timestamptz: Timestamptz, catalog.UUID: UUID, catalog.Enum: Enum}
 
-// Tally lies in each, times the rows of a group that meet where.
+// Tally lies in Each times the number of the group's rows that meet Where.
 type Tally struct {
 	Of     Group
 	Where  []int        // sorted: conditions that every row which adds meets
@@ -175,16 +175,16 @@ type Tally struct {
 	Row    *Value // what each row adds; nil: not known
 }
 
-// MostRows is more than one group of rows has.
+// MostRows exceeds the number of rows of any group.
 const MostRows = 1 << 40
 
-// Group is the groups of one query.
+// Group names the groups of one query.
 type Group struct {
 	Number  int
 	Release bool // of rows of many units
 }
 
-// rows is how many a group has at most: those of one unit, or all.
+// rows bounds the rows of a group: those of one unit, or all.
 func (g Group) rows() int64 {
 	if g.Release {
 		return MostRows
@@ -192,7 +192,7 @@ func (g Group) rows() int64 {
 	return 1 << 31
 }
 
-// Share bounds what values of a partition of rows add up to.
+// Share bounds the sum of values over a partition of rows.
 type Share struct {
 	Most      *big.Rat // of all of a partition together, in absolute value
 	Partition []int
@@ -204,7 +204,7 @@ type Share struct {
 // WindowSum is a window's sum.
 type WindowSum struct {
 	Upto      bool
-	Added     int   // what it adds up
+	Added     int   // the value that it adds up
 	Partition []int // of rows
 	Over      int   // of Lemma 5; -1: of Lemma 2b
 	Of        int   // the query
@@ -226,20 +226,20 @@ type Factor struct {
 	Within ranges.Span
 }
 
-// Cutting is the CASE of Lemma 2 that a value is.
+// Cutting describes a value that is the CASE of Lemma 2.
 type Cutting struct {
-	Of      *Tally // what is cut
+	Of      *Tally // the sum that is cut
 	Counter int
 	Limit   *big.Rat
 }
 
-// unknownDigits are those of a numeric of which nothing says how many it has.
+// unknownDigits stands for the digits of a numeric that nothing bounds.
 const unknownDigits = 60
 
-// places are decimal digits before the point and after it.
+// places counts decimal digits before the point and after it.
 type places [2]int64
 
-// longer has as many places as either.
+// longer gives the larger count on each side of the point.
 func (p places) longer(q places) places {
 	for i := range p {
 		p[i] = max(cmp.Or(p[i], unknownDigits), cmp.Or(q[i], unknownDigits))
@@ -247,10 +247,10 @@ func (p places) longer(q places) places {
 	return p
 }
 
-// read reports whether a constant was written as it is: what is computed of constants is one too, but of that only the type is known.
+// read reports whether the text of a constant is known: values computed from constants are constants too, known by their types alone.
 func (v *Value) read() bool { return v.Constant && !v.Opaque }
 
-// Number is what a constant is; nil for others.
+// Number gives a constant's number; nil for other values.
 func (v *Value) Number() *big.Rat {
 	if v.Constant && !v.Null && !v.Opaque && v.Within.Lo != nil && v.Within.Lo == v.Within.Hi {
 		return v.Within.Lo
@@ -261,7 +261,7 @@ func (v *Value) Number() *big.Rat {
 // Moved reports whether a value is an aggregate over many units already.
 func (v *Value) Moved() bool { return v.Sum != nil && v.Sum.Moves != nil }
 
-// places are the digits after the point that all of a number's values are written with; -1: not known.
+// places gives the digits after the point with which all values of a number are written; -1: not known.
 func (v *Value) places() int {
 	if v.Kind.IsInteger() {
 		return 0
@@ -274,7 +274,7 @@ func (v *Value) Counts() bool {
 	return v.Split != nil && v.Kind.IsInteger() && v.Within.Finite() && v.Within.Lo.Sign() >= 0 && len(v.Nulls) == 0
 }
 
-// unknownOr is the larger of two bounds, of which -1 means none.
+// unknownOr gives the larger of two bounds; -1 means unbounded.
 func unknownOr(a, b int) int {
 	if a < 0 || b < 0 {
 		return -1
@@ -282,7 +282,7 @@ func unknownOr(a, b int) int {
 	return max(a, b)
 }
 
-// fits are the ranges of the integer types.
+// fits gives the range of an integer type.
 func fits(k Kind) ranges.Span {
 	switch k {
 	case Int2:
@@ -305,21 +305,21 @@ const (
 	maxDigits = 900
 )
 
-// ClearTally is a tally of an inner query as any other number.
+// ClearTally makes a tally of an inner query an ordinary number.
 func ClearTally(v *Value) *Value {
 	c := *v
 	c.Summed = nil
 	return &c
 }
 
-// Typed is a value as others see it: a text without a type is text.
+// Typed gives a text without a type the type text.
 func Typed(v *Value) *Value {
 	c := *v
 	c.untyped = false
 	return &c
 }
 
-// Clear is a value of which only equality and order are looked at: it is not vague.
+// Clear makes a value not vague, where only equality and order matter.
 func Clear(v *Value) *Value {
 	if v.Vague {
 		c := *v
