@@ -368,7 +368,11 @@ func (w *writer) value(f field, typ, value string) string {
 	}
 	switch {
 	case list:
-		return fmt.Sprintf("x.count(len(%[1]s))\nfor _, e := range %[1]s {\n%[2]s\n}", value, w.value(f, elem, "e"))
+		each := w.value(f, elem, "e")
+		if strings.HasPrefix(each, "basic(") { // it does not say where it ends
+			each = "x.field(1, func() { " + each + " })"
+		}
+		return fmt.Sprintf("x.count(len(%[1]s))\nfor _, e := range %[1]s {\n%[2]s\n}", value, each)
 	case method != "":
 		return fmt.Sprintf("x.%s(%s)", method, value)
 	case pointer:

@@ -221,6 +221,9 @@ func (x *encoder) column(f *Field) {
 		panic("sqlrewrite: a column of no item")
 	}
 	x.out = binary.AppendVarint(binary.AppendVarint(x.out, at[0]), at[1])
+	if f.MaxLength > 0 {
+		x.out = binary.AppendVarint(x.out, f.MaxLength)
+	}
 }
 
 // item encodes a relation, whose fields have places from then on.
@@ -232,23 +235,27 @@ func (x *encoder) item(n FromItem) {
 	x.relation(n)
 	switch n := n.(type) {
 	case *Scan:
-		x.declare(n.Fields)
+		x.declare(n.Fields, func(i int) int64 {
+			if n := n.Fields[i].AttNum; n != 0 {
+				return int64(n)
+			}
+			return -1 - int64(i)
+		})
 	case *Derived:
-		x.declare(n.Fields)
+		x.outputs(n.Fields)
 	}
 }
 
 // declare gives the fields of the next relation their places.
-func (x *encoder) declare(fields []*Field) {
+func (x *encoder) declare(fields []*Field, at func(int) int64) {
 	for i, f := range fields {
-		at := int64(i)
-		if f.AttNum != 0 {
-			at = int64(f.AttNum)
-		}
-		x.places[f] = place{x.leaves, at}
+		x.places[f] = place{x.leaves, at(i)}
 	}
 	x.leaves++
 }
+
+// outputs gives the outputs of a query their places. One that shows a table's column has its number there, which another one may have, too.
+func (x *encoder) outputs(fields []*Field) { x.declare(fields, func(i int) int64 { return int64(i) }) }
 
 // query encodes a query. The outputs of a set operation are fields of their own; so are those that ORDER BY names after DISTINCT.
 func (x *encoder) query(q *Query) {
@@ -260,9 +267,9 @@ func (x *encoder) query(q *Query) {
 		for _, out := range q.Outputs {
 			outputs = append(outputs, PlainField(out.Expr))
 		}
-		x.declare(outputs)
+		x.outputs(outputs)
 	}
-	x.declare(q.Wrapped)
+	x.outputs(q.Wrapped)
 	x.addQuery(*q)
 }
 

@@ -182,7 +182,7 @@ func (n *near) Uint64() uint64 {
 func encoded(e Expr, around FromItem) []byte {
 	x := newEncoder()
 	for _, l := range LeavesIn(around) {
-		x.declare(l.Fields)
+		x.outputs(l.Fields)
 	}
 	x.expr(e)
 	return x.out
@@ -313,7 +313,7 @@ func TestEachFieldIsEncoded(t *testing.T) {
 	around := &Scan{Leaf: Leaf{Fields: s.fields[:]}}
 	encode := func(v reflect.Value) []byte {
 		x := newEncoder()
-		x.declare(around.Fields)
+		x.outputs(around.Fields)
 		switch v := v.Addr().Interface().(type) {
 		case *Scan, *Joined, *Derived, *RowCap:
 			x.item(v.(FromItem))

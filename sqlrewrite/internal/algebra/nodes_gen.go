@@ -690,7 +690,7 @@ func (x *encoder) addCast(v Cast) {
 	at = x.open(3)
 	x.count(len(v.Mods))
 	for _, e := range v.Mods {
-		basic(x, e)
+		x.field(1, func() { basic(x, e) })
 	}
 	x.close(at)
 }
@@ -775,13 +775,13 @@ func (x *encoder) addEither(v Either) {
 	at = x.open(3)
 	x.count(len(v.Left))
 	for _, e := range v.Left {
-		basic(x, e)
+		x.field(1, func() { basic(x, e) })
 	}
 	x.close(at)
 	at = x.open(4)
 	x.count(len(v.Right))
 	for _, e := range v.Right {
-		basic(x, e)
+		x.field(1, func() { basic(x, e) })
 	}
 	x.close(at)
 }
@@ -1046,7 +1046,7 @@ func (x *encoder) addQuery(v Query) {
 	for _, e := range v.Sets {
 		x.count(len(e))
 		for _, e := range e {
-			basic(x, e)
+			x.field(1, func() { basic(x, e) })
 		}
 	}
 	x.close(at)

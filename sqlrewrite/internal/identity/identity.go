@@ -51,7 +51,7 @@ func Question(p Parts) [32]byte {
 	n.begin("question", p.Snapshot)
 	n.add(fmt.Sprint(p.Snapshot.Version), string(p.Snapshot.Digest[:]))
 	if slices.ContainsFunc(p.Snapshot.Tables, func(t *catalog.Table) bool { return t.Copy != nil }) { // numbers of versions may begin anew
-		n.add("copy", p.Snapshot.DataVersion)
+		n.add("data version", p.Snapshot.DataVersion)
 	}
 	n.list(p.Options)
 	n.add(fmt.Sprint(len(p.Blocks)))

@@ -176,6 +176,42 @@ func TestNamesHaveOnePartition(t *testing.T) {
 	a.check(t)
 }
 
+// Questions that differ in one column, or in one number, have different names. Outputs of a query in FROM show columns of tables under their
+// numbers there, or values at other places.
+func TestQuestionsAreNamedApart(t *testing.T) {
+	t.Parallel()
+	snapshot := rewritetest.ParseSnapshot(t, gen.ErrorFreeTables, gen.ErrorFreePolicy)
+	const from = " FROM (SELECT id, n8 + 1 AS a, n8 + 2 AS b, n8 + 3 AS c, n8 + 4 AS d, n2, n4, n8, small FROM t) q"
+	for _, texts := range [][]string{
+		{"a > 1", "b > 1", "c > 1", "d > 1", "n2 > 1", "n4 > 1", "n8 > 1", "small > 1"},
+		{"sum(n2)", "sum(n4)", "sum(small)", "sum(CASE WHEN a > 1 THEN 1 ELSE 0 END)", "sum(CASE WHEN n2 > 1 THEN 1 ELSE 0 END)"},
+		{"avg(n4)::numeric(21,10)", "avg(n4)::numeric(211,0)", "avg(n4)::numeric(21,1)"},
+	} {
+		named := map[[32]byte]string{}
+		for _, text := range texts {
+			sql := "SELECT count(*)" + from + " WHERE " + text
+			if strings.Contains(text, "(") {
+				sql = "SELECT " + text + from
+			}
+			p, err := pipeline.Rewrite(sql, snapshot, plan.Options{Mechanism: plan.MechanismAuto, Currency: catalog.Approx, Confidence: 0.95,
+				Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := map[string][32]byte{"question": p.Fingerprint(), "release": p.ReleaseIdentity(), "block": p.BlockQuestion()}
+			if strings.Contains(text, "::") { // one release, shown in two ways
+				names = map[string][32]byte{"question": p.Fingerprint()}
+			}
+			for kind, name := range names {
+				if other, known := named[name]; known {
+					t.Errorf("one %s: %s and %s", kind, other, sql)
+				}
+				named[name] = sql
+			}
+		}
+	}
+}
+
 // A name never changes: what was bought would not be found. Each golden question has a line with what its earlier name begins with, and its
 // names of now. -rewrite adds lines of new questions and drops those of questions that are gone; it changes none.
 func TestNamesStay(t *testing.T) {
