@@ -175,6 +175,10 @@ func inspect(ctx context.Context, pool *pgxpool.Pool, read func(pgx.Tx, *Schema)
 	schema := &Schema{}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	if err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		// Sessions of questions have it off, and then PostgreSQL takes all that is in order for dear, and starts workers.
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_sort = on"); err != nil {
+			return err
+		}
 		if err := tx.QueryRow(ctx, "SELECT current_user").Scan(&schema.role); err != nil {
 			return err
 		}

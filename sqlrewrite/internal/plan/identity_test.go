@@ -176,8 +176,8 @@ func TestNamesHaveOnePartition(t *testing.T) {
 	a.check(t)
 }
 
-// Questions that differ in one column, or in one number, have different names. Outputs of a query in FROM show columns of tables under their
-// numbers there, or values at other places.
+// Questions that differ in one column, or in one number, have different names. A query in FROM shows columns of tables, which have numbers
+// there, and values that have none.
 func TestQuestionsAreNamedApart(t *testing.T) {
 	t.Parallel()
 	snapshot := rewritetest.ParseSnapshot(t, gen.ErrorFreeTables, gen.ErrorFreePolicy)
