@@ -271,6 +271,7 @@ var survivors = map[string]string{
 	`if unit == nil || !solid[unit.ID] {`:           "rows whose unit may be NULL are not released",
 	`Partition: append([]int{unit.ID}, keys...)`:    "what one unit has is counted where the unit is known",
 	`of.numbers = s.parent == nil &&`:               "IN over rows of people is refused in an expression, and EXISTS gives none of its outputs",
+	` && isColumn(f.Args[0])`:                       "over many units DISTINCT is refused of all but the numbers of a copy, scattered or not",
 	`refuse("DISTINCT over rows of several units")`: "each use of such rows needs a column that names their unit, which they do not have",
 }
 
