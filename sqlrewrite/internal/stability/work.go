@@ -490,10 +490,13 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 			}
 		}
 		e, err := w.item(n.Left, r)
-		if err == nil && e.base == n.Left {
+		if err != nil {
+			return e, err
+		}
+		if e.base == n.Left {
 			e.base = n
 		}
-		return e.times(big.NewInt(1), ""), err
+		return e.times(big.NewInt(1), ""), nil
 	}
 	l, err := w.item(n.Left, m.L)
 	if err != nil {
