@@ -50,11 +50,11 @@ func statisticalMutants() []mutant {
 		{"squares not about their middle", ` - (\$\d+::numeric \* pg_catalog\.count)`, ` - 0 * $1`},
 		{"sums of many rows not divided", `pg_catalog\.div\((u\.a\d+)::numeric \* \$\d+::bigint, u\.a\d+::numeric\)`, `$1`},
 		{"values not capped per unit", `u\.nth <= `, `u.nth <= 1000 * `},
-		{"values ranked over units", `PARTITION BY v\.unit((, v\.k\d)*) ORDER BY v\.x IS NULL`, `PARTITION BY 1$1 ORDER BY v.x IS NULL`},
+		{"values ranked over units", byUnit + `((, v\.k\d)*) ORDER BY v\.x IS NULL`, `PARTITION BY 1$1 ORDER BY v.x IS NULL`},
 		{"values kept at random", `ORDER BY v\.x IS NULL, `, `ORDER BY v.x IS NULL, pg_catalog.random(), `},
 		{"histogram without re-weighting", `WHEN u\.total > `, `WHEN u.total > 1000000 * `},
 		{"histogram capped per value", `CASE WHEN u\.total > (\$\d+::bigint) THEN [^E]* ELSE u\.n END`, `CASE WHEN u.n > $1 THEN $1 ELSE u.n END`},
-		{"rows counted over all units", `OVER \(PARTITION BY v\.unit((, v\.k\d)*)\) AS total`, `OVER (PARTITION BY 1$1) AS total`},
+		{"rows counted over all units", `OVER \(` + byUnit + `((, v\.k\d)*)\) AS total`, `OVER (PARTITION BY 1$1) AS total`},
 		{"modes without a cap", `CASE WHEN u\.n > `, `CASE WHEN u.n > 1000000 * `},
 	}
 }
