@@ -380,7 +380,7 @@ func TestMutantStatementsAreRefused(t *testing.T) {
 			visit(p)
 		}
 	})
-	randomProposals(t, *gen.ProofSeed, min(1000, randomtest.Part(1, 2)*gen.Proofs()), visit)
+	randomProposals(t, *gen.ProofSeed, min(1000, randomtest.Part(1, 4)*gen.Proofs()), visit)
 	for _, m := range gen.Mutants() {
 		c := counts[m.Name]
 		t.Logf("%-60s %4d of %4d refused", m.Name, c.refused, c.changed)
