@@ -472,7 +472,7 @@ func (m *Memory) Find(_ context.Context, l budget.Lookup) (*budget.Earlier, erro
 // found gives the preferred release that counts as spent for good; by gives the name of each, and its first rank.
 func (m *Memory) found(l budget.Lookup, names [][32]byte, by func(budget.Released) (rank string, name [32]byte, ok bool)) *budget.Found {
 	var found *budget.Found
-	best := "" // how old it is, whose, which name, and of which charge, in the order of preference
+	best := "" // its age, owner, name and charge, in the order of preference
 	for key, v := range m.values {
 		first, name, ok := by(v)
 		c, place := m.machine.Charges[key.charge], slices.Index(names, name)

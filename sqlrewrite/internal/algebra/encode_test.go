@@ -198,19 +198,19 @@ func TestEncode(t *testing.T) {
 		r.Rand = rand.New(&near{rand.NewPCG(seed, 0), changed})
 		return r.expr(3)
 	}
-	alike := 0
+	equals := 0
 	for seed := range uint64(20_000) {
 		e, other := made(seed, 0), made(seed, int(seed%9))
 		same, equal := Same(e, other), bytes.Equal(encoded(e, around), encoded(other, around))
 		if same != equal {
-			t.Fatalf("seed %d: same %t, encoded alike %t\n%#v\n%#v", seed, same, equal, e, other)
+			t.Fatalf("seed %d: same %t, encoded equally %t\n%#v\n%#v", seed, same, equal, e, other)
 		}
-		alike += BoolIndex(same)
+		equals += BoolIndex(same)
 		if again := made(seed, 0); !bytes.Equal(encoded(e, around), encoded(again, around)) {
 			t.Fatalf("seed %d: one expression is encoded in two ways\n%#v", seed, e)
 		}
 	}
-	t.Logf("%d of 20000 pairs are the same", alike)
+	t.Logf("%d of 20000 pairs are the same", equals)
 }
 
 // leftOut are the fields that no encoding has, and why.
@@ -390,7 +390,7 @@ func TestEachFieldOfABlockIsEncoded(t *testing.T) {
 			"Inner": outputs, "Blocks": outputs, "Facts": cost, "Pairs": cost, "Fan": cost, "Spare": cost, "Load": cost, "At": people,
 			"Scans": "what Post reads", "Part": "the bounding and Within are there", "Reports": "an option of the request"},
 		reflect.TypeFor[Estimator](): {"How": outputs, "T": outputs, "Of": outputs, "Name": people},
-		reflect.TypeFor[Relation](): {"Node": block, "Owners": block, "Parts": "names", "Fields": "names", "Pending": "nil by then",
+		reflect.TypeFor[Relation](): {"Node": block, "Owners": block, "Parts": "names", "Fields": "names", "Pending": "nil after binding",
 			"Table": people, "Keys": "the bounding is there", "Lateral": "the node is there", "MaxRows": "the bounding is there",
 			"MaxGroups": "the bounding is there", "MaxValues": "the bounding is there", "MaxTotal": "the bounding is there", "Notes": people},
 	} {

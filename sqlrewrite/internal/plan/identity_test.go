@@ -36,8 +36,8 @@ type question struct {
 	version int64    // of its policy
 }
 
-// joinable reports whether two questions that had two names may have one: they are spellings of one question, each of which has its proof
-// in the list of [spellings]; or what runs is one statement, whatever was written.
+// joinable reports whether two questions that had two names may have one: they are spellings of one question, and [spellings] has a proof
+// for each; or they run the same statement.
 func joinable(a, b question) bool {
 	return a.version == b.version && a.of == b.of && a.of > 0 || a.printed == b.printed
 }
@@ -82,8 +82,8 @@ func (n *partitions) add(p *plan.Plan, text string, of int) {
 	}
 }
 
-// printed is what runs of some blocks, with its laws, and after the noise where there is a question. Relations have numbers there, also
-// those of what is only shown: they count in the order in which the text names them.
+// printed hashes the statements and laws of some blocks and, for a question, what is computed after the noise. It numbers all relations in
+// the order in which the text names them, also those of outputs.
 func printed(asked *plan.Plan, blocks ...*plan.Plan) (sum [32]byte) {
 	h := sqlprint.Identity{Hash: sha256.New()}
 	add := func(sql string, args []any) {

@@ -15,8 +15,8 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// kept is what was released of a block, in one certain order of its keys and statistics: the groups that were shown, and their noisy
-// values. Nothing in it was not released.
+// kept has the released values of a block: the groups that were shown, and their noisy values. Keys and statistics have one order for all
+// releases of a name. All of it was released.
 type kept struct {
 	Rows   []keptRow `json:"rows"`
 	Noise  []keptLaw `json:"noise,omitempty"`  // by statistic; empty: that of the price

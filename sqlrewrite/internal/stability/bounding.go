@@ -90,8 +90,8 @@ func ofGroups(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	return s, nil
 }
 
-// contribution is what one unit may add by the policy and the request: rows in a group, groups, and rows in all groups together, 0 where
-// that is not bounded apart. One means that a unit has at most one row.
+// contribution gives how much one unit may add under the policy and the request: rows in a group, groups, and rows in all groups together
+// (0: no such bound). one: a unit has at most one row.
 func contribution(q *algebra.BoundQuery, asked Bounds, one bool) (rows, groups, total int64, err error) {
 	rows, groups, total = q.Source.MaxRows, q.Source.MaxGroups, q.Source.MaxTotal
 	if one {

@@ -433,7 +433,7 @@ func Replacing(pattern, replacement string) func(string) string {
 	return func(sql string) string { return p.ReplaceAllString(sql, replacement) }
 }
 
-// byUnit is how a window over rows of people begins.
+// byUnit matches the PARTITION BY of a window over rows of people.
 const byUnit = `PARTITION BY pg_catalog\.int8xor\(v\.unit::bigint, \$\d+::bigint\)`
 
 func boundingMutants() []mutant {
