@@ -423,15 +423,19 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueAccounts(b, ids, &dataset, &analyst, balances, failed) }); err != nil {
 		return nil, 0, err
 	}
-	if !*failed {
-		return *balances, 0, nil
+	var count int64
+	var err error
+	switch {
+	case *failed:
+		count, err = p.countFailures(ctx, dataset, analyst, within)
+	case len(*balances) == 0: // a charge to accounts of an earlier policy may have failed
+		count, err = p.Failures(ctx, dataset, analyst, within)
 	}
-	count, err := p.countFailures(ctx, dataset, analyst, within)
 	return *balances, count, err
 }
 
 // queueAccounts looks up accounts, and whether a charge of an analyst ever failed; nil: not looked up. Where none of the accounts exists,
-// nothing was charged yet.
+// it does not say whether one failed.
 func queueAccounts(b *pgx.Batch, ids []budget.AccountID, dataset, analyst *string, into *[]budget.Balance, failed *bool) {
 	datasets, scopes, names := make([]string, len(ids)), make([]string, len(ids)), make([]string, len(ids))
 	for i, id := range ids {
