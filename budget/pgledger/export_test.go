@@ -74,8 +74,18 @@ func (j *Joined) Do(ctx context.Context, of string, exchange func(context.Contex
 }
 
 // Waiting gives the number of look-ups that wait.
-func (j *Joined) Waiting() int {
-	j.joined.mu.Lock()
-	defer j.joined.mu.Unlock()
-	return len(j.joined.waiting)
+func (j *Joined) Waiting() int { return j.joined.waits() }
+
+func (j *joined[T]) waits() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.waiting)
 }
+
+// LookUp runs a look-up that collects numbers.
+func (p *Ledger) LookUp(ctx context.Context, queue func(*pgx.Batch, *[]int)) ([]int, error) {
+	return lookUp(ctx, p, queue)
+}
+
+// LookUpsWaiting gives the number of look-ups that wait for a round trip.
+func (p *Ledger) LookUpsWaiting() int { return p.lookups.waits() }

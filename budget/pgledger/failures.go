@@ -28,10 +28,10 @@ func (p *Ledger) Failures(ctx context.Context, dataset, analyst string, within t
 	if err := p.intact(dataset); err != nil {
 		return 0, err
 	}
-	failed := new(bool)
-	if err := p.lookUp(ctx, func(b *pgx.Batch) {
+	failed, err := lookUp(ctx, p, func(b *pgx.Batch, failed *bool) {
 		b.Queue(sqlFailed, dataset, analyst).QueryRow(func(row pgx.Row) error { return row.Scan(failed) })
-	}); err != nil || !*failed {
+	})
+	if err != nil || !failed {
 		return 0, err
 	}
 	return p.countFailures(ctx, dataset, analyst, within)
@@ -39,13 +39,9 @@ func (p *Ledger) Failures(ctx context.Context, dataset, analyst string, within t
 
 // countFailures is [Ledger.Failures] for an analyst some of whose charges failed at some time.
 func (p *Ledger) countFailures(ctx context.Context, dataset, analyst string, within time.Duration) (int64, error) {
-	into := new(int64)
-	if err := p.lookUp(ctx, func(b *pgx.Batch) {
-		b.Queue(sqlFailures, dataset, analyst, within).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
-	}); err != nil {
-		return 0, err
-	}
-	return *into, nil
+	return lookUp(ctx, p, func(b *pgx.Batch, count *int64) {
+		b.Queue(sqlFailures, dataset, analyst, within).QueryRow(func(row pgx.Row) error { return row.Scan(count) })
+	})
 }
 
 // ResetFailures implements [budget.Ledger].

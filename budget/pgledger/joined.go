@@ -96,16 +96,22 @@ func trip[T any](ctx context.Context, batch []*joining[T], exchange func(context
 	}
 }
 
-// lookup queues its statements. It owns what their rows are read into, since its caller may have given up when they come.
+// lookup queues its statements, anew for each round trip that it takes part in.
 type lookup func(*pgx.Batch)
 
-// lookUp runs a look-up in a round trip with others.
-func (p *Ledger) lookUp(ctx context.Context, l lookup) error {
-	return p.lookups.do(ctx, l, func(ctx context.Context, all []lookup) error {
+// lookUp runs a look-up in a round trip with others. What its rows are read into begins empty in each round trip: one that failed leaves
+// nothing to the next, and one that ends after its caller gave up has its own.
+func lookUp[T any](ctx context.Context, p *Ledger, queue func(*pgx.Batch, *T)) (T, error) {
+	var found *T
+	err := p.lookups.do(ctx, func(b *pgx.Batch) { found = new(T); queue(b, found) }, func(ctx context.Context, all []lookup) error {
 		b := &pgx.Batch{}
 		for _, one := range all {
 			one(b)
 		}
 		return p.pool.SendBatch(ctx, b).Close()
 	})
+	if err != nil {
+		return *new(T), err
+	}
+	return *found, nil
 }

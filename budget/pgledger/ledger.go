@@ -405,12 +405,8 @@ type staleCharge struct {
 }
 
 // Balances implements [budget.Ledger].
-func (p *Ledger) Balances(ctx context.Context, ids []budget.AccountID) (found []budget.Balance, err error) {
-	into := new([]budget.Balance)
-	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueAccounts(b, ids, nil, nil, into, new(bool)) }); err != nil {
-		return nil, err
-	}
-	return *into, nil
+func (p *Ledger) Balances(ctx context.Context, ids []budget.AccountID) ([]budget.Balance, error) {
+	return lookUp(ctx, p, func(b *pgx.Batch, into *[]budget.Balance) { queueAccounts(b, ids, nil, nil, into, new(bool)) })
 }
 
 // Caller implements [budget.Ledger].
@@ -419,19 +415,22 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	if err := p.intact(dataset); err != nil {
 		return nil, 0, err
 	}
-	balances, failed := new([]budget.Balance), new(bool)
-	if err := p.lookUp(ctx, func(b *pgx.Batch) { queueAccounts(b, ids, &dataset, &analyst, balances, failed) }); err != nil {
+	type caller struct {
+		balances []budget.Balance
+		failed   bool
+	}
+	found, err := lookUp(ctx, p, func(b *pgx.Batch, c *caller) { queueAccounts(b, ids, &dataset, &analyst, &c.balances, &c.failed) })
+	if err != nil {
 		return nil, 0, err
 	}
 	var count int64
-	var err error
 	switch {
-	case *failed:
+	case found.failed:
 		count, err = p.countFailures(ctx, dataset, analyst, within)
-	case len(*balances) == 0: // a charge to accounts of an earlier policy may have failed
+	case len(found.balances) == 0: // a charge to accounts of an earlier policy may have failed
 		count, err = p.Failures(ctx, dataset, analyst, within)
 	}
-	return *balances, count, err
+	return found.balances, count, err
 }
 
 // queueAccounts looks up accounts, and whether a charge of an analyst ever failed; nil: not looked up. Where none of the accounts exists,

@@ -111,6 +111,7 @@ func TestPostgres(t *testing.T) {
 		"F06_ArchiveCutOff":             testArchiveCutOff,
 		"CommitsAreSynchronous":         testCommitsAreSynchronous,
 		"F04_BackendKilled":             testBackendKilled,
+		"F04_LookUpsBeginAnew":          testLookUpsBeginAnew,
 		"F04_AnswerLost":                testAnswerLost,
 		"F03_NumberGivenTwice":          testNumberGivenTwice,
 		"F12_OlderLedgerWrittenOn":      testOlderLedgerWrittenOn,

@@ -75,8 +75,8 @@ func (p *Ledger) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, er
 	if l.Shared {
 		exact = sqlFindReleased
 	}
-	found := &budget.Earlier{Exact: make([]*budget.Found, len(l.Identities)), Latest: make([]*budget.Found, len(l.Series))}
-	if err := p.lookUp(ctx, func(b *pgx.Batch) {
+	found, err := lookUp(ctx, p, func(b *pgx.Batch, found *budget.Earlier) {
+		found.Exact, found.Latest = make([]*budget.Found, len(l.Identities)), make([]*budget.Found, len(l.Series))
 		for i, names := range l.Identities {
 			queueFound(b, &found.Exact[i], names, exact, l.Dataset, hashes(names), l.Analyst)
 		}
@@ -86,10 +86,8 @@ func (p *Ledger) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, er
 		if l.Shared {
 			queueFound(b, &found.Best, l.Questions, sqlBest, l.Dataset, hashes(l.Questions))
 		}
-	}); err != nil {
-		return nil, err
-	}
-	return found, nil
+	})
+	return &found, err
 }
 
 // queueFound runs one of the queries for released values, unless there are no names to look for.
@@ -103,8 +101,11 @@ func queueFound(b *pgx.Batch, into **budget.Found, names [][32]byte, sql string,
 		var asOf *time.Time
 		var name *string
 		err := row.Scan(&v.Charge, &v.Dataset, &identity, &v.Analyst, &v.Shared, &v.Values, &v.At, &series, &asOf, &name)
-		if errors.Is(err, pgx.ErrNoRows) {
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
 			return nil
+		case err != nil:
+			return err
 		}
 		copy(v.Identity[:], identity)
 		if asOf != nil && name != nil {
@@ -113,7 +114,7 @@ func queueFound(b *pgx.Batch, into **budget.Found, names [][32]byte, sql string,
 			v.Version = of
 		}
 		*into = v
-		return err
+		return nil
 	})
 }
 

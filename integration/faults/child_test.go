@@ -22,6 +22,7 @@ import (
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/gatewaytest"
 	"noisegate.example/gateway/httpapi"
+	"noisegate.example/internal/fault"
 )
 
 // childCommand makes the test binary a gateway: a process that can be killed.
@@ -132,8 +133,22 @@ func assemble(ctx context.Context, d gatewaytest.Databases, t *trap, change func
 		g.KeepReady(ctx)
 	}()
 	context.AfterFunc(ctx, func() { <-watched; g.Close() })
-	handler, err := httpapi.New(httpapi.Config{Service: g.Service, Labels: g.Labels, Verifier: names{}})
+	handler, err := httpapi.New(httpapi.Config{Service: g.Service, Labels: g.Labels, Verifier: names{},
+		Log: slog.New(defects{slog.NewTextHandler(os.Stderr, nil)})})
 	return t.sending(handler), err
+}
+
+// defects logs answers that are internal errors alone, which no fault excuses.
+type defects struct{ slog.Handler }
+
+func (d defects) Handle(ctx context.Context, r slog.Record) (err error) {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "code" && a.Value.String() == string(fault.CodeInternal) {
+			err = d.Handler.Handle(ctx, r)
+		}
+		return true
+	})
+	return err
 }
 
 // names takes a token for the subject's name, who is analyst and steward.
