@@ -23,8 +23,8 @@ import (
 	"noisegate.example/internal/pgserver"
 )
 
-// patience limits each step of preparing a database.
-const patience = 30 * time.Second
+// patience limits each step of preparing a database. The longest writes a million rows: half a minute while CI installs clients.
+const patience = 3 * time.Minute
 
 // Database is a database that exists for one test.
 type Database struct {
