@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"time"
 
@@ -249,32 +247,12 @@ func within[T any](ctx context.Context, exchange func(context.Context) (T, error
 	return exchange(ctx)
 }
 
-// shielded runs work and turns a panic into an internal error. Of the panic only its type and place are kept: its text
-// ("index out of range [5]") can be a function of the data.
+// shielded runs work and turns a panic into an internal error.
 func shielded[T any](ctx context.Context, work func(context.Context) (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fault.Internal(panicked(p))
+			err = fault.Panicked(p)
 		}
 	}()
 	return work(ctx)
-}
-
-// panicked describes a panic by its type and the function that raised it.
-func panicked(p any) error {
-	callers := make([]uintptr, 16)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
-	for {
-		frame, more := frames.Next()
-		if !more {
-			return fmt.Errorf("panic of type %T", p)
-		}
-		if !isRuntime(frame.Function) {
-			return fmt.Errorf("panic of type %T in %s:%d", p, frame.Function, frame.Line)
-		}
-	}
-}
-
-func isRuntime(function string) bool {
-	return len(function) > len("runtime.") && function[:len("runtime.")] == "runtime."
 }

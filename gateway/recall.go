@@ -31,22 +31,16 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 	if err != nil {
 		return Receipt{}, leave, err
 	}
-	defer func() {
-		if p := recover(); p != nil { // or others would wait for ever
-			leave()
-			panic(p)
+	found, err := shielded(ctx, func(ctx context.Context) (released.Found, error) { // others wait for leave
+		q.sharing.questions = q.atAnyPrice()
+		found, err := s.find(ctx, q)
+		if q.sharing.best = found.Best; err == nil && found.Rest != nil {
+			s.chargeRest(q, found.Rest)
 		}
-	}()
-	q.sharing.questions = q.atAnyPrice()
-	found, err := s.find(ctx, q)
-	if err != nil {
+		return found, err
+	})
+	if err != nil || found.Whole == nil {
 		return Receipt{}, leave, err
-	}
-	if q.sharing.best = found.Best; found.Rest != nil {
-		s.chargeRest(q, found.Rest)
-	}
-	if found.Whole == nil {
-		return Receipt{}, leave, nil
 	}
 	leave()
 	if paid, err = s.reshaped(ctx, q, tick, found); paid.reshaped {

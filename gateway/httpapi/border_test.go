@@ -229,7 +229,7 @@ func TestLogNamesRequestsOnly(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"route=/v1/query status=200 subject=ana", "code=sql/unknown-column", "code=auth/invalid",
-		"panic of type string"} {
+		"panic of type string in noisegate.example/gateway/gatewaytest."} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)
 		}

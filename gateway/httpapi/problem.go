@@ -3,7 +3,6 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -116,9 +115,3 @@ func (x *exchange) problem(err error) {
 	}
 	x.send(payload{status: p.Status, kind: "application/problem+json", body: body})
 }
-
-// panicError is a panic at the border, without its text.
-type panicError struct{ value any }
-
-// Error implements error.
-func (p *panicError) Error() string { return fmt.Sprintf("panic of type %T", p.value) }

@@ -199,8 +199,7 @@ func (s *server) endpoint(r route) http.HandlerFunc {
 func (s *server) serve(x *exchange, r route) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			// The panic's text may be a function of data: only its type is kept.
-			err = fault.Internal(&panicError{p})
+			err = fault.Panicked(p)
 		}
 	}()
 	if !r.public {

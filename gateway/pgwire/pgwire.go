@@ -13,7 +13,6 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -204,9 +203,9 @@ func (s *Server) handle(ctx context.Context, conn net.Conn) {
 func (s *Server) shielded(ctx context.Context, conn net.Conn) (c *session, refused *refusal) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.config.Log.ErrorContext(ctx, "a connection ended", "code", string(fault.CodeInternal), "cause",
-				fmt.Sprintf("panic of type %T", p))
-			c, refused = nil, fatal(refusalOf(fault.Internal(nil), nil))
+			err := fault.Panicked(p)
+			s.config.Log.ErrorContext(ctx, "a connection ended", "code", string(err.Code), "cause", fault.Cause(err))
+			c, refused = nil, fatal(refusalOf(err, nil))
 			deny(conn, refused)
 		}
 	}()

@@ -3,7 +3,6 @@ package pgwire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -234,10 +233,9 @@ func (c *session) receive() (message pgproto3.FrontendMessage, refused *refusal)
 func (c *session) shielded(ctx context.Context, message pgproto3.FrontendMessage) (refused *refusal) {
 	defer func() {
 		if p := recover(); p != nil {
-			// The panic's text may be a function of data: only its type is kept.
-			c.server.config.Log.ErrorContext(ctx, "a session ended", "code", string(fault.CodeInternal), "cause",
-				fmt.Sprintf("panic of type %T", p))
-			refused = fatal(refusalOf(fault.Internal(nil), nil))
+			err := fault.Panicked(p)
+			c.server.config.Log.ErrorContext(ctx, "a session ended", "code", string(err.Code), "cause", fault.Cause(err))
+			refused = fatal(refusalOf(err, nil))
 		}
 	}()
 	return c.answer(ctx, message)

@@ -1,6 +1,11 @@
 package fault
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+)
 
 // CodeInternal is what a client sees of every error that has no code of its own.
 const CodeInternal Code = "internal"
@@ -30,4 +35,20 @@ func Unprintable(state string) *Error {
 // Internal wraps an unexpected error. The cause goes to the log, the client sees a request id.
 func Internal(err error) *Error {
 	return &Error{Code: CodeInternal, Msg: "something went wrong inside the gateway", Hint: "give the request id to the operator", Err: err}
+}
+
+// Panicked is the error of a panic, for the deferred function that recovers from it. Of the panic only its type and place are kept: its
+// text ("index out of range [5]") can be a function of data.
+func Panicked(p any) *Error {
+	callers := make([]uintptr, 16)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)]) // without this function and the deferred one
+	for {
+		frame, more := frames.Next()
+		if !more {
+			return Internal(fmt.Errorf("panic of type %T", p))
+		}
+		if !strings.HasPrefix(frame.Function, "runtime.") {
+			return Internal(fmt.Errorf("panic of type %T in %s:%d", p, frame.Function, frame.Line))
+		}
+	}
 }
