@@ -35,7 +35,7 @@ WHOLE = GOGC=1600 $(TEST) $(SIDE) -timeout 40m
 SHORT = NOISEGATE_SERVERS=1 $(TEST) -short
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build parser check lint test alone race race-whole integration clients console console-test golden trusted-base fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole ends histories types faults-brief peers reproducible installable static sbom
+.PHONY: help demo build speed parser check lint test alone race race-whole integration clients console console-test golden trusted-base fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole ends histories types faults-brief peers reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ installable: ## "go install" takes the last commit as it takes a released module
 	git -C $(CURDIR) show HEAD:go.mod >$$version.mod && echo "{\"Version\": \"$$version\"}" >$$version.info && echo $$version >list && cd $$dir && \
 	GOPROXY=file://$$dir,$$($(GO) env GOPROXY) GONOSUMDB=$$module GOBIN=$$dir/bin $(GO) install $$module/cmd/noisegate@$$version && \
 	bin/noisegate version | tee /dev/stderr | grep -q $$version
+
+speed: # how fast this machine compiles one file of PostgreSQL's parser, for .ci/factor
+	cd $$($(GO) list -m -f '{{.Dir}}' github.com/pganalyze/pg_query_go/v6)/parser && \
+	$${CC:-gcc} -O2 -w -Iinclude -Iinclude/postgres -c postgres_deparse.c -o /dev/null
 
 parser: # PostgreSQL's parser, the longest of all compilations
 	$(GO) build github.com/pganalyze/pg_query_go/v6
