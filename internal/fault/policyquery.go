@@ -35,36 +35,13 @@ func GroupByUnit(pos Position, column string) *Error {
 	}
 }
 
-// UnitColumn refuses what identifies the privacy unit anywhere but where it is counted, joined or kept within one unit's rows.
+// UnitColumn refuses what identifies the privacy unit anywhere but where it is counted, tested for NULL, joined or kept within one unit's
+// rows.
 func UnitColumn(pos Position, column string) *Error {
 	return &Error{
 		Code: CodeUnitColumn, Pos: pos,
-		Msg:  fmt.Sprintf("%s identifies the privacy unit and can only be counted", Quote(column)),
-		Hint: fmt.Sprintf("count(DISTINCT %s) and joins on it are taken; a query in FROM that groups by person may group by it too", column),
-	}
-}
-
-// UnitCount refuses count(id) of the privacy unit. other is a column that is NULL on the same rows, those without a row of an outer join;
-// empty: the id is NULL on no row that is used, so that count(*) is the same.
-func UnitCount(pos Position, column, other string) *Error {
-	e := UnitColumn(pos, column)
-	if other != "" {
-		return e.WithHint("count another column of that table, which is never NULL there").WithPart(other)
-	}
-	return e.WithHint(fmt.Sprintf("write count(*), which counts the same rows: those without %s are never used; count(DISTINCT %s) counts "+
-		"people", column, column)).WithPart("count(*)")
-}
-
-// UnitIsNull refuses a test of the privacy unit's id; not says that it is IS NOT NULL. other is as for [UnitCount].
-func UnitIsNull(pos Position, column string, not bool, other string) *Error {
-	e := UnitColumn(pos, column)
-	switch {
-	case other != "":
-		return e.WithHint("test another column of that table, which is never NULL there").WithPart(other)
-	case not:
-		return e.WithHint(fmt.Sprintf("leave the condition out: rows without %s belong to nobody, and are never used", column)).WithPart("true")
-	default:
-		return e.WithHint(fmt.Sprintf("no row that is used is without %s: it belongs to nobody", column))
+		Msg:  fmt.Sprintf("%s identifies the privacy unit, and is not compared or computed with", Quote(column)),
+		Hint: "it is counted, tested for NULL and joined on; a query in FROM may group by it",
 	}
 }
 

@@ -1,8 +1,6 @@
 package bind
 
 import (
-	"slices"
-
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
@@ -95,27 +93,26 @@ func addRelease(b *algebra.Binder, m algebra.Statistic) int {
 	return len(b.Bound.Statistics) - 1
 }
 
-// count binds count(*), count(x), count(DISTINCT unit) and count(DISTINCT x).
+// count binds count(*), count(x), count(unit), count(DISTINCT unit) and count(DISTINCT x).
 func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
 	m := algebra.Statistic{Kind: algebra.CountRows, Filter: filter}
-	if !n.Star {
-		x, unit, err := countArgument(b, n)
+	p, ids, err := counted(b, n)
+	switch {
+	case err != nil:
+		return algebra.Estimator{}, err
+	case ids:
+		if m.Filter = both(filter, p.cond); n.Distinct {
+			m.Kind, m.X = algebra.CountDistinct, algebra.Column{Of: p.of[0]}
+		}
+		if n.Distinct && p.of[0].Unit {
+			m.Kind = algebra.CountUnits
+		}
+	case !n.Star:
+		x, err := countArgument(b, n)
 		if err != nil {
 			return algebra.Estimator{}, err
 		}
 		switch c, isConstant := x.(algebra.Constant); {
-		case n.Distinct && unit:
-			m.Kind, m.X = algebra.CountUnits, x
-			if !slices.Contains(b.Bound.Source.Owners, algebra.PlainField(x)) { // of a row that an outer join may not have found
-				m.Filter = both(filter, present(x))
-			}
-		case unit:
-			f := algebra.PlainField(x)
-			other, absent := standIn(b, f)
-			if absent && other == "" {
-				return algebra.Estimator{}, fault.UnitColumn(b.At(n.Args[0]), f.Name)
-			}
-			return algebra.Estimator{}, fault.UnitCount(b.At(n.Args[0]), f.Name, other)
 		case n.Distinct:
 			if m.Kind, m.X = algebra.CountDistinct, x; !sqlprint.Distinguishable(x) {
 				return algebra.Estimator{}, b.Unsupported(n, "count(DISTINCT "+sqlprint.Describe(x)+")",
@@ -128,17 +125,12 @@ func count(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Esti
 	return algebra.Estimator{Name: sqlprint.DescribeStatistic(m), T: catalog.Int8, Of: []int{addRelease(b, m)}}, nil
 }
 
-// countArgument is the argument of count, which may be the unit's id.
-func countArgument(b *algebra.Binder, n *syntax.Call) (x algebra.Expr, unit bool, err error) {
-	if c, ok := oneArgument(n).(*syntax.Column); ok {
-		f, err := column(b, c)
-		if err != nil {
-			return nil, false, err
-		}
-		return algebra.Column{Of: f}, f.Unit, nil
+// countArgument is the argument of count, which may be the identity of a unit's row.
+func countArgument(b *algebra.Binder, n *syntax.Call) (algebra.Expr, error) {
+	if f, ok := identityOf(b, oneArgument(n)); ok {
+		return algebra.Column{Of: f}, nil
 	}
-	x, err = argument(b, n, 0, 1)
-	return x, false, err
+	return argument(b, n, 0, 1)
 }
 
 func oneArgument(n *syntax.Call) syntax.Expr {

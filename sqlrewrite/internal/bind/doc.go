@@ -17,6 +17,7 @@
 //	unitwindow.go     window functions among one unit's rows
 //	windowrows.go     queries whose outputs are computed with windows
 //	where.go          conditions
+//	presence.go       ids that are counted or tested for NULL
 //	rowcall.go        calls of functions
 //	groupby.go        keys, public or private
 //	aggregate.go      aggregates

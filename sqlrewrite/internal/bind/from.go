@@ -26,12 +26,8 @@ func identityOf(b *algebra.Binder, n syntax.Expr) (*algebra.Field, bool) {
 	return f, err == nil && f.Identity() && !f.Unit
 }
 
-// identityIn is [identityOf] in a scope.
-func identityIn(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, bool) {
-	f, ok := identityOf(b, n)
-	if !ok {
-		return nil, false
-	}
+// inScope is a field that tells a unit, where a scope knows it.
+func inScope(s domain.Scope, f *algebra.Field) (algebra.Expr, bool) {
 	switch s := s.(type) {
 	case rowScope:
 		return algebra.Column{Of: f}, true
@@ -43,32 +39,6 @@ func identityIn(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr,
 	default:
 		return nil, false
 	}
-}
-
-// standIn finds a column that is NULL on the same rows as a unit's id: those that an outer join has without a row of its table. absent is
-// false where no row that is used is without the id: rows belong to its unit.
-func standIn(b *algebra.Binder, unit *algebra.Field) (name string, absent bool) {
-	r := b.Bound.Source
-	if r == nil {
-		return "", true
-	}
-	if slices.Contains(r.Owners, unit) {
-		return "", false
-	}
-	for _, p := range r.Parts {
-		if !slices.Contains(p.Fields, unit) {
-			continue
-		}
-		for _, f := range p.Fields {
-			if !f.Column.NotNull || !f.Exposed || f.Unit || !f.Type.IsNumber() && !f.Type.IsTime() { // a long text counts as NULL
-				continue
-			}
-			if name = scalar.NameText(p.Alias, f.Name); !f.Identity() {
-				return name, true
-			}
-		}
-	}
-	return name, true
 }
 
 // owner leads the rows of a release block to their privacy units.

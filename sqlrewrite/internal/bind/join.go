@@ -422,6 +422,12 @@ func rowCondition(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 				return nil, err
 			}
 			r, err := rowCondition(b, c.R)
+			switch {
+			case holds(c.L, l):
+				return r, err
+			case holds(c.R, r):
+				return l, err
+			}
 			return algebra.Binary{Op: syntax.And, L: l, R: r, T: catalog.Bool}, err
 		}
 		if x, y, ok, err := identities(b, c); err != nil {

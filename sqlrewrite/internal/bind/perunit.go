@@ -191,9 +191,23 @@ func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate, name string)
 		return nil, g.Mismatch(n, n.Name+" needs one argument", "")
 	}
 	var x algebra.Expr
-	if f, ok := identityOf(g.Binder, n.Args[0]); ok && n.Name == "count" {
-		x = algebra.Column{Of: f}
-	} else if x, err = rowValue(g.Binder, n.Args[0]); err != nil {
+	if n.Name == "count" {
+		p, ids, err := counted(g.Binder, n)
+		if err != nil {
+			return nil, err
+		}
+		if ids {
+			e.Filter = both(e.Filter, p.cond)
+			if e.Star = !n.Distinct; n.Distinct {
+				e.Args = []algebra.Expr{algebra.Column{Of: p.of[0]}}
+			}
+			return g.aggregated(e, n, name)
+		}
+		x, err = countArgument(g.Binder, n)
+	} else {
+		x, err = rowValue(g.Binder, n.Args[0])
+	}
+	if err != nil {
 		return nil, err
 	}
 	if e.Name == "sum" || e.Name == "avg" {

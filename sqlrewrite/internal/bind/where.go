@@ -18,7 +18,9 @@ func where(b *algebra.Binder) error {
 		return nil
 	}
 	e, err := rowCondition(b, b.Query.Where)
-	b.Bound.Where = e
+	if !holds(b.Query.Where, e) {
+		b.Bound.Where = e
+	}
 	return err
 }
 
@@ -171,17 +173,10 @@ func is(b *algebra.Binder, s domain.Scope, n *syntax.Is) (algebra.Expr, error) {
 		x, err := condition(b, s, n.X)
 		return algebra.Is{X: x, What: n.What, Not: n.Not}, err
 	}
-	if x, ok := identityIn(b, s, n.X); ok {
-		return algebra.Is{X: x, What: n.What, Not: n.Not}, nil
+	if p, ok, err := presenceOf(b, s, n.X); err != nil || ok && len(p.of) > 0 {
+		return presenceTest(b, p, n.Not), err
 	}
 	x, err := settled(b, s, n.X)
-	if c, ok := n.X.(*syntax.Column); ok && fault.CodeOf(err) == fault.CodeUnitColumn {
-		if f, unknown := column(b, c); unknown == nil && f.Unit {
-			if other, absent := standIn(b, f); other != "" || !absent {
-				err = fault.UnitIsNull(b.At(c), c.Name, n.Not, other)
-			}
-		}
-	}
 	return algebra.Is{X: x, What: n.What, Not: n.Not}, err
 }
 

@@ -25,7 +25,6 @@ func (s *suggester) repairs() []repair {
 		{change: repairTop}, {change: repairGroupAll}, {change: repairQualify}, {change: repairNumber}, {change: repairAlias},
 		{change: repairUnitJoin, differs: "rows of different people are not paired"},
 		{change: repairPartition, differs: "each person's rows are a window of their own"},
-		{change: repairUnitCount}, {change: repairUnitWhen}, {change: repairUnitTest}, {change: repairUnitColumn},
 		{change: repairOwnKey}, {change: repairSharedKey, differs: "a group with rows of several people is divided among them"},
 		{change: repairMode, differs: "over no rows there is no row, where there was NULL"},
 		{change: repairSeconds}, {change: repairKeyParts, differs: "several groups may show one key"},
@@ -356,63 +355,6 @@ func repairPartition(q *parse.QueryText, i int, refusal *fault.Error) string {
 		return q.Replaced(over+4, over+4, refusal.Part+",")
 	}
 	return q.Replaced(over+2, over+2, "PARTITION BY "+refusal.Part)
-}
-
-// repairUnitCount counts rows where their ids were to be counted, which every row has.
-func repairUnitCount(q *parse.QueryText, i int, refusal *fault.Error) string {
-	open := i - 1
-	if q.Word(open) == "." {
-		open -= 2
-	}
-	if refusal.Code != fault.CodeUnitColumn || refusal.Part != "count(*)" || q.Word(open) != "(" || q.Word(open-1) != "COUNT" {
-		return ""
-	}
-	return q.Replaced(open-1, q.Closing(open), refusal.Part)
-}
-
-// repairUnitWhen counts units on a condition by FILTER, and not by CASE.
-func repairUnitWhen(q *parse.QueryText, i int, refusal *fault.Error) string {
-	then := i - 1
-	when := then - 1
-	for when > 0 && !q.Reads(when, "WHEN") {
-		when--
-	}
-	start, end := when-4, columnEnd(q, i)
-	if q.Word(end) == "ELSE" && q.Word(end+1) == "NULL" {
-		end += 2
-	}
-	if refusal.Code != fault.CodeUnitColumn || q.Word(then) != "THEN" || !q.Reads(start, "COUNT", "(", "DISTINCT", "CASE") ||
-		!q.Reads(end, "END", ")") || q.Word(end+2) == "FILTER" {
-		return ""
-	}
-	return q.Replaced(start, end+2, "count(DISTINCT "+q.Slice(i, columnEnd(q, i))+") FILTER (WHERE "+q.Slice(when+1, then)+")")
-}
-
-// repairUnitTest leaves out a condition that every row meets: that its unit's id is not NULL.
-func repairUnitTest(q *parse.QueryText, i int, refusal *fault.Error) string {
-	end := columnEnd(q, i)
-	if refusal.Code != fault.CodeUnitColumn || refusal.Part != "true" || !q.Reads(end, "IS", "NOT", "NULL") {
-		return ""
-	}
-	switch end += 3; {
-	case q.Word(end) == "AND" && slices.Contains([]string{"WHERE", "AND", "OR", "ON", "("}, q.Word(i-1)):
-		return q.Replaced(i, end+1, "")
-	case q.Word(i-1) == "AND":
-		return q.Replaced(i-1, end, "")
-	case q.Word(i-1) == "WHERE" && q.Word(i-2) != "(":
-		return q.Replaced(i-1, end, "")
-	default:
-		return q.Replaced(i, end, refusal.Part)
-	}
-}
-
-// repairUnitColumn names another column, which is NULL on the same rows.
-func repairUnitColumn(q *parse.QueryText, i int, refusal *fault.Error) string {
-	counted := q.Word(i-2)+q.Word(i-1)+q.Word(columnEnd(q, i)) == "COUNT()"
-	if refusal.Code != fault.CodeUnitColumn || refusal.Part == "" || refusal.Part == "true" || !counted && q.Word(columnEnd(q, i)) != "IS" {
-		return ""
-	}
-	return q.Replaced(i, columnEnd(q, i), refusal.Part)
 }
 
 // columnEnd is the token after the column that begins at one, with the relations before its name.
