@@ -44,6 +44,7 @@ type names struct {
 	zoned   []string // timestamps with time zone, bounded
 	keys    []string // public
 	private []string // private keys
+	ids     []string // of units, each NULL where an outer join found no row of it
 }
 
 // Origin is a FROM clause.
@@ -63,7 +64,14 @@ func originOf(name, from, alias, unit string) Origin {
 	if alias != "" {
 		prefix = alias + "."
 	}
-	return Origin{name: name, from: from, tightens: true, place: place{unit: prefix + unit, names: tableNames(prefix)}}
+	o := Origin{name: name, from: from, tightens: true, place: place{unit: prefix + unit, names: tableNames(prefix)}}
+	if strings.Contains(unit, ".") {
+		o.place.unit = unit
+	}
+	if unit != "k_num" { // which stands for one that is named by no column
+		o.place.names.ids = []string{o.place.unit}
+	}
+	return o
 }
 
 // tableNames are the columns of a table of the family.
@@ -242,6 +250,13 @@ func plainConditions() []production {
 		of("between", numbers, "%[1]s BETWEEN -5 AND 1.5", "%[1]s NOT BETWEEN SYMMETRIC 9 AND 2"),
 		of("in", numbers, "%[1]s IN (3, 9)", "%[1]s NOT IN (0, 10)", "%[1]s IN (1, NULL)"),
 		of("is null", numbers, "%[1]s IS NULL", "%[1]s IS NOT NULL"),
+		{name: "condition/id is null", write: func(w *Writer, p place) string {
+			if len(p.names.ids) == 0 {
+				return w.Pick(p.names.numbers...) + " IS NULL"
+			}
+			return fmt.Sprintf(w.Pick("%[1]s IS NULL", "%[1]s IS NOT NULL", "(CASE WHEN %[2]s > 3 THEN %[1]s END) IS NULL"),
+				w.Pick(p.names.ids...), w.Pick(p.names.numbers...))
+		}},
 		of("is distinct", func(n names) []string { return n.whole }, "%[1]s IS DISTINCT FROM %[2]s", "%[1]s IS NOT DISTINCT FROM NULL"),
 		of("key in", func(n names) []string { return n.private }, "%[1]s IN ('x', 'y', NULL)", "%[1]s NOT IN ('x')", "%[1]s = 'x'",
 			"%[1]s < 'y'"),
@@ -263,6 +278,16 @@ func plainAggregates() []production {
 	return []production{
 		{name: "aggregate/count(*)", write: func(*Writer, place) string { return "count(*)" }},
 		{name: "aggregate/count(DISTINCT unit)", write: func(_ *Writer, p place) string { return "count(DISTINCT " + p.unit + ")" }},
+		{name: "aggregate/count(id)", write: func(w *Writer, p place) string {
+			if len(p.names.ids) == 0 {
+				return "count(" + w.Pick(p.names.numbers...) + ")"
+			}
+			p.depth = 0
+			id := w.Pick(p.names.ids...)
+			return fmt.Sprintf("count("+w.Pick("", "DISTINCT ")+w.Pick("%[1]s", "CASE WHEN %[2]s THEN %[1]s END",
+				"CASE WHEN %[2]s THEN %[1]s ELSE NULL END", "CASE WHEN %[2]s THEN NULL ELSE %[1]s END",
+				"CASE WHEN %[2]s THEN %[1]s WHEN %[3]s THEN %[4]s END")+")", id, w.condition(p), w.condition(p), w.Pick(p.names.ids...))
+		}},
 		one("count(x)", "count(%s)", func(n names) []string { return slices.Concat(n.numbers, n.days, n.texts, n.keys) }),
 		one("sum", "sum(%s)", numbers),
 		one("avg", "avg(%s)", numbers),

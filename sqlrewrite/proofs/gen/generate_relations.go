@@ -15,11 +15,9 @@ func relationOrigins() []func(*Writer) Origin {
 	joined := func(name, from, alias, unit string, more names) func(*Writer) Origin {
 		return func(*Writer) Origin {
 			o := originOf("from/"+name, from, alias, unit)
-			if strings.Contains(unit, ".") {
-				o.place.unit = unit
-			}
 			o.place.names.keys = append(o.place.names.keys, more.keys...)
 			o.place.names.numbers = append(o.place.names.numbers, more.numbers...)
+			o.place.names.ids = append(o.place.names.ids, more.ids...)
 			return o
 		}
 	}
@@ -71,20 +69,20 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("join parent", "people p JOIN events e ON e.unit = p.id", "e", "unit",
 			names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
 		joined("left join child", "people p LEFT JOIN events e ON p.id = e.unit AND e.n4 > 3", "p", "id",
-			names{numbers: []string{"e.n4"}, keys: []string{"e.k_text"}}),
+			names{numbers: []string{"e.n4"}, keys: []string{"e.k_text"}, ids: []string{"e.unit", "e.unit"}}),
 		joined("natural join", "people p NATURAL JOIN zones z", "p", "id", zone),
 		joined("value of public in on", "people p LEFT JOIN events e ON p.id = e.unit AND e.n4 > (SELECT avg(weight) FROM zones)", "p", "id",
-			names{numbers: []string{"e.n4"}}),
+			names{numbers: []string{"e.n4"}, ids: []string{"e.unit"}}),
 		joined("lateral", "events e CROSS JOIN (SELECT 3 AS three) c JOIN LATERAL (SELECT e.event AS same, e.n4 + c.three AS up, e.n2 > "+
 			"c.three AS high) l ON l.same = e.event", "e", "unit",
 			names{numbers: []string{"l.up", "l.up"}, keys: []string{"l.high", "l.high"}}),
 		joined("left join of few", "(SELECT * FROM people WHERE k_bool) p LEFT JOIN events e ON p.id = e.unit AND e.n4 > 3", "p", "id",
-			names{numbers: []string{"e.n4"}, keys: []string{"e.k_text"}}),
+			names{numbers: []string{"e.n4"}, keys: []string{"e.k_text"}, ids: []string{"e.unit"}}),
 		joined("left join of few public", "(SELECT * FROM events WHERE k_bool) e LEFT JOIN zones z ON z.k_num = e.k_num", "e", "unit", zone),
 		joined("join of few public", "(SELECT * FROM events WHERE k_bool) e JOIN (SELECT * FROM zones WHERE weight > 0) z ON z.k_num = e.k_num",
 			"e", "unit", zone),
 		joined("left join of joined", "people p LEFT JOIN (people q JOIN events e ON e.unit = q.id) ON p.id = e.unit AND e.n4 = p.n4", "p", "id",
-			names{numbers: []string{"e.n4"}, keys: []string{"q.k_text"}}),
+			names{numbers: []string{"e.n4"}, keys: []string{"q.k_text"}, ids: []string{"q.id", "e.unit"}}),
 		joined("join of joined", "people p JOIN (people q JOIN orders o ON o.buyer = q.id) ON p.id = q.id AND q.n4 = p.n4 AND o.n4 = p.n4", "o",
 			"buyer", names{numbers: []string{"q.n4"}, keys: []string{"p.k_text"}}),
 		joined("left join on exists",
@@ -121,7 +119,8 @@ func relationOrigins() []func(*Writer) Origin {
 		differs(joined("statistics beside rows", "events e JOIN "+strings.Replace(perUnit, "sum(f8)", "avg(f8)", 1)+" g ON g.unit = e.unit", "e",
 			"unit", statistics),
 			joined("statistics beside rows", "events e JOIN "+perUnit+" g ON g.unit = e.unit", "e", "unit", statistics)),
-		joined("statistics beside people", "people p LEFT JOIN "+perUnit+" g ON g.unit = p.id", "p", "id", statistics),
+		joined("statistics beside people", "people p LEFT JOIN "+perUnit+" g ON g.unit = p.id", "p", "id",
+			names{numbers: statistics.numbers, ids: []string{"g.unit"}}),
 		joined("statistics", "(SELECT g.*, p.* FROM people p JOIN "+perUnit+" g ON g.unit = p.id) s", "s", "id",
 			names{numbers: []string{"s.c", "s.s"}}),
 		joined("statistics by key", "events e JOIN (SELECT unit, k_num AS k, count(*) AS c, min(n2) AS s FROM events GROUP BY unit, k_num) g "+
