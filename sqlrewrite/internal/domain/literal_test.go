@@ -33,6 +33,10 @@ func TestTypedConstants(t *testing.T) {
 		{catalog.Date, "2024-02-29 23:00:00", "2024-02-29"}, {catalog.Timestamp, "2024-02-29", "2024-02-29 00:00:00"},
 		{catalog.Timestamptz, "2024-02-29T23:59:00.25+02:00", "2024-02-29 21:59:00.25+00"},
 		{catalog.Timestamptz, "2024-02-29", "2024-02-29 00:00:00+00"},
+		{catalog.Timestamptz, "2024-02-29Z", "2024-02-29 00:00:00+00"}, {catalog.Timestamptz, "2024-02-29 12:00z", "2024-02-29 12:00:00+00"},
+		{catalog.Timestamptz, "2024-02-29 12:00:30.5 UTC", "2024-02-29 12:00:30.5+00"}, {catalog.Date, "2024-02-29 23:00 utc", "2024-02-29"},
+		{catalog.Timestamptz, "2024-02-29 12:00+02", "2024-02-29 10:00:00+00"}, {catalog.Timestamp, "2024-02-29T12:00Z", "2024-02-29 12:00:00"},
+		{catalog.Timestamptz, "2024-02-29 12:00 CET", ""}, {catalog.Timestamptz, "2024-02-29 12:00:00+02Z", ""},
 		{catalog.UUID, "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}, {catalog.UUID, "a0eebc999c0b", ""},
 		{catalog.Char, "ab  ", "ab"}, {catalog.Text, "ab  ", "ab  "}, {catalog.Enum, "sad", "sad"},
 	} {

@@ -194,17 +194,22 @@ func HasOffset(text string) bool {
 	return ok && zoned
 }
 
-// readTime reads an ISO 8601 date or time; zoned says that it has an offset.
+// readTime reads an ISO 8601 date or time; zoned says that it has an offset. Z and UTC, in either case, are the offset +00.
 func readTime(text string) (at time.Time, zoned, ok bool) {
-	for _, f := range []struct {
-		layout string
-		zoned  bool
-	}{
-		{"2006-01-02", false}, {"2006-01-02 15:04", false}, {"2006-01-02 15:04:05", false}, {"2006-01-02T15:04:05", false},
-		{"2006-01-02 15:04:05Z07", true}, {"2006-01-02 15:04:05Z07:00", true}, {"2006-01-02T15:04:05Z07:00", true},
-	} {
-		if at, err := time.Parse(f.layout, strings.TrimSpace(text)); err == nil && at.Year() >= 1 {
-			return at, f.zoned, true
+	text = strings.TrimSpace(text)
+	upper := strings.ToUpper(text)
+	local, utc := strings.CutSuffix(upper, "Z")
+	if !utc {
+		local, utc = strings.CutSuffix(upper, " UTC")
+	}
+	for _, layout := range []string{"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if at, err := time.Parse(layout, strings.TrimRight(local, " ")); err == nil && at.Year() >= 1 {
+			return at, utc, true
+		}
+	}
+	for _, layout := range []string{"2006-01-02 15:04-07", "2006-01-02 15:04:05-07", "2006-01-02 15:04:05-07:00", "2006-01-02T15:04:05-07:00"} {
+		if at, err := time.Parse(layout, text); err == nil && at.Year() >= 1 {
+			return at, true, true
 		}
 	}
 	return at, false, false
