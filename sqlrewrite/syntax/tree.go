@@ -246,6 +246,7 @@ const (
 	Multiply Operator = "*"
 	Divide   Operator = "/"
 	Modulo   Operator = "%"
+	Power    Operator = "^" // which binding makes a call of power
 	Concat   Operator = "||"
 )
 

@@ -78,6 +78,8 @@ func binary(b *algebra.Binder, s domain.Scope, n *syntax.Binary) (algebra.Expr, 
 			return nil, err
 		}
 		return domain.ErrorFree(b, s, n, e)
+	case syntax.Power:
+		return call(b, s, &syntax.Call{Pos: n.Pos, Name: "power", Args: []syntax.Expr{n.L, n.R}})
 	default:
 		return nil, b.Unsupported(n, "operator "+string(n.Op), "")
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/scalar"
@@ -88,6 +89,30 @@ func (c *conversion) number(at syntax.Pos, text string) syntax.Expr {
 		return &syntax.Unary{Pos: at, Op: syntax.Subtract, X: literal}
 	}
 	return literal
+}
+
+// escaped is a pattern of LIKE whose escape character is the backslash, of one with another escape character, or with none.
+func (c *conversion) escaped(at syntax.Pos, pattern, escape syntax.Expr) syntax.Expr {
+	p, okP := pattern.(*syntax.Literal)
+	e, okE := escape.(*syntax.Literal)
+	if c.refusal != nil || !okP || !okE || p.Kind != syntax.StringLiteral || e.Kind != syntax.StringLiteral || utf8.RuneCountInString(e.Text) > 1 {
+		return c.refuse(at, "ESCAPE of what is no constant, or with more than one character", "write LIKE '50!%' ESCAPE '!'")
+	}
+	var b strings.Builder
+	inside := false // what the escape character before it makes a plain one
+	for _, r := range p.Text {
+		switch {
+		case !inside && string(r) == e.Text:
+			inside = true
+			b.WriteByte('\\')
+			continue
+		case !inside && r == '\\':
+			b.WriteByte('\\')
+		}
+		inside = false
+		b.WriteRune(r)
+	}
+	return &syntax.Literal{Pos: p.Pos, Kind: syntax.StringLiteral, Text: b.String()}
 }
 
 // balanced joins a chain of ANDs or ORs, which are associative, so that a chain of n is log n deep.

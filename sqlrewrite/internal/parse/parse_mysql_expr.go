@@ -135,17 +135,21 @@ var mysqlComparisons = map[string]syntax.Operator{
 
 func (c *mySQLConverter) comparison(n *mysql.ComparisonExpr) syntax.Expr {
 	at, operator := c.here(), take(&n.Operator)
-	if n.Escape != nil {
-		return c.refuse(at, "LIKE ... ESCAPE", `the escape character is the backslash: LIKE '50\\%'`)
-	}
 	if operator == mysql.InStr || operator == mysql.NotInStr {
 		return c.in(n, at, operator == mysql.NotInStr)
 	}
-	left, right := c.expr(take(&n.Left)), take(&n.Right)
+	left, right, escape := c.expr(take(&n.Left)), take(&n.Right), mysql.Expr(nil)
+	if operator == mysql.LikeStr || operator == mysql.NotLikeStr {
+		escape = take(&n.Escape)
+	}
 	c.spent(n, at)
 	switch operator {
 	case mysql.LikeStr, mysql.NotLikeStr:
-		return &syntax.Like{Pos: at, Not: operator == mysql.NotLikeStr, X: left, Pattern: c.expr(right)}
+		like := &syntax.Like{Pos: at, Not: operator == mysql.NotLikeStr, X: left, Pattern: c.expr(right)}
+		if escape != nil {
+			like.Pattern = c.escaped(at, like.Pattern, c.expr(escape))
+		}
+		return like
 	case mysql.RegexpStr, mysql.NotRegexpStr: // which is not case-sensitive under MySQL's collations, as its LIKE is not
 		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: operator == mysql.NotRegexpStr, X: left, Pattern: c.expr(right)}
 	case mysql.NullSafeEqualStr:

@@ -137,7 +137,7 @@ func (c *converter) constant(n *pg.A_Const) syntax.Expr {
 	case *pg.A_Const_Boolval:
 		return &syntax.Literal{Pos: at, Kind: syntax.BoolLiteral, Text: strconv.FormatBool(v.Boolval.Boolval)}
 	case *pg.A_Const_Sval:
-		if !strings.HasPrefix(c.text[max(0, at):], "'") {
+		if !strings.HasPrefix(strings.TrimLeft(c.text[max(0, at):], "Ee"), "'") { // E'it\'s' is read by the parser
 			return c.refuse(at, "a string with a prefix or in dollar quotes", "write it in plain quotes: 'text', a quote inside doubled")
 		}
 		return &syntax.Literal{Pos: at, Kind: syntax.StringLiteral, Text: v.Sval.Sval}
@@ -177,11 +177,8 @@ func (c *converter) operation(n *pg.A_Expr) syntax.Expr {
 		}
 		return &syntax.In{Pos: at, Not: op == "<>", X: c.expr(left), List: c.exprs(list)}
 	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE:
-		if isFunction(right.GetFuncCall(), "pg_catalog", "like_escape") {
-			return c.refuse(at, "LIKE ... ESCAPE", `the escape character is the backslash: LIKE '50\%'`)
-		}
 		insensitive := kind == pg.A_Expr_Kind_AEXPR_ILIKE
-		return &syntax.Like{Pos: at, Not: op[0] == '!', CaseInsensitive: insensitive, X: c.expr(left), Pattern: c.expr(right)}
+		return &syntax.Like{Pos: at, Not: op[0] == '!', CaseInsensitive: insensitive, X: c.expr(left), Pattern: c.likePattern(at, right)}
 	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN,
 		pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
 		bounds := right.GetList().GetItems()
@@ -215,7 +212,7 @@ func (c *converter) operator(names []*pg.Node, at syntax.Pos) string {
 // binaryOperators are the operators between two operands; + and - also stand before one.
 var binaryOperators = []syntax.Operator{
 	syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge,
-	syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide, syntax.Modulo, syntax.Concat,
+	syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide, syntax.Modulo, syntax.Power, syntax.Concat,
 }
 
 func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.Node) syntax.Expr {
@@ -224,15 +221,31 @@ func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.N
 	case left == nil && (op == syntax.Add || op == syntax.Subtract):
 		return &syntax.Unary{Pos: at, Op: op, X: c.expr(right)}
 	case left != nil && slices.Contains(binaryOperators, op):
-		return c.movedMoment(&syntax.Binary{Pos: at, Op: op, L: c.expr(left), R: c.expr(right)})
+		e := timesInterval(&syntax.Binary{Pos: at, Op: op, L: c.expr(left), R: c.expr(right)})
+		if sum, ok := e.(*syntax.Binary); ok {
+			return c.movedMoment(sum)
+		}
+		return e
 	case left != nil && strings.TrimLeft(name, "!") == "~" || strings.TrimLeft(name, "!") == "~*":
 		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: name[0] == '!', CaseInsensitive: strings.HasSuffix(name, "*"),
 			X: c.expr(left), Pattern: c.expr(right)}
 	case strings.Contains(name, "~"):
 		return c.refuse(at, "the operator "+name, "write LIKE or ILIKE")
 	default:
-		return c.refuse(at, "the operator "+name, "the operators are = <> < <= > >= + - * / % and ||")
+		return c.refuse(at, "the operator "+name, "the operators are = <> < <= > >= + - * / % ^ and ||")
 	}
+}
+
+// likePattern converts the pattern of LIKE, which the parser has wrapped in a function where ESCAPE follows.
+func (c *converter) likePattern(at syntax.Pos, n *pg.Node) syntax.Expr {
+	call := n.GetFuncCall()
+	if !isFunction(call, "pg_catalog", "like_escape") || len(call.Args) != 2 || call.Funcformat != pg.CoercionForm_COERCE_EXPLICIT_CALL {
+		return c.expr(n)
+	}
+	args := c.exprs(take(&call.Args))
+	call.Funcname, call.Funcformat, call.Location = nil, 0, 0
+	c.spent(call, at)
+	return c.escaped(at, args[0], args[1])
 }
 
 // similar converts SIMILAR TO, whose pattern the parser has wrapped in a function.
@@ -341,26 +354,34 @@ func (c *converter) cast(n *pg.TypeCast) syntax.Expr {
 	if schema, cast.Type = c.qualified(names, typeAt); schema != "" && schema != "pg_catalog" {
 		return c.refuse(typeAt, "a type outside pg_catalog", "cast to a built-in type")
 	}
-	mods := take(&typeName.Typmods)
-	if len(mods) > 0 && cast.Type == "interval" {
-		return c.refuse(typeAt, "fields or precision of an interval type", "write the unit in the text: INTERVAL '1 day'")
-	}
-	for _, mod := range mods {
-		literal, ok := c.expr(mod).(*syntax.Literal)
-		if !ok || literal.Kind != syntax.IntegerLiteral {
-			return c.refuse(typeAt, "this type modifier", "write whole numbers: numeric(10, 2)")
-		}
-		value, err := strconv.ParseInt(literal.Text, 10, 32)
-		if err != nil {
-			return c.refuse(typeAt, "a type modifier this large", "")
-		}
-		cast.Mods = append(cast.Mods, int32(value))
-	}
+	cast.Mods = c.typeMods(typeAt, take(&typeName.Typmods))
 	typeName.Typemod = 0 // -1: none but the list above
 	c.spent(typeName, typeAt)
 	cast.X = c.expr(take(&n.Arg))
 	c.spent(n, at)
+	c.constantText(cast)
+	if cast.Type == "interval" && cast.Mods != nil && c.refusal == nil {
+		c.intervalField(typeAt, cast)
+	}
 	return c.castMoment(cast)
+}
+
+// typeMods converts the modifiers of a type: numeric(10, 2).
+func (c *converter) typeMods(at syntax.Pos, nodes []*pg.Node) (mods []int32) {
+	for _, mod := range nodes {
+		literal, ok := c.expr(mod).(*syntax.Literal)
+		if !ok || literal.Kind != syntax.IntegerLiteral {
+			c.refuse(at, "this type modifier", "write whole numbers: numeric(10, 2)")
+			return nil
+		}
+		value, err := strconv.ParseInt(literal.Text, 10, 32)
+		if err != nil {
+			c.refuse(at, "a type modifier this large", "")
+			return nil
+		}
+		mods = append(mods, int32(value))
+	}
+	return mods
 }
 
 // specialFunctions are the functions whose arguments SQL writes with words (substring(x FROM 1 FOR 2)) and which mean the
