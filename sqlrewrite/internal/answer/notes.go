@@ -236,7 +236,7 @@ func bindsRows(p *plan.Plan) bool {
 	return false
 }
 
-// clampedColumns are the columns that a computed key or a condition reads no further than the policy's bounds. What is clamped before it is
+// clampedColumns are the columns that a computed key, a condition or a count of different values reads no further than the policy's bounds. What is clamped before it is
 // summed, and a key that is a column and nothing else, have notes of their own.
 func clampedColumns(q *algebra.BoundQuery) []*algebra.Field {
 	if q.Source == nil {
@@ -247,8 +247,10 @@ func clampedColumns(q *algebra.BoundQuery) []*algebra.Field {
 		return algebra.PlainField(algebra.WrittenAs(k.X)) != nil
 	})
 	computing.Statistics = slices.Clone(q.Statistics)
-	for i := range computing.Statistics {
-		computing.Statistics[i].X, computing.Statistics[i].Y = nil, nil
+	for i, s := range computing.Statistics {
+		if s.Kind != algebra.CountDistinct {
+			computing.Statistics[i].X, computing.Statistics[i].Y = nil, nil
+		}
 	}
 	return clampedIn(func(w *sqlprint.PreconditionWalk) { w.Query(&computing) })
 }

@@ -123,3 +123,20 @@ func balanced(at syntax.Pos, op syntax.Operator, args []syntax.Expr) syntax.Expr
 	half := (len(args) + 1) / 2
 	return &syntax.Binary{Pos: at, Op: op, L: balanced(at, op, args[:half]), R: balanced(at, op, args[half:])}
 }
+
+// rowText is a text for each row of values, another one for each other row: each value's text behind its length. NULL is a value, or makes
+// the whole NULL.
+func rowText(at syntax.Pos, values []syntax.Expr, nulls bool) syntax.Expr {
+	colon := &syntax.Literal{Pos: at, Kind: syntax.StringLiteral, Text: ":"}
+	var parts []syntax.Expr
+	for _, x := range values {
+		text := &syntax.Cast{Pos: at, X: x, Type: "text"}
+		length := &syntax.Cast{Pos: at, X: &syntax.Call{Pos: at, Name: "length", Args: []syntax.Expr{text}}, Type: "text"}
+		part := balanced(at, syntax.Concat, []syntax.Expr{length, colon, text})
+		if nulls {
+			part = &syntax.Call{Pos: at, Name: "coalesce", Args: []syntax.Expr{part, colon}}
+		}
+		parts = append(parts, part)
+	}
+	return balanced(at, syntax.Concat, parts)
+}

@@ -213,6 +213,7 @@ func (c *mySQLConverter) binary(n *mysql.BinaryExpr) syntax.Expr {
 	at, operator := c.here(), take(&n.Operator)
 	left, right := c.expr(take(&n.Left)), c.expr(take(&n.Right))
 	c.spent(n, at)
+	left, right = asNumber(left), asNumber(right)
 	switch operator {
 	case mysql.PlusStr, mysql.MinusStr, mysql.MultStr, mysql.ModStr:
 		return &syntax.Binary{Pos: at, Op: syntax.Operator(operator), L: left, R: right}
@@ -321,7 +322,7 @@ var mysqlTimeParts = map[string]struct {
 }
 
 // mysqlForms are the functions that PostgreSQL writes in another form, or takes with other arguments.
-var mysqlForms = []string{"if", "mod", "concat", "date", "left", "right"}
+var mysqlForms = []string{"if", "mod", "concat", "date", "left", "right", "field"}
 
 // mysqlTexts are functions that write a date or time as text. PostgreSQL's date_trunc and extract are values instead.
 var mysqlTexts = map[string]string{
@@ -363,10 +364,38 @@ func (c *mySQLConverter) call(n *mysql.FuncExpr) syntax.Expr {
 	}
 	n.Name = mysql.ColIdent{}
 	c.spent(n, at)
+	switch {
+	case call.Name == "count" && call.Distinct && len(call.Args) > 1: // of rows of values without NULL
+		call.Args = []syntax.Expr{rowText(at, call.Args, false)}
+	case call.Name == "sum" || call.Name == "avg":
+		for i, x := range call.Args {
+			call.Args[i] = asNumber(x)
+		}
+	}
 	if call.Name != "" {
 		return call
 	}
 	return c.form(written, call)
+}
+
+// asNumber is a condition as the number that it is to MySQL, 1, 0 or NULL; other expressions stay.
+func asNumber(e syntax.Expr) syntax.Expr {
+	switch n := e.(type) {
+	case *syntax.Binary:
+		switch n.Op {
+		case syntax.And, syntax.Or, syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+		default:
+			return e
+		}
+	case *syntax.Unary:
+		if n.Op != syntax.Not {
+			return e
+		}
+	case *syntax.In, *syntax.InQuery, *syntax.Exists, *syntax.Between, *syntax.Is, *syntax.IsDistinct, *syntax.Like:
+	default:
+		return e
+	}
+	return &syntax.Cast{Pos: e.At(), X: e, Type: "int4"}
 }
 
 // substring converts SUBSTRING and SUBSTR. From a place before the first, or of a negative length, the two databases cut differently.
@@ -394,7 +423,7 @@ func countLiteral(e syntax.Expr, least int) bool {
 	return err == nil && v >= least
 }
 
-// form writes IF, MOD, CONCAT, DATE, LEFT, RIGHT and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has
+// form writes IF, MOD, CONCAT, DATE, LEFT, RIGHT, FIELD and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has
 // it; LEFT of a negative length is nothing.
 func (c *mySQLConverter) form(name string, call *syntax.Call) syntax.Expr {
 	args := call.Args
@@ -419,6 +448,12 @@ func (c *mySQLConverter) form(name string, call *syntax.Call) syntax.Expr {
 		return call
 	case name == "if" && len(args) == 3:
 		return &syntax.Case{Pos: call.Pos, Whens: []syntax.When{{Cond: args[0], Result: args[1]}}, Else: args[2]}
+	case name == "field" && len(args) >= 2: // the place of the first among the others, or 0
+		place := &syntax.Case{Pos: call.Pos, Operand: args[0], Else: wholeLiteral(call.Pos, 0)}
+		for i, other := range args[1:] {
+			place.Whens = append(place.Whens, syntax.When{Cond: other, Result: wholeLiteral(call.Pos, i+1)})
+		}
+		return place
 	case name == "mod" && len(args) == 2:
 		return &syntax.Binary{Pos: call.Pos, Op: syntax.Modulo, L: args[0], R: args[1]}
 	case name == "concat" && len(args) >= 2:

@@ -415,7 +415,11 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 		return c.refuse(call.Pos, "the syntax of "+call.Name, "")
 	}
 	call.Star, call.Distinct = take(&n.AggStar), take(&n.AggDistinct)
-	call.Args = append(call.Args, c.exprs(args)...)
+	if len(args) == 1 && args[0].GetRowExpr() != nil && call.Name == "count" && call.Distinct {
+		call.Args = []syntax.Expr{rowText(call.Pos, c.tuple(args[0]), true)}
+	} else {
+		call.Args = append(call.Args, c.exprs(args)...)
+	}
 	switch order := c.orderBy(take(&n.AggOrder)); {
 	case !n.AggWithinGroup:
 		call.OrderBy = order
