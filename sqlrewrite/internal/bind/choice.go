@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"strings"
+
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
@@ -70,6 +72,9 @@ func choice(b *algebra.Binder, s domain.Scope, n *syntax.Case) (algebra.Expr, er
 
 // cast binds a cast: constants are read here and now, released numbers and keys are cast by PostgreSQL.
 func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, error) {
+	if (n.Type == "varchar" || n.Type == "bpchar") && len(n.Mods) == 1 && n.Mods[0] > 0 {
+		return cutText(b, s, n)
+	}
 	x, err := expression(b, s, n.X)
 	if err != nil {
 		return nil, err
@@ -104,4 +109,45 @@ func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, erro
 		return nil, err
 	}
 	return domain.ErrorFree(b, s, n, algebra.Cast{X: x, T: t, Mods: n.Mods})
+}
+
+// cutText binds a cast to varchar(n), the first n characters, or to character(n), whose blanks at the end count nowhere.
+func cutText(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, error) {
+	x, err := expression(b, s, &syntax.Cast{Pos: n.Pos, X: n.X, Type: "text"})
+	if err != nil {
+		return nil, err
+	}
+	most, blanks := int(n.Mods[0]), n.Type == "bpchar"
+	if c, isConstant := x.(algebra.Constant); isConstant {
+		if letters := []rune(c.Text); len(letters) > most {
+			c.Text = string(letters[:most])
+		}
+		if blanks {
+			c.Text = strings.TrimRight(c.Text, " ")
+		}
+		return c, nil
+	}
+	if s.Computes() || domain.MaxLetters(x) > int64(most) {
+		x, err = applied(b, s, n, "left", x, algebra.NumberConstant(scalar.Number(int64(min(most, 1<<20))), false))
+	} else if c, ok := x.(algebra.Computed); ok && blanks {
+		cast, ok := c.Written.(algebra.Cast)
+		blanks = !ok || cast.X.Typ() != catalog.Char // whose text has none at its end
+	}
+	if err == nil && blanks {
+		x, err = applied(b, s, n, "rtrim", x)
+	}
+	return x, err
+}
+
+// applied is a function of operands that are bound.
+func applied(b *algebra.Binder, s domain.Scope, at syntax.Expr, name string, args ...algebra.Expr) (algebra.Expr, error) {
+	n := &syntax.Call{Pos: at.At(), Name: name}
+	for range args {
+		n.Args = append(n.Args, at)
+	}
+	e, err := domain.CallOf(b, n, args)
+	if err != nil {
+		return nil, err
+	}
+	return domain.ErrorFree(b, s, at, e)
 }

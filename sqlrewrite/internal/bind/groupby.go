@@ -16,7 +16,7 @@ import (
 )
 
 // groupBy binds the keys: expressions over a row, by themselves, by ordinal or by the alias of an output; SELECT DISTINCT of columns is
-// a GROUP BY of its outputs.
+// a GROUP BY of its outputs. A constant is none: it is the same in all groups.
 func groupBy(b *algebra.Binder) error {
 	nodes := b.Query.GroupBy
 	if b.Query.Distinct && len(nodes) == 0 && plainColumns(b) {
@@ -34,11 +34,19 @@ func groupBy(b *algebra.Binder) error {
 		if err != nil {
 			return err
 		}
-		if _, known := keyOf(b, key.X); !known {
+		_, known := keyOf(b, key.X)
+		switch constant := algebra.IsConstant(key.X); {
+		case constant && b.Query.Sets != nil: // it is NULL in the totals
+			return refuseConstantKey(b, n)
+		case !known && !constant:
 			b.Bound.Keys = append(b.Bound.Keys, key)
 		}
 	}
 	return checkKeyCount(b)
+}
+
+func refuseConstantKey(b *algebra.Binder, n syntax.Expr) error {
+	return b.Unsupported(n, "grouping by a constant in this place", "leave it out")
 }
 
 // RowKeys binds each item of GROUP BY by itself, all over one FROM and WHERE: as the only key of a query. Its errors are those of such
@@ -61,6 +69,9 @@ func RowKeys(o *algebra.Opened) ([]algebra.GroupKey, error) {
 		var err error
 		if keys[i], err = groupKey(s.Binder, n, &work); err != nil {
 			return nil, err
+		}
+		if algebra.IsConstant(keys[i].X) {
+			return nil, refuseConstantKey(s.Binder, n)
 		}
 	}
 	return keys, nil
@@ -150,12 +161,9 @@ func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, er
 	if x.Typ() == scalar.IntervalType { // which equal ones have several texts, of which a group would show that of one of its rows
 		return algebra.GroupKey{}, fault.Unsupported(b.At(n), "grouping by an interval", "group by extract(epoch FROM x)").WithPart(secondsForm)
 	}
-	if algebra.IsConstant(x) {
-		return algebra.GroupKey{}, b.Unsupported(n, "grouping by a constant", "leave it out")
-	}
 	key := algebra.GroupKey{X: x, Name: sqlprint.Describe(x), At: b.At(n), Node: n}
-	if _, known := keyOf(b, x); known {
-		return key, nil // it is not added again
+	if _, known := keyOf(b, x); known || algebra.IsConstant(x) {
+		return key, nil // it is not added
 	}
 	if domain, ok := domain.KeyDomainIn(x, b.Bound.Where, work); ok {
 		key.Domain, key.Declared = domain, len(domain)

@@ -33,6 +33,9 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 			return nil, err
 		}
 		f := algebra.PlainField(e)
+		if algebra.IsConstant(e) {
+			continue
+		}
 		if f == nil || !algebra.OneText(e) {
 			return nil, b.Unsupported(n, "this key of a group inside a query over rows of people",
 				"group by plain columns whose equal values are written alike")

@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"reflect"
+
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
@@ -46,6 +48,20 @@ func scalarQuery(b *algebra.Binder, n *syntax.Scalar) (algebra.Expr, error) {
 	joined.Node = &algebra.Joined{Left: source.Node, Right: g.p.leaf, Kind: syntax.CrossJoin}
 	b.Bound.Source = &joined
 	return e, b.AddLeaf(&g.p.leaf.Leaf)
+}
+
+// withoutFrom is the expression that (SELECT expression) stands for; nil for other queries. An aggregate in it would be one of no rows.
+func withoutFrom(n syntax.Expr) syntax.Expr {
+	scalar, ok := n.(*syntax.Scalar)
+	if !ok || scalar.Query == nil || len(scalar.Query.Items) != 1 {
+		return nil
+	}
+	item := scalar.Query.Items[0]
+	alone := syntax.Query{Pos: scalar.Query.Pos, Items: scalar.Query.Items}
+	if _, star := item.Expr.(*syntax.Star); star || !reflect.DeepEqual(*scalar.Query, alone) || callsAggregate(item.Expr) || callsWindow(item.Expr) {
+		return nil
+	}
+	return item.Expr
 }
 
 // oneItem is the only item of a select list, nil if there are more.

@@ -130,6 +130,9 @@ func queryInside(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr
 	if in, ok := s.(postScope); ok {
 		return in.subquery(n)
 	}
+	if x := withoutFrom(n); x != nil {
+		return expression(b, s, x)
+	}
 	_, rows := s.(rowScope)
 	_, block := s.(blockScope)
 	switch n := n.(type) {

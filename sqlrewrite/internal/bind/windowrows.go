@@ -19,12 +19,13 @@ type windowRows struct {
 
 // computesWithWindows reports whether an output holds a window function but is none itself.
 func computesWithWindows(items []syntax.Item) bool {
-	var holds func(n syntax.Expr) bool
-	holds = func(n syntax.Expr) bool {
-		c, ok := n.(*syntax.Call)
-		return ok && c.Over != nil || slices.ContainsFunc(operands(n), holds)
-	}
-	return slices.ContainsFunc(items, func(i syntax.Item) bool { return slices.ContainsFunc(operands(i.Expr), holds) })
+	return slices.ContainsFunc(items, func(i syntax.Item) bool { return slices.ContainsFunc(operands(i.Expr), callsWindow) })
+}
+
+// callsWindow reports whether an expression holds a window function. Queries inside it are their own.
+func callsWindow(n syntax.Expr) bool {
+	c, ok := n.(*syntax.Call)
+	return ok && c.Over != nil || slices.ContainsFunc(operands(n), callsWindow)
 }
 
 // projectWindows binds such a query.
