@@ -76,6 +76,9 @@ func rows(b *algebra.Binder) (*algebra.Relation, error) {
 	if q.Set != nil {
 		return unionAll(b)
 	}
+	if q.DistinctOn != nil && len(q.From) > 0 {
+		return firstRows(b)
+	}
 	if err := refuseUnstable(b, q); err != nil {
 		return nil, err
 	}
@@ -89,6 +92,12 @@ func rows(b *algebra.Binder) (*algebra.Relation, error) {
 	if err := from(b); err != nil {
 		return nil, err
 	}
+	return rowsOf(b)
+}
+
+// rowsOf binds such a query whose FROM is bound.
+func rowsOf(b *algebra.Binder) (*algebra.Relation, error) {
+	q := b.Query
 	if err := where(b); err != nil {
 		return nil, err
 	}
@@ -167,8 +176,7 @@ func refuseUnstable(b *algebra.Binder, q *syntax.Query) error {
 			"move it to the end of the whole query, where it cuts released rows, or number the rows of each person: row_number() OVER (PARTITION "+
 				"BY the unit ORDER BY ...) <= 3")
 	case q.DistinctOn != nil:
-		return fault.Unsupported(b.Position(q.Pos), "DISTINCT ON inside a query over rows of people",
-			"number the rows of each person: row_number() OVER (PARTITION BY the unit ORDER BY ...) = 1")
+		return fault.Unsupported(b.Position(q.Pos), "DISTINCT ON in this place", "read from a table")
 	case q.OrderBy != nil:
 		return b.Unsupported(q.OrderBy[0].Expr, "ORDER BY inside a query over rows of people", "it changes nothing there: leave it out")
 	}
