@@ -34,7 +34,7 @@ func TestRealQuestions(t *testing.T) {
 	for _, name := range []string{
 		"varchar-key", "varchar-key-one-row", "varchar-key-joined",
 		"interval-field", "int-times-interval", "constant-subquery", "zone-letter", "utc-literal", "escape", "power-sign",
-		"cast-varchar-n", "constant-key", "distinct-pair", "mysql-condition", "distinct-on-person",
+		"cast-varchar-n", "constant-key", "distinct-pair", "mysql-condition", "distinct-on-person", "md5-public",
 	} {
 		asked, inPostgres := realQuestion(t, name)
 		got, err := client.Query(t.Context(), asked, "")

@@ -16,7 +16,9 @@ type Binder struct {
 	Text     string
 	Snapshot *catalog.Snapshot
 	Zone     string // of the session, where that is not UTC
+	Whole    *syntax.Query // the statement, of which Query is a part; nil: not known
 	Query    *syntax.Query
+	InFrom   bool // its outputs are read by their own names alone
 	Bound    *BoundQuery
 	CTEs     *Environment              // what FROM can name besides tables
 	Outer    *Binder                   // of the query around, whose rows conditions here may name; nil: none

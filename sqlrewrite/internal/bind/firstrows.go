@@ -30,7 +30,7 @@ func firstRows(b *algebra.Binder) (*algebra.Relation, error) {
 		return nil, err
 	}
 	q.Items = append(slices.Clone(q.Items), syntax.Item{Pos: q.Pos, Expr: &syntax.Call{Pos: q.Pos, Name: "row_number", Over: window}})
-	b.Query, b.Side = &q, nil
+	b.Query, b.Side, b.InFrom = &q, nil, false
 	rows, err := rowsOf(b)
 	if err != nil {
 		return nil, err

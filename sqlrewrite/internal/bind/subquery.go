@@ -28,14 +28,14 @@ type subqueryIn struct {
 
 // child is the binder of a query inside this one.
 func child(b *algebra.Binder, q *syntax.Query, ctes *algebra.Environment) *algebra.Binder {
-	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Zone: b.Zone, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()},
+	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Zone: b.Zone, Whole: b.Whole, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()},
 		CTEs: ctes.With(q.With), Sources: b.Sources}
 }
 
 // subquery binds a query in FROM, or one of WITH where it is named.
 func subquery(b *algebra.Binder, in subqueryIn) (*algebra.Relation, error) {
 	child := child(b, in.query, in.ctes)
-	child.Beside, child.Side = in.beside, in.side
+	child.Beside, child.Side, child.InFrom = in.beside, in.side, in.columns == nil
 	r, err := rows(child)
 	if err != nil {
 		return nil, err
@@ -318,6 +318,9 @@ func project(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 			continue
 		}
 		e, err := rowOutput(b, item.Expr)
+		if err != nil && unread(b, item, err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
