@@ -136,27 +136,6 @@ func refusedForms() []refusedForm {
 			return "SELECT count(v.id) AS n" + left + one("USING (id)", "ON v.id = p.id", "ON p.id = v.id AND v.ward > 1") +
 				one("", " WHERE p.age > 30") + one("", " GROUP BY p.sex")
 		}, "equal", allOfIt},
-		{"the unit of an outer join is NULL", func(one func(...string) string) string {
-			test := one("v.id IS NULL", "v.id IS NOT NULL", "NOT v.id IS NULL", "(v.id IS NULL OR v.ward = 1)", "v.id IS NULL AND p.age > 20")
-			return one("SELECT count(*) FILTER (WHERE "+test+") AS n"+left+"USING (id)",
-				"SELECT count(*) AS n"+left+one("USING (id)", "ON v.id = p.id AND v.minutes > 60")+" WHERE "+test,
-				"SELECT sum(CASE WHEN "+test+" THEN 1 ELSE 0 END) AS n"+left+"USING (id)",
-				"SELECT count(i.price) AS n"+left+"USING (id) LEFT JOIN items i ON i.id = p.id AND "+
-					strings.ReplaceAll(test, "v.ward = 1", "p.age > 3"),
-				"SELECT count(*) AS n FROM people p LEFT JOIN (SELECT id, count(*) AS ward FROM visits GROUP BY id) v USING (id) WHERE "+test)
-		}, "equal", allOfIt},
-		{"the unit is not NULL", func(one func(...string) string) string {
-			test := one("id IS NOT NULL", "id IS NOT NULL AND ward > 1", "ward > 1 AND v.id IS NOT NULL", "ward = 1 OR id IS NOT NULL AND ward = 2",
-				"ward > 2 AND (minutes > 100 OR id IS NOT NULL)", "NOT id IS NOT NULL AND ward > 1", "ward > 1 AND NOT id IS NOT NULL",
-				"(id IS NOT NULL) AND ward = 3", "ward BETWEEN 1 AND 2 AND id IS NOT NULL AND minutes > 50")
-			return one("SELECT count(*) AS n FROM visits v WHERE "+test, "SELECT count(*) FILTER (WHERE "+test+") AS n FROM visits v",
-				"SELECT region, count(*) AS n FROM visits v WHERE "+test+" GROUP BY region")
-		}, "equal", allOfIt},
-		{"units are counted on a condition", func(one func(...string) string) string {
-			return "SELECT region, count(DISTINCT CASE WHEN " + one("v.ward > 1", "v.ward > 1 OR p.age < 30",
-				"CASE WHEN v.ward > 1 THEN true ELSE p.age > 60 END") +
-				" THEN " + one("p.id", "v.id") + one("", " ELSE NULL") + " END) AS n FROM people p JOIN visits v ON v.id = p.id GROUP BY region"
-		}, "any", ""},
 		{"computed keys of fields", func(one func(...string) string) string {
 			key := one("floor(extract(epoch FROM seen) / 3600) * 3600", "(1 + floor(extract(epoch FROM seen) / 3600))::bigint * 3600")
 			return "SELECT " + key + " AS k, count(*) AS n FROM people p WHERE seen >= '2021-01-01' AND seen < '2022-09-01' GROUP BY " +
@@ -166,14 +145,6 @@ func refusedForms() []refusedForm {
 			key := one("date_trunc('month', CAST(seen AS timestamp))", "date_trunc('month', seen::timestamp)")
 			return one("SELECT "+key+" AS k, count(*) AS n FROM people p GROUP BY k", "SELECT "+key+", count(*) AS n FROM people p GROUP BY "+key)
 		}, "differs", "SELECT n FROM (%s) q"},
-		{"the unit of a join around", func(one func(...string) string) string {
-			return "SELECT count(*) AS n" + left + "USING (id)" + one(" CROSS JOIN LATERAL (SELECT v.id IS NOT NULL AS there) x WHERE x.there",
-				" WHERE EXISTS (SELECT 1 FROM items i WHERE i.id = p.id AND v.id IS "+one("", "NOT ")+"NULL)",
-				" WHERE EXISTS (SELECT 1 FROM items i WHERE i.id = p.id AND i.id IS NOT NULL)")
-		}, "any", ""},
-		{"the unit is NULL", func(one func(...string) string) string {
-			return "SELECT count(*) AS n FROM visits v WHERE " + one("id IS NULL", "v.id IS NULL AND ward > 1")
-		}, "none", ""},
 		{"shares among people", func(one func(...string) string) string {
 			return "SELECT count(*) AS n FROM (SELECT " + one("ntile(4)", "percent_rank()", "cume_dist()") + " OVER (" +
 				one("", "PARTITION BY sex ") + "ORDER BY income) AS q FROM people) t WHERE q > 0.5"
