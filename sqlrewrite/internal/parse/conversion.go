@@ -140,3 +140,46 @@ func rowText(at syntax.Pos, values []syntax.Expr, nulls bool) syntax.Expr {
 	}
 	return balanced(at, syntax.Concat, parts)
 }
+
+// textOf is the text of a constant, or of several that || or concat joins.
+func textOf(e syntax.Expr) (text string, ok bool) {
+	switch e := e.(type) {
+	case *syntax.Literal:
+		return e.Text, e.Kind == syntax.StringLiteral || e.Kind == syntax.IntegerLiteral
+	case *syntax.Unary: // PostgreSQL writes 0 for -0, which the grammar has made of it
+		number, isLiteral := e.X.(*syntax.Literal)
+		if !isLiteral || number.Kind != syntax.IntegerLiteral || e.Op != syntax.Subtract {
+			return "", false
+		}
+		return "-" + number.Text, true
+	case *syntax.Cast:
+		text, ok = textOf(e.X)
+		return text, ok && (e.Type == "text" || e.Type == "varchar") && e.Mods == nil
+	case *syntax.Binary:
+		l, okL := textOf(e.L)
+		r, okR := textOf(e.R)
+		return l + r, okL && okR && e.Op == syntax.Concat
+	case *syntax.Call:
+		for _, arg := range e.Args {
+			part, known := textOf(arg)
+			if !known {
+				return "", false
+			}
+			text += part
+		}
+		return text, e.Schema == "" && e.Name == "concat" && len(e.Args) > 0 && !e.Distinct && e.Filter == nil && e.Over == nil &&
+			len(e.OrderBy)+len(e.Within) == 0
+	default:
+		return "", false
+	}
+}
+
+// constantPattern is a pattern that is put together of constants as one constant; others stay.
+func constantPattern(e syntax.Expr) syntax.Expr {
+	if _, isLiteral := e.(*syntax.Literal); !isLiteral {
+		if text, ok := textOf(e); ok {
+			return &syntax.Literal{Pos: e.At(), Kind: syntax.StringLiteral, Text: text}
+		}
+	}
+	return e
+}

@@ -145,13 +145,14 @@ func (c *mySQLConverter) comparison(n *mysql.ComparisonExpr) syntax.Expr {
 	c.spent(n, at)
 	switch operator {
 	case mysql.LikeStr, mysql.NotLikeStr:
-		like := &syntax.Like{Pos: at, Not: operator == mysql.NotLikeStr, X: left, Pattern: c.expr(right)}
+		like := &syntax.Like{Pos: at, Not: operator == mysql.NotLikeStr, X: left, Pattern: constantPattern(c.expr(right))}
 		if escape != nil {
 			like.Pattern = c.escaped(at, like.Pattern, c.expr(escape))
 		}
 		return like
 	case mysql.RegexpStr, mysql.NotRegexpStr: // which is not case-sensitive under MySQL's collations, as its LIKE is not
-		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: operator == mysql.NotRegexpStr, X: left, Pattern: c.expr(right)}
+		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: operator == mysql.NotRegexpStr, X: left,
+			Pattern: constantPattern(c.expr(right))}
 	case mysql.NullSafeEqualStr:
 		return &syntax.IsDistinct{Pos: at, Not: true, L: left, R: c.expr(right)}
 	}

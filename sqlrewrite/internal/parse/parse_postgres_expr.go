@@ -228,7 +228,7 @@ func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.N
 		return e
 	case left != nil && strings.TrimLeft(name, "!") == "~" || strings.TrimLeft(name, "!") == "~*":
 		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: name[0] == '!', CaseInsensitive: strings.HasSuffix(name, "*"),
-			X: c.expr(left), Pattern: c.expr(right)}
+			X: c.expr(left), Pattern: constantPattern(c.expr(right))}
 	case strings.Contains(name, "~"):
 		return c.refuse(at, "the operator "+name, "write LIKE or ILIKE")
 	default:
@@ -240,12 +240,12 @@ func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.N
 func (c *converter) likePattern(at syntax.Pos, n *pg.Node) syntax.Expr {
 	call := n.GetFuncCall()
 	if !isFunction(call, "pg_catalog", "like_escape") || len(call.Args) != 2 || call.Funcformat != pg.CoercionForm_COERCE_EXPLICIT_CALL {
-		return c.expr(n)
+		return constantPattern(c.expr(n))
 	}
 	args := c.exprs(take(&call.Args))
 	call.Funcname, call.Funcformat, call.Location = nil, 0, 0
 	c.spent(call, at)
-	return c.escaped(at, args[0], args[1])
+	return c.escaped(at, constantPattern(args[0]), args[1])
 }
 
 // similar converts SIMILAR TO, whose pattern the parser has wrapped in a function.
@@ -254,7 +254,7 @@ func (c *converter) similar(at syntax.Pos, op string, left, right *pg.Node) synt
 	if !isFunction(call, "pg_catalog", "similar_to_escape") || len(call.Args) != 1 {
 		return c.refuse(at, "SIMILAR TO ... ESCAPE", "the escape character is the backslash")
 	}
-	return &syntax.Like{Pos: at, Language: syntax.SimilarPattern, Not: op[0] == '!', X: c.expr(left), Pattern: c.expr(call.Args[0])}
+	return &syntax.Like{Pos: at, Language: syntax.SimilarPattern, Not: op[0] == '!', X: c.expr(left), Pattern: constantPattern(c.expr(call.Args[0]))}
 }
 
 func (c *converter) logic(n *pg.BoolExpr) syntax.Expr {

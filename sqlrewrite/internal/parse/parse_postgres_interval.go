@@ -41,26 +41,6 @@ func (c *converter) constantText(cast *syntax.Cast) {
 	}
 }
 
-// textOf is the text of a constant, or of several that || joins.
-func textOf(e syntax.Expr) (text string, ok bool) {
-	switch e := e.(type) {
-	case *syntax.Literal:
-		return e.Text, e.Kind == syntax.StringLiteral || e.Kind == syntax.IntegerLiteral
-	case *syntax.Unary: // PostgreSQL writes 0 for -0, which the grammar has made of it
-		number, isLiteral := e.X.(*syntax.Literal)
-		if !isLiteral || number.Kind != syntax.IntegerLiteral || e.Op != syntax.Subtract {
-			return "", false
-		}
-		return "-" + number.Text, true
-	case *syntax.Binary:
-		l, okL := textOf(e.L)
-		r, okR := textOf(e.R)
-		return l + r, okL && okR && e.Op == syntax.Concat
-	default:
-		return "", false
-	}
-}
-
 // timesInterval is a whole number times a constant interval as one constant; other operations stay.
 func timesInterval(e *syntax.Binary) syntax.Expr {
 	times, by := e.L, e.R
