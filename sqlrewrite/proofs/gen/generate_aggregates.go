@@ -26,6 +26,9 @@ func statisticalAggregates() []production {
 		}},
 		one("count(DISTINCT x)", func(n names) []string { return slices.Concat(n.numbers, n.texts, n.days, n.keys, n.private) },
 			"count(DISTINCT %s)"),
+		{name: "aggregate/count(DISTINCT (x, y))", write: func(w *Writer, p place) string {
+			return fmt.Sprintf("count(DISTINCT (%s, %s))", w.Pick(p.names.whole...), w.Pick(p.names.keys...))
+		}},
 		choosing(one("quantile", numbers, "percentile_disc(0.5) WITHIN GROUP (ORDER BY %s)",
 			"percentile_disc(0.25) WITHIN GROUP (ORDER BY %s DESC)",
 			"percentile_cont(0.9) WITHIN GROUP (ORDER BY %s)", "median(%s)")),

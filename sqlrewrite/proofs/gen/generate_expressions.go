@@ -29,7 +29,7 @@ func roughNumber(w *Writer, p place) string {
 	f := func() string { return w.Pick(p.names.numbers...) }
 	n, day, at := w.Pick(p.names.whole...), w.Pick(p.names.days...), w.Pick(p.names.times...)
 	forms := []string{
-		f() + " / 7.5", f() + " * " + n, f() + "::float8 * 0.001", "sqrt(abs(" + f() + "))", "power(" + n + ", 2)", "floor(" + f() + ")",
+		f() + " / 7.5", f() + " * " + n, f() + "::float8 * 0.001", "sqrt(abs(" + f() + "))", "power(" + n + ", 2)", n + " ^ 2", "floor(" + f() + ")",
 		"ceil(" + f() + ")",
 		"round(" + f() + "::numeric, 1)", "sign(" + f() + ")", "width_bucket(" + f() + ", 0, 5, 4)",
 		"extract(epoch FROM " + at + " - TIMESTAMP '2024-01-01') / 86400",
@@ -68,7 +68,7 @@ func computedConditions() []production {
 			return fmt.Sprintf(w.Pick("upper(%[1]s) = 'X'", "length(%[1]s) > 2", "%[1]s || 'x' LIKE '%%xx'", "substring(%[1]s FROM 1 FOR 1) = 'x'",
 				"trim(%[1]s) = ''",
 				"position('b' IN %[1]s) = 2", "left(%[1]s, -1) <> ''", "starts_with(%[1]s, 'x')", "coalesce(%[1]s, 'none') = 'none'",
-				"concat(%[1]s, 1) = 'x1'"), t)
+				"concat(%[1]s, 1) = 'x1'", "cast(%[1]s AS varchar(2)) = 'xx'", "%[1]s::char(3) = 'x'", "%[1]s LIKE 'x!_%%' ESCAPE '!'"), t)
 		}},
 		{name: "condition/regular expression", write: func(w *Writer, p place) string {
 			t := w.Pick(append(p.names.private, p.names.texts...)...)
@@ -84,7 +84,7 @@ func computedConditions() []production {
 			return w.Pick("extract(dow FROM "+day+") = 1", "date_trunc('month', "+at+") = TIMESTAMP '2024-03-01'", day+" + 30 > DATE '2024-03-01'",
 				at+" - "+day+" > INTERVAL '12 hours'", day+" + INTERVAL '1 month' < "+at, "date_part('year', "+at+") = 2024",
 				"to_char("+at+", 'Dy') = 'Mon'", "date("+at+") = "+day, "extract(day FROM "+at+" - "+day+") > 3",
-				day+" - DATE '2024-01-01' < 100")
+				day+" - DATE '2024-01-01' < 100", at+" < TIMESTAMP '2024-05-01 12:00Z' - 2 * INTERVAL '20' DAY")
 		}},
 	}
 }
