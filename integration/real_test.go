@@ -53,7 +53,7 @@ func TestRealQuestions(t *testing.T) {
 		for _, row := range got.Rows {
 			var key []string
 			for _, v := range row[:len(row)-1] {
-				if v == api.Null() {
+				if v.IsNull() {
 					key = append(key, null)
 				} else {
 					key = append(key, v.String())
