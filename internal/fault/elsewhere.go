@@ -53,7 +53,7 @@ func elsewhere(name string) string {
 		"strftime": "write to_char(x, 'YYYY-MM')", "format": "write to_char(x, 'YYYY-MM') of a time; numbers are cast: x::text",
 		"datepart": "write extract(month FROM x)", "dayofweek": "write extract(dow FROM x), in which Sunday is 0, or extract(isodow FROM x)",
 		"weekday": "write extract(dow FROM x), in which Sunday is 0, or extract(isodow FROM x)", "dayname": "write to_char(x, 'FMDay')",
-		"monthname": "write to_char(x, 'FMMonth')", "age": "write a - b, or extract(epoch FROM a - b), in seconds",
+		"monthname": "write to_char(x, 'FMMonth')",
 		"decode":    "write CASE x WHEN 1 THEN 'a' ELSE 'b' END",
 		"any_value": "no row's own value is shown: add it to GROUP BY, or take min or max",
 		"first":     "no row's own value is shown: take min or max", "last": "no row's own value is shown: take min or max",

@@ -131,6 +131,11 @@ var Builtins = []Builtin{
 	},
 	{Name: "date", Args: oneArg, Type: dateCall},
 	{
+		Name: "age", Args: twoArgs, Type: ageCall,
+		Safe: safeAge,
+		Cost: Costs{Time: Price{Ns: 500}},
+	},
+	{
 		Name: "to_char", Args: twoArgs, Type: templateCall,
 		Safe: safeTemplate, Keys: templateTexts, Letters: templateLetters,
 		Cost: Costs{Time: Price{Ns: 1000, PerUnit: 100_000}}, // of each letter of the template

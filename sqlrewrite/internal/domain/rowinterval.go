@@ -279,3 +279,63 @@ func inPostgres(s *scalar.Range, t catalog.Type) bool {
 	last := scalar.InUnit(time.Date(290_000, 1, 1, 0, 0, 0, 0, time.UTC), t)
 	return first.Cmp(s.Lo) <= 0 && s.Hi.Cmp(last) <= 0
 }
+
+// ageCall types age(a, b), whose arguments are two times; dates are midnights.
+func ageCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	t := catalog.Timestamp
+	for _, x := range args {
+		if x.Typ() == catalog.Timestamptz {
+			t = x.Typ()
+		}
+	}
+	e := algebra.Call{Name: n.Name, T: scalar.IntervalType}
+	for i, arg := range args {
+		x, err := Coerce(b, n.Args[i], arg, t)
+		if err != nil {
+			return nil, err
+		}
+		if !x.Typ().IsTime() {
+			return nil, noFunction(b, n, x)
+		}
+		e.Args = append(e.Args, x)
+	}
+	return e, mixedZone(b, n, e.Args...)
+}
+
+// safeAge is age(a, b): months, days and a part of a day, all of one sign.
+func safeAge(c safeCall) (Operand, error) {
+	t := catalog.Timestamp
+	if c.args[0].X.Typ() == catalog.Timestamptz || c.args[1].X.Typ() == catalog.Timestamptz {
+		t = catalog.Timestamptz
+	}
+	l, r := toTime(c.args[0], t).guarded(), toTime(c.args[1], t).guarded()
+	between := l.Plus(r.Negated())
+	p := &scalar.Parts{Months: *scalar.Between(0, 0), Days: *scalar.Between(0, 0), Micros: *scalar.Between(0, 0)}
+	if between.Hi.Sign() > 0 {
+		p.Months.Hi, p.Days.Hi, p.Micros.Hi = monthsWithin(between.Hi), scalar.Number(31), scalar.Number(scalar.DayUnit)
+	}
+	if between.Lo.Sign() < 0 {
+		p.Months.Lo = new(big.Rat).Neg(monthsWithin(new(big.Rat).Neg(between.Lo)))
+		p.Days.Lo, p.Micros.Lo = scalar.Number(-31), scalar.Number(-scalar.DayUnit)
+	}
+	day := scalar.Number(scalar.DayUnit)
+	length := func(months, days, micros *big.Rat) *big.Rat { // a month has at most 31 days
+		all := new(big.Rat).Mul(months, scalar.Number(31))
+		return all.Add(all.Mul(all.Add(all, days), day), micros)
+	}
+	s := &scalar.Range{Lo: length(p.Months.Lo, p.Days.Lo, p.Micros.Lo), Hi: length(p.Months.Hi, p.Days.Hi, p.Micros.Hi),
+		OpenLo: between.OpenLo, OpenHi: between.OpenHi, Parts: p}
+	x := algebra.Call{Name: c.call.Name, Args: []algebra.Expr{l.X, r.X}, T: c.call.T}
+	o, term := result(x, s), algebra.Term{X: x, Within: p}
+	made := makeInterval([]algebra.Term{term}, new(big.Rat), new(big.Rat), 0, 0)
+	o.Interval = &algebra.Interval{Steady: algebra.Guard{X: x, Clamped: made}, Terms: []algebra.Term{term}}
+	return o, nil
+}
+
+// monthsWithin is how many whole months a time of some microseconds holds at most. 400 years have 146,097 days, and n months are at most 4
+// days shorter than the n-th part of them.
+func monthsWithin(micros *big.Rat) *big.Rat {
+	days := new(big.Rat).Quo(micros, scalar.Number(scalar.DayUnit))
+	months := days.Mul(days.Add(days, scalar.Number(4)), big.NewRat(12*400, 146_097))
+	return new(big.Rat).SetInt(scalar.Floor(months))
+}

@@ -155,6 +155,10 @@ func (c *converter) callOfMoment(e *syntax.Call) syntax.Expr {
 				return c.becomes(e.Args[0], e.Pos, moment{at: scalar.Truncated(m.at, "day"), kind: "date"})
 			}
 		}
+	case "age": // of one argument it is the age of today
+		if len(e.Args) == 1 {
+			e.Args = []syntax.Expr{c.clock(e.Pos, "date"), e.Args[0]}
+		}
 	case "date_trunc":
 		return c.truncatedMoment(e)
 	case "extract", "date_part":

@@ -34,7 +34,7 @@ func roughNumber(w *Writer, p place) string {
 		"round(" + f() + "::numeric, 1)", "sign(" + f() + ")", "width_bucket(" + f() + ", 0, 5, 4)",
 		"extract(epoch FROM " + at + " - TIMESTAMP '2024-01-01') / 86400",
 		day + " - DATE '2024-01-31'", "extract(doy FROM " + day + ")", "extract(hour FROM " + at + ")",
-		"extract(epoch FROM " + at + " - " + day + ")", "log(abs(" + n + ") + 1)",
+		"extract(epoch FROM " + at + " - " + day + ")", "extract(month FROM age(" + at + ", " + day + "))", "log(abs(" + n + ") + 1)",
 		"trunc(" + f() + ")", "extract(month FROM " + w.Pick(p.names.zoned...) + ")",
 		"extract(epoch FROM " + w.Pick(p.names.zoned...) + " - TIMESTAMPTZ '2024-06-01 00:00:00+00')",
 	}
@@ -83,7 +83,7 @@ func computedConditions() []production {
 			day, at := w.Pick(p.names.days...), w.Pick(p.names.times...)
 			return w.Pick("extract(dow FROM "+day+") = 1", "date_trunc('month', "+at+") = TIMESTAMP '2024-03-01'", day+" + 30 > DATE '2024-03-01'",
 				at+" - "+day+" > INTERVAL '12 hours'", day+" + INTERVAL '1 month' < "+at, "date_part('year', "+at+") = 2024",
-				"to_char("+at+", 'Dy') = 'Mon'", "date("+at+") = "+day, "extract(day FROM "+at+" - "+day+") > 3",
+				"to_char("+at+", 'Dy') = 'Mon'", "date("+at+") = "+day, "extract(day FROM "+at+" - "+day+") > 3", "age("+at+", "+day+") < INTERVAL '40 days'",
 				day+" - DATE '2024-01-01' < 100", at+" < TIMESTAMP '2024-05-01 12:00Z' - 2 * INTERVAL '20' DAY")
 		}},
 	}

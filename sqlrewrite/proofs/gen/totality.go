@@ -153,7 +153,7 @@ var TotalityGrammar = map[string][2][]string{
 		{
 			"({interval} + {interval})", "({interval} - {interval})", "({moment} - {moment})", "({moment} - day)",
 			"({moment} - {moment} + INTERVAL '<span>')", "CASE WHEN {condition} THEN {interval} ELSE {interval} END",
-			"coalesce({interval}, {interval})",
+			"coalesce({interval}, {interval})", "age({time}, {time})", "age({moment}, {time})",
 			"greatest({interval}, {interval})", "least({interval}, <interval>)", "nullif({interval}, {interval})", "({eight} + {interval})",
 			"({interval} - {eight})",
 		},

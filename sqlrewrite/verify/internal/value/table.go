@@ -82,6 +82,7 @@ var functions = map[string]function{
 	"rtrim":        taking("t tt", ofText(Text, 1, 0)).sized(ofFirst(1)).priced(trims),
 	"concat":       taking("*", (*Terms).concat).sized(ofAll),
 
+	"age":           taking("ss zz", (*Terms).age).priced(lengths(500, 0)),
 	"date_trunc":    taking("QT", (*Terms).dateTrunc).priced(lengths(500, 0)),
 	"extract":       taking("Qd QT Qi", (*Terms).extract).priced(lengths(500, 0)),
 	"date_part":     taking("Qd QT Qi", (*Terms).extract).priced(lengths(500, 0)),

@@ -17,7 +17,10 @@ import (
 //     calendar (B3); a month is 28 to 31 days. *Example.* t + 1 month of t in 1900 to 2024 lies 28 to 31 days later.
 //  3. Intervals have three parts, whose sums and products must each fit (B2): 32 bits for months and days, 64 for microseconds.
 //  4. A difference of two timestamps has no months, whole days and less than a day of microseconds.
-//  5. to_char of a timestamp of the years 1 to 9999 is total for a constant template that is not empty, and depends on no locale without
+//  5. age of two timestamps has as many months as fit between them, none shorter than 28 days, less than 31 days and less than a day. It
+//     fails on infinite ones only, which are refused with all that have no bounds. *Example.* age(a, b) of a and b in 1900 to 2000 has
+//     at most 1,305 months.
+//  6. to_char of a timestamp of the years 1 to 9999 is total for a constant template that is not empty, and depends on no locale without
 //     TM (table 9.27): a word has at most nine letters. *Example.* to_char(t, 'YYYY-MM') is taken, to_char(t, 'TMMonth') is refused.
 
 // The rules of + - * on dates, times and intervals.
@@ -52,6 +55,21 @@ func (d *Terms) timeBetween(op string, args ...*Value) *Value {
 	inDays := between.Times(ranges.Point(big.NewRat(1, calendar.Day)))
 	v.parts = [3]ranges.Span{ranges.Point(ranges.Zero), inDays.Hull(ranges.Point(ranges.Zero)), ranges.Of(-calendar.Day, calendar.Day)}
 	v.Same = true // whole days, and less than a day of the same sign
+	return v
+}
+
+// age gives months, less than a month of days, and less than a day.
+func (d *Terms) age(name string, args ...*Value) *Value {
+	v := d.Apply(Interval, name, args...)
+	between := args[0].Within.Minus(args[1].Within)
+	if !between.Finite() {
+		refuse("age of times without bounds")
+	}
+	calendar.Check(args[0].Within)
+	calendar.Check(args[1].Within)
+	months := between.Times(ranges.Point(big.NewRat(1, 28*calendar.Day))).WithZero()
+	v.parts = [3]ranges.Span{months, ranges.Of(-31, 31), ranges.Of(-calendar.Day, calendar.Day)}
+	calendar.CheckParts(v.parts)
 	return v
 }
 
