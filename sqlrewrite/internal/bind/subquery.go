@@ -2,6 +2,7 @@ package bind
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"noisegate.example/catalog"
@@ -28,14 +29,19 @@ type subqueryIn struct {
 
 // child is the binder of a query inside this one.
 func child(b *algebra.Binder, q *syntax.Query, ctes *algebra.Environment) *algebra.Binder {
-	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Zone: b.Zone, Whole: b.Whole, Query: q, Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()},
-		CTEs: ctes.With(q.With), Sources: b.Sources}
+	return childIn(b, subqueryIn{query: q, ctes: ctes}, false)
+}
+
+// childIn is the binder of a query in FROM, whose outputs may be read by their own names alone.
+func childIn(b *algebra.Binder, in subqueryIn, named bool) *algebra.Binder {
+	return &algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Zone: b.Zone, Whole: b.Whole, Query: in.query, InFrom: named,
+		Bound: &algebra.BoundQuery{Facts: b.Bound.Shared()}, CTEs: in.ctes.With(in.query.With), Beside: in.beside, Side: in.side,
+		Sources: b.Sources}
 }
 
 // subquery binds a query in FROM, or one of WITH where it is named.
 func subquery(b *algebra.Binder, in subqueryIn) (*algebra.Relation, error) {
-	child := child(b, in.query, in.ctes)
-	child.Beside, child.Side, child.InFrom = in.beside, in.side, in.columns == nil
+	child := childIn(b, in, in.columns == nil)
 	r, err := rows(child)
 	if err != nil {
 		return nil, err
@@ -372,4 +378,97 @@ func itemName(item syntax.Item) string {
 		return item.Alias
 	}
 	return outputName(item.Expr)
+}
+
+// firstRows binds DISTINCT ON over rows of people: the first of those rows that are equal in some expressions, among which is the unit.
+//
+//	SELECT DISTINCT ON (unit, k) x FROM t ORDER BY unit, k, y
+//	SELECT x FROM (SELECT x, row_number() OVER (PARTITION BY unit, k ORDER BY y) AS nth FROM t) q WHERE nth = 1
+func firstRows(b *algebra.Binder) (*algebra.Relation, error) {
+	q := *b.Query
+	q.DistinctOn, q.OrderBy = nil, nil
+	if err := refuseUnstable(b, &q); err != nil {
+		return nil, err
+	}
+	if q.Groups() || q.Having != nil || slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
+		return nil, fault.Unsupported(b.Position(q.Pos), "DISTINCT ON of statistics of single people", "write it around a query in FROM")
+	}
+	if err := from(b); err != nil {
+		return nil, err
+	}
+	window, err := placeAmong(b)
+	if err != nil {
+		return nil, err
+	}
+	q.Items = append(slices.Clone(q.Items), syntax.Item{Pos: q.Pos, Expr: &syntax.Call{Pos: q.Pos, Name: "row_number", Over: window}})
+	rows, err := rowsOf(&algebra.Binder{Text: b.Text, Snapshot: b.Snapshot, Zone: b.Zone, Query: &q, Bound: b.Bound, CTEs: b.CTEs,
+		Outer: b.Outer, Beside: b.Beside, Sources: b.Sources, Merged: b.Merged})
+	if err != nil {
+		return nil, err
+	}
+	last := len(rows.Fields) - 1
+	b.Bound.Source = rows
+	b.Bound.Where = algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: rows.Fields[last]}, R: algebra.Constant{T: catalog.Int4, Text: "1"},
+		T: catalog.Bool}
+	p := newResult(b, rows)
+	for _, f := range rows.Fields[:last] {
+		p.add(f.Name, algebra.Column{Of: f}, true)
+	}
+	return finish(b, p)
+}
+
+// placeAmong is the window in which the first row is the one that DISTINCT ON keeps. As in PostgreSQL, its expressions come first in ORDER
+// BY, or all of that is of them.
+func placeAmong(b *algebra.Binder) (*syntax.Window, error) {
+	q, w := b.Query, &syntax.Window{Pos: b.Query.Pos}
+	for _, n := range q.DistinctOn {
+		w.PartitionBy = append(w.PartitionBy, aliased(q, n))
+	}
+	ordered := make([]bool, len(w.PartitionBy))
+	for _, item := range q.OrderBy {
+		item.Expr = aliased(q, item.Expr)
+		at := slices.IndexFunc(w.PartitionBy, func(n syntax.Expr) bool { return sameRowValue(b, n, item.Expr) })
+		if at >= 0 {
+			ordered[at] = true
+		} else {
+			w.OrderBy = append(w.OrderBy, item)
+		}
+		if len(w.OrderBy) > 0 && (at >= 0 || slices.Contains(ordered, false)) {
+			return nil, b.Unsupported(item.Expr, "DISTINCT ON whose expressions are not the first of ORDER BY", "")
+		}
+	}
+	return w, nil
+}
+
+// sameRowValue reports whether two expressions over a row are one.
+func sameRowValue(b *algebra.Binder, l, r syntax.Expr) bool {
+	x, err := rowOutput(b, l)
+	if err != nil {
+		return false
+	}
+	y, err := rowOutput(b, r)
+	return err == nil && algebra.Same(x, y)
+}
+
+// unread reports whether an output that was refused can be left out: nothing in the statement has its name, or stands for all columns, and
+// the columns that it names exist.
+func unread(b *algebra.Binder, item syntax.Item, refused error) bool {
+	if code := fault.CodeOf(refused); !b.InFrom || b.Whole == nil || b.Query.Distinct ||
+		code != fault.CodeUnsupported && code != fault.CodeUnknownFunction && code != fault.CodeUnitColumn {
+		return false
+	}
+	return resolves(b, item.Expr) && !reads(reflect.ValueOf(b.Whole), itemName(item))
+}
+
+// resolves reports whether an expression holds no query, and each name in it is that of a column.
+func resolves(b *algebra.Binder, n syntax.Expr) bool {
+	switch n := n.(type) {
+	case *syntax.Column:
+		_, err := column(b, n)
+		return err == nil
+	case *syntax.InQuery, *syntax.Exists, *syntax.Scalar:
+		return false
+	default:
+		return !slices.ContainsFunc(operands(n), func(x syntax.Expr) bool { return !resolves(b, x) })
+	}
 }

@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -83,4 +84,39 @@ func windowExpressions(w *syntax.Window) []syntax.Expr {
 		all = append(all, o.Expr)
 	}
 	return all
+}
+
+// reads reports whether a column of some name may be read anywhere in a part of a statement.
+func reads(v reflect.Value, name string) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return false
+		}
+		switch n := v.Interface().(type) {
+		case *syntax.Column:
+			return n.Name == name
+		case *syntax.Star:
+			return true
+		case *syntax.Join:
+			if n.Natural || slices.Contains(n.Using, name) {
+				return true
+			}
+		}
+		return reads(v.Elem(), name)
+	case reflect.Slice:
+		for i := range v.Len() {
+			if reads(v.Index(i), name) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if reads(v.Field(i), name) {
+				return true
+			}
+		}
+	default: // words and numbers
+	}
+	return false
 }

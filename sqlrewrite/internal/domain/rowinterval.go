@@ -280,28 +280,6 @@ func inPostgres(s *scalar.Range, t catalog.Type) bool {
 	return first.Cmp(s.Lo) <= 0 && s.Hi.Cmp(last) <= 0
 }
 
-// ageCall types age(a, b), whose arguments are two times; dates are midnights.
-func ageCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
-	t := catalog.Timestamp
-	for _, x := range args {
-		if x.Typ() == catalog.Timestamptz {
-			t = x.Typ()
-		}
-	}
-	e := algebra.Call{Name: n.Name, T: scalar.IntervalType}
-	for i, arg := range args {
-		x, err := Coerce(b, n.Args[i], arg, t)
-		if err != nil {
-			return nil, err
-		}
-		if !x.Typ().IsTime() {
-			return nil, noFunction(b, n, x)
-		}
-		e.Args = append(e.Args, x)
-	}
-	return e, mixedZone(b, n, e.Args...)
-}
-
 // safeAge is age(a, b): months, days and a part of a day, all of one sign.
 func safeAge(c safeCall) (Operand, error) {
 	t := catalog.Timestamp

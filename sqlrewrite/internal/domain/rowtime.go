@@ -238,3 +238,25 @@ func fieldRange(name string, x Operand) *scalar.Range {
 	}
 	return &s
 }
+
+// ageCall types age(a, b), whose arguments are two times; dates are midnights.
+func ageCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	t := catalog.Timestamp
+	for _, x := range args {
+		if x.Typ() == catalog.Timestamptz {
+			t = x.Typ()
+		}
+	}
+	e := algebra.Call{Name: n.Name, T: scalar.IntervalType}
+	for i, arg := range args {
+		x, err := Coerce(b, n.Args[i], arg, t)
+		if err != nil {
+			return nil, err
+		}
+		if !x.Typ().IsTime() {
+			return nil, noFunction(b, n, x)
+		}
+		e.Args = append(e.Args, x)
+	}
+	return e, nil
+}
