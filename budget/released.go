@@ -50,6 +50,8 @@ type Lookup struct {
 	Shared bool
 	// Questions has the names of one question at any price. Vectors are looked up where Shared is set.
 	Questions [][32]byte
+	// Accounts has what [Ledger.Caller] gives of them and of the analyst looked up as well, in the same exchange; nil: it is not.
+	Accounts []AccountID
 }
 
 // Found is an earlier release, and when its charge was settled, or expired.
@@ -63,6 +65,9 @@ type Earlier struct {
 	Exact  []*Found // by identity
 	Latest []*Found // by series: the latest version
 	Best   *Found   // the most accurate vector of the question
+
+	Balances []Balance // of the accounts that exist, in their order
+	Failures int64     // of the analyst, within [FailurePeriod]
 }
 
 // ReleasedValues keeps what was released beside the ledger. Implementations are safe for concurrent use by several processes.

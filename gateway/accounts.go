@@ -132,11 +132,17 @@ func (s *Service) accountsOf(ctx context.Context, who auth.Principal, snapshot *
 	if err != nil {
 		return Accounts{}, err
 	}
+	return s.accountsAmong(who, snapshot, ids, known, failed)
+}
+
+// accountsAmong is [Service.AccountsOf] of those ids that the ledger knows, for a caller with so many failures.
+func (s *Service) accountsAmong(who auth.Principal, snapshot *catalog.Snapshot, ids []budget.AccountID, known []budget.Balance,
+	failed int64) (p Accounts, err error) {
 	open := make(map[budget.AccountID]budget.Balance, len(known))
 	for _, b := range known {
 		open[b.ID] = b
 	}
-	p := Accounts{standing: standingsOf(known), policy: policyOf(snapshot), failures: tolerated(snapshot), failed: failed}
+	p = Accounts{standing: standingsOf(known), policy: policyOf(snapshot), failures: tolerated(snapshot), failed: failed}
 	var lines []*catalog.Budget
 	for _, id := range ids {
 		line := lineFor(snapshot, who, id)

@@ -102,8 +102,9 @@ func (w *world) steward(t *testing.T, r *rand.Rand) {
 }
 
 // TestRepeatsAreAsPlanned: whatever an analyst asks and asks again, while others ask, an account is frozen or gets another limit, the
-// policy, its data or the day change, or the policy is stale: what is found by the digest of a request is what planning it finds, to the
-// letter, and leaves the ledger the same. In the second of two worlds nothing is remembered.
+// policy, its data or the day change, or the policy is stale: what is found by the digest of a request, or planned for the accounts of the
+// last question, is what planning it for the accounts as they are finds, to the letter, and leaves the ledger the same. In the second of
+// two worlds nothing is remembered.
 func TestRepeatsAreAsPlanned(t *testing.T) {
 	text, err := journal.NewKeyText()
 	if err != nil {
@@ -127,7 +128,7 @@ func TestRepeatsAreAsPlanned(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(seed), uint64(step)))
 				w.r = r
 				if i == 1 {
-					w.answered = each.Analyst[answered]{}
+					w.answered, w.last = each.Analyst[answered]{}, each.Analyst[lastAccounts]{}
 				}
 				if w.policies.stale = nil; r.IntN(8) == 0 {
 					w.steward(t, r)

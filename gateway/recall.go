@@ -21,32 +21,45 @@ import (
 // another question has released them before. docs/decisions/0032 says why, and what is kept.
 
 // recall answers a question from what was released before, and charges nothing: a replay, or no receipt where that is not all that it
-// releases. Then it pays for the rest alone, and the question is the one of its analyst's that releases this until leave is called, and
-// others that would release the same wait for it.
-func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid Receipt, leave func(), err error) {
-	if s.values == nil || !q.plan.NeedsData() || q.fresh {
-		return Receipt{}, func() {}, nil
+// releases. Then it pays for the rest alone, and the question is the one of its analyst's that releases this until it leaves, and others
+// that would release the same wait for it.
+func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid Receipt, err error) {
+	if !s.recalls(q) {
+		return Receipt{}, nil
 	}
-	leave, err = s.enterAll(ctx, q, tick)
-	if err != nil {
-		return Receipt{}, leave, err
-	}
-	found, err := shielded(ctx, func(ctx context.Context) (released.Found, error) { // others wait for leave
-		q.sharing.questions = q.atAnyPrice()
-		found, err := s.find(ctx, q)
-		if q.sharing.best = found.Best; err == nil && found.Rest != nil {
-			s.chargeRest(q, found.Rest)
+	if q.found == nil {
+		if _, err := s.lookBack(ctx, q, tick, nil); err != nil {
+			return Receipt{}, err
 		}
-		return found, err
-	})
-	if err != nil || found.Whole == nil {
-		return Receipt{}, leave, err
 	}
-	leave()
+	found := *q.found
+	if q.sharing.best = found.Best; found.Rest != nil {
+		s.chargeRest(q, found.Rest)
+	}
+	if found.Whole == nil {
+		return Receipt{}, nil
+	}
+	q.leave()
 	if paid, err = s.reshaped(ctx, q, tick, found); paid.reshaped {
 		paid.of = found.Version
 	}
-	return paid, leave, err
+	return paid, err
+}
+
+// recalls reports whether earlier releases may answer a question.
+func (s *Service) recalls(q *prepared) bool { return s.values != nil && q.plan.NeedsData() && !q.fresh }
+
+// lookBack makes a question the one that releases what it does, and looks up what of it was released before: with accounts of its analyst,
+// nil for none, of which it gives what the ledger says.
+func (s *Service) lookBack(ctx context.Context, q *prepared, tick *Schedule, accounts []budget.AccountID) (*budget.Earlier, error) {
+	var err error
+	if q.leave, err = s.enterAll(ctx, q, tick); err != nil {
+		return nil, err
+	}
+	q.sharing.questions = q.atAnyPrice()
+	found, earlier, err := s.find(ctx, q, accounts)
+	q.found = &found
+	return earlier, err
 }
 
 // bought reports whether all that a question releases was paid for by its analyst, so that it is answered free. What others bought is not
@@ -63,10 +76,10 @@ func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	case err != nil || stored != nil:
 		return stored != nil, err
 	}
-	if s.values == nil || !own.plan.NeedsData() {
+	if !s.recalls(&own) {
 		return false, nil
 	}
-	found, err := s.find(ctx, &own)
+	found, _, err := s.find(ctx, &own, nil)
 	return err == nil && found.Whole != nil, err
 }
 
@@ -106,14 +119,23 @@ func flightsOf(q *prepared) []flight {
 	return names
 }
 
-// find looks up all that a question releases, also for a client that is gone: its question fails where it would be charged.
-func (s *Service) find(ctx context.Context, q *prepared) (released.Found, error) {
+// find looks up all that a question releases, and accounts of its analyst, as the first look-up finds them (nil: none); also for a client
+// that is gone: its question fails where it would be charged.
+func (s *Service) find(ctx context.Context, q *prepared, accounts []budget.AccountID) (found released.Found, first *budget.Earlier, err error) {
 	ctx = context.WithoutCancel(ctx)
 	look := func(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {
-		return within(ctx, func(ctx context.Context) (*budget.Earlier, error) { return s.values.Find(ctx, l) })
+		if first == nil {
+			l.Accounts = accounts
+		}
+		earlier, err := within(ctx, func(ctx context.Context) (*budget.Earlier, error) { return s.values.Find(ctx, l) })
+		if first == nil {
+			first = earlier
+		}
+		return earlier, err
 	}
-	return released.Finder{Look: look, Log: s.log}.Find(ctx, released.Lookup{Plan: q.plan, Releases: q.released, Latest: q.latest,
+	found, err = released.Finder{Look: look, Log: s.log}.Find(ctx, released.Lookup{Plan: q.plan, Releases: q.released, Latest: q.latest,
 		Lookup: budget.Lookup{Dataset: q.Charge.Dataset, Analyst: q.Charge.Analyst, Shared: q.Charge.Shared, Questions: q.atAnyPrice()}})
+	return found, first, err
 }
 
 // lossesOf are the losses of what a plan releases, one by one: of Laplace and Gaussian noise together the sum is neither's.

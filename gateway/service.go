@@ -93,6 +93,7 @@ type Service struct {
 	limits     limits
 	running    running
 	answered   each.Analyst[answered]
+	last       each.Analyst[lastAccounts]
 	jobs       jobs
 	refusals   refusals
 	datasets   map[string]Dataset
@@ -238,10 +239,14 @@ func (s *Service) Query(ctx context.Context, who auth.Principal, r Request) (ans
 
 // paid prepares a question, pays for it and runs it.
 func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick *Schedule) (*prepared, Receipt, error) {
-	q, err := s.prepare(ctx, who, r)
+	q, err := s.foresee(ctx, who, r, tick)
+	if q == nil && err == nil {
+		q, err = s.prepare(ctx, who, r)
+	}
 	if err != nil {
 		return nil, Receipt{}, err // refused before any data or budget was touched
 	}
+	defer func() { q.leave() }()
 	if err := s.reserve(r.memory, q); err != nil {
 		return nil, Receipt{}, err
 	}
@@ -252,8 +257,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	if err := s.Named(ctx, &q.Charge, q.earlier); err != nil {
 		return nil, Receipt{}, err
 	}
-	paid, leave, err := s.recall(ctx, q, tick)
-	defer leave()
+	paid, err := s.recall(ctx, q, tick)
 	if err != nil || paid.Replayed {
 		return q, paid, err
 	}
@@ -299,6 +303,8 @@ type prepared struct {
 	latest      bool              // no answer of an earlier version will do
 	fresh       bool              // no earlier answer will do: its rows are read now
 	latestCosts fresh             // what such an answer costs
+	leave       func()            // lets other questions go on that would release the same
+	found       *released.Found   // earlier releases; nil: they are still to be looked up
 }
 
 // asOf is the time of the prepared copy that a question reads; zero where it reads none.
@@ -318,9 +324,15 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
+	s.last.Of(who.Subject).keep(accountIDs(who, r.Dataset), o)
+	return s.planned(ctx, who, r, o)
+}
+
+// planned plans a question for the accounts of an order, whatever was spent of them.
+func (s *Service) planned(ctx context.Context, who auth.Principal, r Request, o *Order) (*prepared, error) {
 	snapshot, accounts := o.On, o.Accounts
 	now, copies := s.clock.Now(), s.copies(snapshot)
-	q := &prepared{Order: *o, data: s.datasets[r.Dataset].Data, reader: reader{r.Dataset, who.Subject, snapshot.Version}}
+	q := &prepared{Order: *o, data: s.datasets[r.Dataset].Data, reader: reader{r.Dataset, who.Subject, snapshot.Version}, leave: func() {}}
 	plan, public, err := planFor(ctx, r.QueryRequest, snapshot, q.Delay.leftOf(accounts),
 		sqlrewrite.Options{Proofs: s.ProofsOf(who), Noises: s.noises.Of(who.Subject), Now: now})
 	if err != nil {

@@ -247,8 +247,8 @@ func TestSharedVectorOfUnsettledCharge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, leave, err := r.recall(t.Context(), q, r.Schedule("d"))
-	leave()
+	_, err = r.recall(t.Context(), q, r.Schedule("d"))
+	q.leave()
 	if err == nil {
 		err = q.reuse()
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,7 +184,10 @@ func TestVersionsOfThoseWhoCannotPay(t *testing.T) {
 	r, copies := preparedRig(t)
 	ofVersion(t, r.ask(t, ana(), askVisits()), 1, false)
 	copies.refreshed(t, r, 2)
-	r.policies.snapshot.Budgets[0].MinEpsilon = big.NewRat(3, 5)
+	floored, before := *r.policies.snapshot, r.policies.snapshot // a snapshot never changes
+	floored.Budgets = slices.Clone(floored.Budgets)
+	floored.Budgets[0].MinEpsilon = big.NewRat(3, 5)
+	r.policies.snapshot = &floored
 	again := r.ask(t, ana(), askVisits())
 	if ofVersion(t, again, 1, true); again.Newer == nil || again.Newer.Price != nil || again.Newer.Affordable != nil {
 		t.Errorf("newer %+v", again.Newer)
@@ -193,7 +197,7 @@ func TestVersionsOfThoseWhoCannotPay(t *testing.T) {
 	}
 
 	// Whose account is used up is told the price, and that it is more than is left.
-	r.policies.snapshot.Budgets[0].MinEpsilon = nil
+	r.policies.snapshot = before
 	for n := 0; ; n++ {
 		other := askVisits()
 		other.SQL, other.Epsilon = fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", n), "0.3"

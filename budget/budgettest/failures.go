@@ -1,6 +1,7 @@
 package budgettest
 
 import (
+	"slices"
 	"time"
 
 	"noisegate.example/budget"
@@ -22,6 +23,10 @@ func testFailures(f *fixture) {
 			if _, n, err := f.ledger.Caller(f.Context(), []budget.AccountID{account}, dataset, whose, within); err != nil || n != want {
 				f.Fatalf("%s, who asks with account %s, has %d failures, %v; want %d", whose, account.Name, n, err, want)
 			}
+		}
+		if within == budget.FailurePeriod {
+			f.wantCaller(whose, own.ID, want)
+			f.wantCaller(whose, budget.AccountID{Dataset: dataset, Scope: own.ID.Scope, Name: "new"}, want)
 		}
 	}
 	reset := func(whose string) {
@@ -95,5 +100,20 @@ func testFailures(f *fixture) {
 		if err := f.ledger.ResetFailures(f.Context(), "stella", bad); fault.CodeOf(err) != fault.CodeInternal {
 			f.Fatalf("%+v: %v", bad, err)
 		}
+	}
+}
+
+// wantCaller has a look-up of releases find an account as it is, and so many failures, with the releases.
+func (f *fixture) wantCaller(whose string, account budget.AccountID, failures int64) {
+	f.Helper()
+	ids := []budget.AccountID{account}
+	balances, err := f.ledger.Balances(f.Context(), ids)
+	if err != nil {
+		f.Fatal(err)
+	}
+	l := budget.Lookup{Dataset: dataset, Analyst: whose, Identities: [][][32]byte{{{9}}}, Accounts: ids}
+	found, err := f.ledger.(budget.ReleasedValues).Find(f.Context(), l)
+	if err != nil || found.Failures != failures || !slices.Equal(found.Balances, balances) || len(found.Exact) != 1 {
+		f.Fatalf("%s finds %+v, %v with a release; want %d failures and %+v", whose, found, err, failures, balances)
 	}
 }

@@ -444,10 +444,16 @@ func (m *Memory) KeepReleased(_ context.Context, v budget.Released) error {
 	return nil
 }
 
-func (m *Memory) Find(_ context.Context, l budget.Lookup) (*budget.Earlier, error) {
+func (m *Memory) Find(ctx context.Context, l budget.Lookup) (found *budget.Earlier, err error) {
+	found = &budget.Earlier{}
+	if l.Accounts != nil {
+		found.Balances, found.Failures, err = m.Caller(ctx, l.Accounts, l.Dataset, l.Analyst, budget.FailurePeriod)
+		if err != nil {
+			return nil, err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := &budget.Earlier{}
 	for _, names := range l.Identities {
 		found.Exact = append(found.Exact, m.found(l, names, func(v budget.Released) (age string, name [32]byte, ok bool) {
 			return "", v.Identity, v.Rho == 0

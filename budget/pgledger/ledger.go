@@ -415,22 +415,30 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	if err := p.intact(dataset); err != nil {
 		return nil, 0, err
 	}
-	type caller struct {
-		balances []budget.Balance
-		failed   bool
-	}
 	found, err := lookUp(ctx, p, func(b *pgx.Batch, c *caller) { queueAccounts(b, ids, &dataset, &analyst, &c.balances, &c.failed) })
 	if err != nil {
 		return nil, 0, err
 	}
-	var count int64
+	count, err := p.failuresOf(ctx, found, dataset, analyst, within)
+	return found.balances, count, err
+}
+
+// caller is what a look-up finds of an analyst: the accounts that exist, and whether a charge ever failed, which is not known without accounts.
+type caller struct {
+	balances []budget.Balance
+	failed   bool
+}
+
+// failuresOf is [Ledger.Failures] for an analyst of whom so much was found.
+func (p *Ledger) failuresOf(ctx context.Context, found caller, dataset, analyst string, within time.Duration) (int64, error) {
 	switch {
 	case found.failed:
-		count, err = p.countFailures(ctx, dataset, analyst, within)
+		return p.countFailures(ctx, dataset, analyst, within)
 	case len(found.balances) == 0: // a charge to accounts of an earlier policy may have failed
-		count, err = p.Failures(ctx, dataset, analyst, within)
+		return p.Failures(ctx, dataset, analyst, within)
+	default:
+		return 0, nil
 	}
-	return found.balances, count, err
 }
 
 // queueAccounts looks up accounts, and whether a charge of an analyst ever failed; nil: not looked up. Where none of the accounts exists,

@@ -75,7 +75,14 @@ func (p *Ledger) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, er
 	if l.Shared {
 		exact = sqlFindReleased
 	}
-	found, err := lookUp(ctx, p, func(b *pgx.Batch, found *budget.Earlier) {
+	type earlier struct {
+		budget.Earlier
+		caller
+	}
+	found, err := lookUp(ctx, p, func(b *pgx.Batch, found *earlier) {
+		if l.Accounts != nil {
+			queueAccounts(b, l.Accounts, &l.Dataset, &l.Analyst, &found.balances, &found.failed)
+		}
 		found.Exact, found.Latest = make([]*budget.Found, len(l.Identities)), make([]*budget.Found, len(l.Series))
 		for i, names := range l.Identities {
 			queueFound(b, &found.Exact[i], names, exact, l.Dataset, hashes(names), l.Analyst)
@@ -87,7 +94,11 @@ func (p *Ledger) Find(ctx context.Context, l budget.Lookup) (*budget.Earlier, er
 			queueFound(b, &found.Best, l.Questions, sqlBest, l.Dataset, hashes(l.Questions))
 		}
 	})
-	return &found, err
+	if err == nil && l.Accounts != nil {
+		found.Balances = found.balances
+		found.Failures, err = p.failuresOf(ctx, found.caller, l.Dataset, l.Analyst, budget.FailurePeriod)
+	}
+	return &found.Earlier, err
 }
 
 // queueFound runs one of the queries for released values, unless there are no names to look for.
