@@ -14,6 +14,7 @@ import (
 	"noisegate.example/api"
 	"noisegate.example/budget"
 	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
 )
 
@@ -210,6 +211,10 @@ func TestViewsAtOnceAreOneCharge(t *testing.T) {
 		r.ask(t, ana, numbered(n, "0.1"))
 	}
 	spent := r.spentEpsilon(t)
+	r.data.do = func() ([]sqlrewrite.ExactRow, error) {
+		time.Sleep(50 * time.Millisecond) // so that others begin
+		return []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(1000)}}}, nil
+	}
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() { r.ask(t, ana, counted(fmt.Sprintf("n%d", i), "0.5")) })
