@@ -252,3 +252,39 @@ func limitOf(line catalog.Budget) (budget.Limit, error) {
 	}
 	return budget.NewLimit(spec)
 }
+
+// lastAccounts remembers the accounts of a caller on each dataset. The zero value is ready; it is safe for concurrent use.
+type lastAccounts struct {
+	mu sync.Mutex
+	of map[string]accountsThen
+}
+
+// accountsThen are the accounts that there were among ids, under a policy.
+type accountsThen struct {
+	on  *catalog.Snapshot
+	ids []budget.AccountID
+	Accounts
+}
+
+// find gives what is remembered of the accounts among ids under a policy.
+func (l *lastAccounts) find(on *catalog.Snapshot, ids []budget.AccountID) (Accounts, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	then := l.of[on.Dataset]
+	return then.Accounts, then.on == on && slices.Equal(then.ids, ids)
+}
+
+// keep remembers accounts, where the ledger has all of them, with their limits: then nothing that others ask changes what planning needs of
+// them, and so nobody sees in the time of a question that others asked.
+func (l *lastAccounts) keep(on *catalog.Snapshot, ids []budget.AccountID, p Accounts) {
+	open := func(b budget.Balance) bool { return slices.Contains(p.standing, standing{b.Account, b.Frozen}) }
+	if slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return !open(b) }) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[string]accountsThen{}
+	}
+	l.of[on.Dataset] = accountsThen{on, ids, p}
+}

@@ -61,8 +61,8 @@ func numbered(n int, epsilon string) Request {
 	return r
 }
 
-// Once the ledger has all of a caller's accounts, a question takes one exchange before its charge, whatever becomes of it; where releases are
-// shared, what others bought is asked for after the accounts are known.
+// Once the ledger has all of a caller's accounts, a question takes one exchange before its charge, whatever becomes of it; where releases
+// are shared, what others bought is asked for after the accounts are known.
 func TestOneExchangeBeforeACharge(t *testing.T) {
 	r := newRig(t)
 	asked := noting(r)
@@ -113,6 +113,7 @@ func TestAccountsCountAsTheyAre(t *testing.T) {
 		}
 		return budget.Account{ID: own, Limit: l, Origin: budget.FromSteward}
 	}
+	const once, anew = "accounts and releases", "accounts and releases, accounts, releases"
 	failures := fault.DataUnavailable(errors.New("SQLSTATE 57014"))
 	for name, c := range map[string]struct {
 		change   func(*rig) error
@@ -120,13 +121,19 @@ func TestAccountsCountAsTheyAre(t *testing.T) {
 		asked    string // of the question after it
 		code     fault.Code
 	}{
-		"nothing":  {func(*rig) error { return nil }, false, "accounts and releases", ""},
-		"a freeze": {func(r *rig) error { return r.ledger.Freeze(t.Context(), "sam", own, true) }, false, "accounts and releases, accounts, releases", fault.CodeBudgetFrozen},
+		"nothing": {func(*rig) error { return nil }, false, once, ""},
+		"a freeze": {func(r *rig) error {
+			return r.ledger.Freeze(t.Context(), "sam", own, true)
+		}, false, anew, fault.CodeBudgetFrozen},
 		"a freeze of all": {func(r *rig) error {
 			return r.ledger.Freeze(t.Context(), "sam", budget.AccountID{Dataset: "d", Scope: budget.DatasetScope}, true)
-		}, false, "accounts and releases, accounts, releases", fault.CodeBudgetFrozen},
-		"a lower limit": {func(r *rig) error { return r.ledger.SetLimit(t.Context(), "sam", limit(budget.Approx, 1)) }, false, "accounts and releases, accounts, releases", fault.CodeBudgetExhausted},
-		"another form":  {func(r *rig) error { return r.ledger.SetLimit(t.Context(), "sam", limit(budget.Pure, 9)) }, true, "accounts and releases, accounts", fault.CodeRequestMechanism},
+		}, false, anew, fault.CodeBudgetFrozen},
+		"a lower limit": {func(r *rig) error {
+			return r.ledger.SetLimit(t.Context(), "sam", limit(budget.Approx, 1))
+		}, false, anew, fault.CodeBudgetExhausted},
+		"another form": {func(r *rig) error {
+			return r.ledger.SetLimit(t.Context(), "sam", limit(budget.Pure, 9))
+		}, true, "accounts and releases, accounts", fault.CodeRequestMechanism},
 		"spending": {func(r *rig) error {
 			for n := range 4 {
 				if _, err := r.Query(t.Context(), principal(t, "ana", "analysts"), numbered(50+n, "0.4")); err != nil {
@@ -134,14 +141,14 @@ func TestAccountsCountAsTheyAre(t *testing.T) {
 				}
 			}
 			return nil
-		}, false, "accounts and releases", fault.CodeBudgetExhausted},
+		}, false, once, fault.CodeBudgetExhausted},
 		"failures": {func(r *rig) error {
 			r.policies.snapshot.MaxFailures = 1
 			r.breaking(failures)
 			_, _ = r.Query(t.Context(), principal(t, "ana", "analysts"), numbered(50, "0.001"))
 			r.breaking(nil)
 			return nil
-		}, false, "accounts and releases", fault.CodeBudgetFailures},
+		}, false, once, fault.CodeBudgetFailures},
 		"a policy": {func(r *rig) error {
 			next := *r.policies.snapshot
 			next.Version++

@@ -121,7 +121,8 @@ func flightsOf(q *prepared) []flight {
 
 // find looks up all that a question releases, and accounts of its analyst, as the first look-up finds them (nil: none); also for a client
 // that is gone: its question fails where it would be charged.
-func (s *Service) find(ctx context.Context, q *prepared, accounts []budget.AccountID) (found released.Found, first *budget.Earlier, err error) {
+func (s *Service) find(ctx context.Context, q *prepared, accounts []budget.AccountID) (found released.Found, first *budget.Earlier,
+	err error) {
 	ctx = context.WithoutCancel(ctx)
 	look := func(ctx context.Context, l budget.Lookup) (*budget.Earlier, error) {
 		if first == nil {

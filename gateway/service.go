@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -282,6 +283,62 @@ func (s *Service) tries(ctx context.Context, q *prepared) ([]sqlrewrite.DryRun, 
 	return q.plan.DryRuns(), nil
 }
 
+// foresee prepares a question for the accounts that its caller had last, looks up these and earlier releases in one exchange, and gives the
+// question with the accounts as they are. Nothing is decided by what is remembered: where anything but what is spent differs, the question
+// is nil, and is to be prepared as any other (docs/decisions/0078). Its errors are those of [Service.prepare], and of waiting for questions
+// that release the same.
+func (s *Service) foresee(ctx context.Context, who auth.Principal, r Request, tick *Schedule) (*prepared, error) {
+	if r.Plan != "" || r.Version != "" || CheckIdempotencyKey(r.IdempotencyKey) != nil {
+		return nil, nil
+	}
+	snapshot, err := s.Snapshot(r.Dataset)
+	if err != nil || snapshot.ShareReleases { // what others bought is looked up only for a caller who may be given it
+		return nil, nil
+	}
+	ids := accountIDs(who, r.Dataset)
+	before, ok := s.last.Of(who.Subject).find(snapshot, ids)
+	if !ok {
+		return nil, nil
+	}
+	o, err := s.OrderOf(who, snapshot, before, r.IdempotencyKey, r.AtMost)
+	if err != nil {
+		return nil, nil
+	}
+	q, refusal := s.planned(ctx, who, r, o)
+	if refusal != nil {
+		q = &prepared{Order: *o, leave: func() {}}
+	}
+	same := false
+	defer func() {
+		if !same {
+			q.leave()
+		}
+	}()
+	now, err := s.accountsNow(ctx, who, q, tick, ids)
+	if err != nil {
+		return nil, err
+	}
+	if same = slices.Equal(now.standing, before.standing); !same {
+		return nil, nil
+	}
+	q.Accounts = now
+	return q, refusal
+}
+
+// accountsNow gives the accounts of a question's caller, and looks up its earlier releases with them where that takes no other look-up
+// first.
+func (s *Service) accountsNow(ctx context.Context, who auth.Principal, q *prepared, tick *Schedule,
+	ids []budget.AccountID) (Accounts, error) {
+	if q.plan == nil || q.earlier != nil || !s.recalls(q) {
+		return s.accountsOf(ctx, who, q.On, ids)
+	}
+	found, err := s.lookBack(ctx, q, tick, ids)
+	if err != nil {
+		return Accounts{}, err
+	}
+	return s.accountsAmong(who, q.On, ids, found.Balances, found.Failures)
+}
+
 // prepared is a question that is planned and priced.
 type prepared struct {
 	Order
@@ -324,7 +381,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	s.last.Of(who.Subject).keep(accountIDs(who, r.Dataset), o)
+	s.last.Of(who.Subject).keep(o.On, accountIDs(who, r.Dataset), o.Accounts)
 	return s.planned(ctx, who, r, o)
 }
 

@@ -423,7 +423,8 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	return found.balances, count, err
 }
 
-// caller is what a look-up finds of an analyst: the accounts that exist, and whether a charge ever failed, which is not known without accounts.
+// caller is what a look-up finds of an analyst: the accounts that exist, and whether a charge ever failed, which is not known without
+// accounts.
 type caller struct {
 	balances []budget.Balance
 	failed   bool

@@ -482,8 +482,7 @@ func lockText(pins []sqlrewrite.Precondition) string {
 //
 // A check ($3: as PostgreSQL writes it) is a constraint of one column alone that all rows were looked at for, and that is enforced.
 //
-// OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query. Arrays are read by
-// subscripts: each function in FROM would have a table of its own.
+// OFFSET 0 makes each a look-up by the catalog's indexes; a join would read the catalog from end to end for every query.
 func pinText(apart, ownTypes, keyed bool) string {
 	relation, column, key := ownRows, storedColumn, ""
 	if apart {
@@ -495,19 +494,17 @@ func pinText(apart, ownTypes, keyed bool) string {
 	if keyed {
 		key = `
 AND coalesce(cardinality($13::oid[]), 0) = (SELECT count(*)
-	FROM (SELECT relation, ($14::text[])[i] AS columns FROM unnest($13::oid[]) WITH ORDINALITY AS pin(relation, i)) pin
+	FROM unnest($13::oid[], $14::text[]) AS pin(relation, columns)
 	WHERE ` + pinnedKey + `)`
 	}
 	return `SELECT 1 / (coalesce(cardinality($1::oid[]), 0) = (SELECT count(*)
-	FROM (SELECT relation, ($2::text[])[i] AS schema, ($3::text[])[i] AS name, ($4::bool[])[i] AS secured, ($5::text[])[i] AS apart
-		FROM unnest($1::oid[]) WITH ORDINALITY AS pin(relation, i)) pin
+	FROM unnest($1::oid[], $2::text[], $3::text[], $4::bool[], $5::text[]) AS pin(relation, schema, name, secured, apart)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_class c
 		WHERE c.oid = pin.relation AND c.relname = pin.name AND c.relnamespace = pg_catalog.to_regnamespace(pin.schema)::oid
 			AND ` + relation + ` OFFSET 0))
 AND coalesce(cardinality($6::oid[]), 0) = (SELECT count(*)
-	FROM (SELECT relation, ($7::text[])[i] AS attribute, ($8::int2[])[i] AS number, ($9::oid[])[i] AS type, ($10::int4[])[i] AS modifier,
-			($11::bool[])[i] AS required, ($12::oid[])[i] AS collation_
-		FROM unnest($6::oid[]) WITH ORDINALITY AS pin(relation, i)) pin
+	FROM unnest($6::oid[], $7::text[], $8::int2[], $9::oid[], $10::int4[], $11::bool[], $12::oid[])
+		AS pin(relation, attribute, number, type, modifier, required, collation_)
 	WHERE EXISTS (SELECT FROM pg_catalog.pg_attribute a
 		WHERE a.attrelid = pin.relation AND a.attnum = pin.number AND a.attname = pin.attribute AND a.atttypid = pin.type
 			AND a.atttypmod = pin.modifier AND (a.attcollation = 0 OR pin.collation_ IN (0, a.attcollation)) AND ` + column + ` OFFSET 0))` +

@@ -9,6 +9,6 @@ SELECT a.dataset, a.scope::text, a.name, a.origin, a.policy_version, a.form, a.e
 	a.used_delta - a.reserved_delta, a.used_tail - a.reserved_tail,
 	a.reserved_epsilon, a.reserved_unbounded > 0, a.reserved_rho, a.reserved_delta, a.reserved_tail,
 	EXISTS (SELECT FROM noisegate.entry e WHERE e.kind = 'fail' AND e.dataset = $4 AND e.analyst = $5)
-FROM unnest($1::text[]) WITH ORDINALITY AS named (dataset, place)
-JOIN noisegate.account a ON a.dataset = named.dataset AND a.scope = ($2::text[])[place]::noisegate.scope AND a.name = ($3::text[])[place]
+FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS named (dataset, scope, name, place)
+JOIN noisegate.account a ON a.dataset = named.dataset AND a.scope = named.scope::noisegate.scope AND a.name = named.name
 ORDER BY named.place
