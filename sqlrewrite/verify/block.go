@@ -142,7 +142,11 @@ func (d *derivation) union(l, r *relation.Relation) *relation.Relation {
 		refuse("UNION ALL of different numbers of columns")
 	}
 	if l.Released != 0 || r.Released != 0 {
-		return d.pieces(l, r)
+		if l.Released == 0 || r.Released == 0 {
+			refuse("UNION ALL of aggregates over many units with other rows")
+		}
+		u := Union(d.Terms, d.released(l), d.released(r))
+		return &relation.Relation{Columns: u.Columns, Solid: make(map[int]bool), Released: d.releasing(u), Units: []*value.Unit{{}}}
 	}
 	return d.UnionAll(l, r)
 }

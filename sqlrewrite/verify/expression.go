@@ -37,7 +37,7 @@ type scope struct {
 	ctes    map[string]*pgquery.SelectStmt
 	group   *grouping // the outputs and HAVING of a query that aggregates; nil: rows
 	inside  bool      // the argument of an aggregate: rows again
-	merged  *released // whose different tuples the query counts (sorted.go); nil: it does not
+	merged  []int     // the keys of the different tuples that the query counts (sorted.go); nil: it counts none
 	numbers bool      // of units are counted
 	narrow  []narrowed
 	runs    *windows    // the windows of the query; nil: there may be none

@@ -92,7 +92,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 		r.Columns = append(r.Columns, relation.Column{Name: tree.NameOf(t), Value: value.Typed(v)})
 	}
 	if g.Release {
-		r.Released = d.releasing(s.released(r.Columns, domains))
+		r.Released = d.releasing(&Release{Rows: d.Owned(s.rel), Keys: g.order, Domains: domains, Columns: r.Columns})
 		return r
 	}
 	return s.rel.Grouped(d.Proof, r.Columns, g.order)
@@ -159,7 +159,7 @@ func (s *scope) aggregate(name string, f *pgquery.FuncCall) *value.Value {
 	}
 	d, g := s.d, s.group
 	x, where := s.aggregated(name, f)
-	s.merged.counts(g, name, x, where)
+	s.counts(name, x, where)
 	if f.AggDistinct {
 		s.unsorted(x)
 	}
@@ -237,4 +237,51 @@ func (d *derivation) present(v *value.Value) []int {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// total adds pieces up.
+func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation.Relation {
+	below := s.d.released(s.rel)
+	if below.Rows != nil || q.WhereClause != nil {
+		refuse("aggregates over aggregates over many units")
+	}
+	up := below.Total(s.group.order, domains)
+	for _, n := range q.TargetList {
+		t := n.GetResTarget()
+		if t == nil || len(t.Indirection) > 0 {
+			refuse("an output that no rule covers")
+		}
+		up.Columns = append(up.Columns, relation.Column{Name: tree.NameOf(t), Value: s.piecewise(t.Val)})
+	}
+	return &relation.Relation{Columns: up.Columns, Solid: s.rel.Solid, Released: s.d.releasing(up), Units: s.rel.Units}
+}
+
+// piecewise is an output over pieces: a key as text, or the sum of a column as text.
+func (s *scope) piecewise(n *pgquery.Node) *value.Value {
+	c := n.GetTypeCast()
+	k, precision, _ := value.TypeOf(c.GetTypeName())
+	if c == nil || k != value.Text || precision != 0 {
+		refuse("an output over pieces that is no text")
+	}
+	f := c.Arg.GetFuncCall()
+	if f == nil {
+		v := s.d.Cast(s.expr(c.Arg), value.Text)
+		if !v.Whole || v.Sum != nil {
+			refuse("an output over pieces that is neither a key nor a sum")
+		}
+		return v
+	}
+	tree.Reads(f, "Funcname", "Args", "Funcformat")
+	if tree.Builtin(f.Funcname) != "sum" || len(f.Args) != 1 || f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL {
+		refuse("an aggregate over pieces that is no sum")
+	}
+	in := *s
+	in.inside = true
+	v := in.expr(f.Args[0])
+	if !v.Moved() || f.Args[0].GetColumnRef() == nil {
+		refuse("a sum over pieces of what is no sum")
+	}
+	sum := *v
+	sum.ID, sum.Kind = s.d.Fresh(), value.Text
+	return &sum
 }

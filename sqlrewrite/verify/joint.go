@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
-	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
@@ -35,41 +34,47 @@ type Joint struct {
 	L2Squared *big.Rat   // at least Σ wᵢ·dᵢ²
 }
 
-// products is what a column adds up, of which one unit has so many rows.
-type products struct {
-	factors *[2]value.Factor
+// product is what a column adds up, of which one unit has so many rows.
+type product struct {
+	factors [2]factor
 	counter int      // of the CASE that all columns must have in common; -1: none
 	rows    *big.Rat // for how many rows' products a unit counts at most
 }
 
-// productsOf reads a column of a release; nil where it adds up something else, or where rows are grouped.
-func (x *released) productsOf(d *relation.Proof, v *value.Value) *products {
-	t := v.Sum
-	if x.rel == nil || len(x.keys) > 0 || t == nil || t.Row == nil {
+// factor may be other than 0 in rows of one constant alone.
+type factor struct {
+	value.Factor
+	set, constant string // what tells its set, and it in the set; "": it is a set of its own
+}
+
+// productOf reads a sum without groups, of which one unit has n rows; nil where it adds up something else.
+func productOf(d *value.Terms, t *value.Tally, n *big.Int) *product {
+	if t.Row == nil || n == nil {
 		return nil
 	}
-	n := x.rel.Rows(d, x.keys, true)
-	if n == nil {
-		return nil
-	}
-	p := &products{counter: -1, rows: new(big.Rat).SetInt(n), factors: t.Row.Factors}
+	p := &product{counter: -1, rows: new(big.Rat).SetInt(n)}
+	of := t.Row.Factors
 	if c := t.Row.Cut; c != nil && c.Limit != nil && c.Of.Row != nil {
-		p.factors, p.counter = c.Of.Row.Factors, c.Counter
+		of, p.counter = c.Of.Row.Factors, c.Counter
 		p.rows.Mul(p.rows, c.Limit)
 	}
-	if p.factors == nil || !p.factors[0].Within.Finite() || !p.factors[1].Within.Finite() {
+	if of == nil || !of[0].Within.Finite() || !of[1].Within.Finite() {
 		return nil
+	}
+	for i, f := range of {
+		p.factors[i].Factor = f
+		p.factors[i].set, p.factors[i].constant = choiceOf(d, f.ID)
 	}
 	return p
 }
 
-// joint is the largest Σ wᵢ·dᵢ²; nil where nothing bounds it.
-func (got *Claim) joint(j Joint) *big.Rat {
+// Joint is the largest Σ wᵢ·dᵢ²; nil where nothing bounds it.
+func (got *Moves) Joint(j Joint) *big.Rat {
 	if len(j.Columns) == 0 || len(j.Columns) != len(j.Weights) {
 		return nil
 	}
 	sets := make(exclusions)
-	var first *products
+	var first *product
 	type pair [2]int
 	most := make(map[pair]map[pair]*big.Rat) // by sets, then by members
 	seen := make(map[int]bool)
@@ -86,7 +91,7 @@ func (got *Claim) joint(j Joint) *big.Rat {
 			return nil
 		}
 		f, g := p.factors[0], p.factors[1]
-		a, b := sets.of(got.from, f.ID), sets.of(got.from, g.ID)
+		a, b := sets.of(f), sets.of(g)
 		if a > b {
 			a, b, f, g = b, a, g, f
 		}
@@ -120,32 +125,25 @@ func (got *Claim) joint(j Joint) *big.Rat {
 // exclusions are the sets of factors, by what tells the set, and the constants of its members.
 type exclusions map[string]map[string]int
 
-// of is the number of the set that a value belongs to.
-func (e exclusions) of(d *relation.Proof, id int) int {
-	key, constant := choiceOf(d, id)
-	if key == "" {
-		return id
+// of is the number of the set that a factor belongs to.
+func (e exclusions) of(f factor) int {
+	if f.set == "" {
+		return f.ID
 	}
-	members := e[key]
+	members := e[f.set]
 	if members == nil {
-		members = make(map[string]int)
-		e[key] = members
+		members = map[string]int{"": f.ID} // the first that was met numbers the set
+		e[f.set] = members
 	}
-	if known, ok := members[constant]; ok && known != id {
-		return id // of the same constant as another member: both may be other than 0
+	if known, ok := members[f.constant]; ok && known != f.ID {
+		return f.ID // of the same constant as another member: both may be other than 0
 	}
-	members[constant] = id
-	number := id // of a set the least id that was met, which does not change once it is there
-	if first, ok := members[""]; ok {
-		number = first
-	} else {
-		members[""] = id
-	}
-	return -1 - number
+	members[f.constant] = f.ID
+	return -1 - members[""]
 }
 
 // choiceOf reads CASE WHEN x = c THEN y ELSE 0 END, cast or not: what tells the set, which is x and the type of c, and c; "" for others.
-func choiceOf(d *relation.Proof, id int) (set, constant string) {
+func choiceOf(d *value.Terms, id int) (set, constant string) {
 	for id >= 0 && strings.HasPrefix(d.Term(id).Op, "to:") && len(d.Term(id).Args) == 1 {
 		id = d.Term(id).Args[0]
 	}

@@ -4,8 +4,6 @@ import (
 	"math/big"
 	"slices"
 
-	pgquery "github.com/pganalyze/pg_query_go/v6"
-
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
@@ -34,49 +32,52 @@ import (
 // *Example.* sum of numbers in [-600, 600] over rows of which a unit has 2 in a group moves by 1,200, and by 0 in groups where it has
 // none; with place <= 3 for its groups L0 is 3, or 2 where the key is one of two texts.
 
-// released is a query that aggregates over many units.
-type released struct {
-	rel     *relation.Relation // of the rows, before; nil: of pieces
-	domains map[int]*big.Int
-	keys    []int
-	columns []relation.Column
-	forms   []string // conditions on the unit alone
+// Release is a query that aggregates over many units.
+type Release struct {
+	Rows    *relation.Owned // that it adds up; nil: it adds up pieces
+	Keys    []int
+	Domains map[int]*big.Int // how many values conditions leave to keys
+	Columns []relation.Column
+	Below   *relation.Relation // it is the different tuples of the keys of these rows, without an aggregate; nil: it is not
 	pieces  []piece
 	groups  *big.Int // of pieces: L0 before domains; nil: not known
-	merged  bool     // it is the different tuples of keys (sorted.go)
 }
 
-// releasing numbers a release.
-func (d *derivation) releasing(x *released) int {
-	d.releases = append(d.releases, x)
-	return len(d.releases)
+// Histogram says what the rows of a group are.
+type Histogram int
+
+// The kinds of histogram.
+const (
+	Plain    Histogram = iota // one row a group, of integers
+	Together                  // a row for each candidate, and how many rows it has: all of a group together move by PerGroup[0] at most
+	Each                      // the same, where each moves by at most PerGroup[0]
+)
+
+// Moves is how far the integers of a release move, at most, when all rows of one privacy unit come or go.
+type Moves struct {
+	Groups           *big.Int   // L0: in how many groups integers move
+	PerGroup, Spread []*big.Int // Linf of each value column, and how far apart the moves of two groups are
+	totals           []*big.Int // of each value column in all groups together; nil: nothing beyond Groups times PerGroup
+	products         []*product
 }
 
-func (s *scope) released(columns []relation.Column, domains map[int]*big.Int) *released {
-	r := s.rel
-	if len(r.Roots) == 0 || !slices.ContainsFunc(r.Roots, func(id int) bool { return r.Solid[id] }) {
-		refuse("rows without a unit are not left out")
-	}
-	return &released{rel: r, domains: domains, keys: s.group.order, columns: columns, forms: r.Forms}
-}
-
-// claim is what a release moves by.
-func (x *released) claim(d *relation.Proof, keys int, h Histogram) *Claim {
-	if x.merged || keys < 0 || keys > len(x.columns) {
+// Moves derives what a release with so many keys moves by.
+func (x *Release) Moves(t *value.Terms, keys int, h Histogram) *Moves {
+	if x.Below != nil || keys < 0 || keys > len(x.Columns) {
 		refuse("more keys than columns, or nothing but keys")
 	}
-	shown := x.columns[:keys]
+	shown := x.Columns[:keys]
 	if h != Plain {
-		if len(x.columns) != keys+2 || x.rel == nil {
+		if len(x.Columns) != keys+2 || x.Rows == nil {
 			refuse("a histogram of other columns")
 		}
-		shown = x.columns[:keys+1]
+		shown = x.Columns[:keys+1]
 	}
 	var ids []int // the keys of a group, without the candidate
 	var id int
-	left := x.keys
+	left := x.Keys
 	for i, c := range shown {
-		id, left = keyOf(d, c.Value, left)
+		id, left = keyOf(t, c.Value, left)
 		if i < keys {
 			ids = append(ids, id)
 		}
@@ -84,36 +85,31 @@ func (x *released) claim(d *relation.Proof, keys int, h Histogram) *Claim {
 	if len(left) > 0 {
 		refuse("a key of a group is not shown")
 	}
-	got := &Claim{Groups: x.count(d, ids), from: d}
-	for _, c := range x.columns[len(shown):] {
+	got := &Moves{Groups: x.count(ids)}
+	for _, c := range x.Columns[len(shown):] {
 		if c.Value.Kind != value.Text || c.Value.Sum == nil {
 			refuse("a value that is not a sum over units, as text")
 		}
-		move, together := x.move(d, c.Value, ids)
+		move, together := x.move(c.Value.Sum, ids)
 		if h == Together {
 			move = together
 		}
 		if !move.Finite() || h != Plain && move.Lo.Sign() < 0 {
 			refuse("a value without bounds on what a unit adds")
 		}
-		if !move.Lo.IsInt() || !move.Hi.IsInt() {
-			move = move.Mapped(func(r *big.Rat) *big.Rat {
-				if r.Sign() < 0 {
-					return ranges.Floored(r)
-				}
-				return ranges.Ceiled(r)
-			})
-		}
+		move = ranges.Between(ranges.Floored(move.Lo), ranges.Ceiled(move.Hi))
 		got.PerGroup = append(got.PerGroup, move.Most().Num())
-		got.totals = append(got.totals, x.total(d, c.Value))
-		got.products = append(got.products, x.productsOf(d, c.Value))
+		got.totals = append(got.totals, x.total(c.Value.Sum))
 		got.Spread = append(got.Spread, new(big.Rat).Sub(move.Hi, move.Lo).Num())
+		if x.Rows != nil && len(x.Keys) == 0 {
+			got.products = append(got.products, productOf(t, c.Value.Sum, x.Rows.Rows()))
+		}
 	}
 	return got
 }
 
 // keyOf is the key that an output shows as text, and those that are left.
-func keyOf(d *relation.Proof, v *value.Value, keys []int) (id int, left []int) {
+func keyOf(d *value.Terms, v *value.Value, keys []int) (id int, left []int) {
 	if v.Kind != value.Text || v.Sum != nil || v.Vague {
 		refuse("a key that is not shown as text")
 	}
@@ -130,28 +126,65 @@ func keyOf(d *relation.Proof, v *value.Value, keys []int) (id int, left []int) {
 }
 
 // move is what one unit adds to an integer of one group; together: to all those of the rows that share ids.
-func (x *released) move(d *relation.Proof, v *value.Value, ids []int) (move, together ranges.Span) {
-	t := v.Sum
+func (x *Release) move(t *value.Tally, ids []int) (move, together ranges.Span) {
 	if t.Moves != nil {
 		return t.Moves.WithZero(), ranges.Span{}
 	}
-	if n := x.rel.Rows(d, x.keys, true); t.Once {
+	if n := x.Rows.Rows(x.Keys...); t.Once {
 		move = t.Each.WithZero()
 	} else if n != nil {
 		move = t.Each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
-	if n := x.rel.Rows(d, ids, true); n != nil {
+	if n := x.Rows.Rows(ids...); n != nil {
 		together = t.Each.WithZero().Times(ranges.Point(new(big.Rat).SetInt(n)))
 	}
-	if t.Share != nil && t.Share.Over >= 0 && slices.Equal(x.rel.Numbers(), t.Share.Of) && x.rel.Solid[t.Share.Over] &&
-		x.rel.Within(d, t.Share.Partition, ids) {
+	if t.Share != nil && t.Share.Over >= 0 && slices.Equal(x.Rows.Numbers(), t.Share.Of) && x.Rows.Solid[t.Share.Over] &&
+		x.Rows.Within(t.Share.Partition, ids...) {
 		together = ranges.Between(ranges.Zero, t.Share.Most)
 	}
 	return move, together
 }
 
+// total is what one unit adds to an integer of all groups together (Lemma 2b); nil: nothing bounds it but the number of groups.
+func (x *Release) total(t *value.Tally) *big.Int {
+	if x.Rows == nil {
+		return nil
+	}
+	if t.Share == nil && t.Moves == nil && t.Each.Finite() {
+		// Each of the unit's rows is in one group at most, and adds to it what a row adds.
+		if n := x.Rows.Rows(); n != nil {
+			return ranges.Ceiled(new(big.Rat).Mul(t.Each.WithZero().Most(), new(big.Rat).SetInt(n))).Num()
+		}
+	}
+	if t.Share == nil || t.Share.Over >= 0 || !slices.Equal(x.Rows.Numbers(), t.Share.Of) || !x.Rows.Within(t.Share.Partition) {
+		return nil
+	}
+	return ranges.Ceiled(t.Share.Most).Num()
+}
+
+// Norm is L1 and L2² of the vector of the moves of several value columns over all groups; nil where they are not bounded.
+func (got *Moves) Norm(columns []int) (l1, l2 *big.Int) {
+	l1, l2 = new(big.Int), new(big.Int)
+	if got.Groups == nil || len(columns) == 0 {
+		return nil, nil
+	}
+	for at, i := range columns {
+		if i < 0 || i >= len(got.PerGroup) || slices.Contains(columns[:at], i) {
+			return nil, nil
+		}
+		total := new(big.Int).Mul(got.PerGroup[i], got.Groups)
+		if got.totals[i] != nil && got.totals[i].Cmp(total) < 0 {
+			total = got.totals[i]
+		}
+		one, two := ranges.Norm(got.PerGroup[i], total)
+		l1.Add(l1, one)
+		l2.Add(l2, two)
+	}
+	return l1, l2
+}
+
 // count is L0 for the given keys.
-func (x *released) count(d *relation.Proof, ids []int) *big.Int {
+func (x *Release) count(ids []int) *big.Int {
 	if len(ids) == 0 {
 		return big.NewInt(1)
 	}
@@ -161,13 +194,13 @@ func (x *released) count(d *relation.Proof, ids []int) *big.Int {
 			least = n
 		}
 	}
-	if x.rel != nil {
-		take(x.rel.Rows(d, nil, true))
-		take(x.rel.Ranked(d, ids))
+	if x.Rows != nil {
+		take(x.Rows.Rows())
+		take(x.Rows.Ranked(ids))
 	}
 	product := big.NewInt(1)
 	for _, id := range ids {
-		n := x.domains[id]
+		n := x.Domains[id]
 		if n == nil {
 			return least
 		}
@@ -185,30 +218,25 @@ type piece struct {
 }
 
 // piecesOf are those of a release: itself, if it has none.
-func (x *released) piecesOf(d *relation.Proof) []piece {
-	if x.rel == nil {
-		if len(x.pieces) == 0 {
-			refuse("a total of pieces as a piece")
-		}
-		return x.pieces
-	}
-	if x.merged {
+func (x *Release) piecesOf() []piece {
+	switch {
+	case x.Below != nil:
 		refuse("different tuples of many units as a piece")
+	case x.Rows != nil:
+		p := piece{forms: x.Rows.Forms, groups: x.groupsOf()}
+		for _, c := range x.Columns {
+			p.moves = append(p.moves, x.pieceMove(c.Value))
+		}
+		return []piece{p}
+	case len(x.pieces) == 0:
+		refuse("a total of pieces as a piece")
 	}
-	p := piece{forms: x.forms, groups: x.groupsOf(d)}
-	for _, c := range x.columns {
-		p.moves = append(p.moves, x.pieceMove(d, c.Value))
-	}
-	return []piece{p}
+	return x.pieces
 }
 
-// pieces is UNION ALL of releases.
-func (d *derivation) pieces(l, r *relation.Relation) *relation.Relation {
-	if l.Released == 0 || r.Released == 0 {
-		refuse("UNION ALL of aggregates over many units with other rows")
-	}
-	a, b := d.releases[l.Released-1], d.releases[r.Released-1]
-	union := &released{pieces: append(slices.Clone(a.piecesOf(d.Proof)), b.piecesOf(d.Proof)...)}
+// Union gives UNION ALL of releases.
+func Union(d *value.Terms, a, b *Release) *Release {
+	union := &Release{pieces: append(slices.Clone(a.piecesOf()), b.piecesOf()...)}
 	apart := true
 	for i, p := range union.pieces {
 		for _, q := range union.pieces[:i] {
@@ -226,8 +254,8 @@ func (d *derivation) pieces(l, r *relation.Relation) *relation.Relation {
 			union.groups = new(big.Int).Add(union.groups, p.groups)
 		}
 	}
-	for i := range a.columns {
-		x, y := a.columns[i].Value, b.columns[i].Value
+	for i := range a.Columns {
+		x, y := a.Columns[i].Value, b.Columns[i].Value
 		v := d.Make(value.Common(x.Kind, y.Kind), d.Fresh())
 		v.Nulls = []int{v.ID}
 		if x.Sum == nil && y.Sum == nil {
@@ -235,8 +263,8 @@ func (d *derivation) pieces(l, r *relation.Relation) *relation.Relation {
 				refuse("pieces with keys of different types")
 			}
 			v.Same, v.Scale = true, x.Scale
-			union.keys = append(union.keys, v.ID)
-			union.columns = append(union.columns, relation.Column{Name: a.columns[i].Name, Value: v})
+			union.Keys = append(union.Keys, v.ID)
+			union.Columns = append(union.Columns, relation.Column{Name: a.Columns[i].Name, Value: v})
 			continue
 		}
 		m := ranges.Point(ranges.Zero)
@@ -251,90 +279,43 @@ func (d *derivation) pieces(l, r *relation.Relation) *relation.Relation {
 			}
 		}
 		v.Sum = &value.Tally{Moves: &m}
-		union.columns = append(union.columns, relation.Column{Name: a.columns[i].Name, Value: v})
+		union.Columns = append(union.Columns, relation.Column{Name: a.Columns[i].Name, Value: v})
 	}
-	return &relation.Relation{Columns: union.columns, Solid: make(map[int]bool), Released: d.releasing(union),
-		Units: []*value.Unit{{}}}
+	return union
 }
 
 // pieceMove is what a unit adds to a column of a piece; nil for keys, which must be the piece's.
-func (x *released) pieceMove(d *relation.Proof, v *value.Value) *ranges.Span {
+func (x *Release) pieceMove(v *value.Value) *ranges.Span {
 	if v.Sum == nil {
-		if !slices.Contains(x.keys, v.ID) {
+		if !slices.Contains(x.Keys, v.ID) {
 			refuse("a piece's column that is neither a key nor a sum")
 		}
 		return nil
 	}
-	m, _ := x.move(d, v, x.keys)
+	m, _ := x.move(v.Sum, x.Keys)
 	if !m.Finite() {
 		refuse("a piece without bounds on what a unit adds")
 	}
 	return &m
 }
 
-func (x *released) groupsOf(d *relation.Proof) *big.Int {
+func (x *Release) groupsOf() *big.Int {
 	shown := make(map[int]bool)
-	for _, c := range x.columns {
+	for _, c := range x.Columns {
 		if c.Value.Sum == nil {
 			shown[c.Value.ID] = true
 		}
 	}
-	if len(shown) != len(x.keys) {
+	if len(shown) != len(x.Keys) {
 		refuse("a piece's key that is not shown")
 	}
-	return x.count(d, x.keys)
+	return x.count(x.Keys)
 }
 
-// total adds pieces up.
-func (s *scope) total(q *pgquery.SelectStmt, domains map[int]*big.Int) *relation.Relation {
-	below := s.d.releases[s.rel.Released-1]
-	if below.rel != nil || q.WhereClause != nil {
-		refuse("aggregates over aggregates over many units")
-	}
-	order := slices.Clone(s.group.order)
-	slices.Sort(order)
-	keys := slices.Clone(below.keys)
-	slices.Sort(keys)
-	if !slices.Equal(order, keys) {
+// Total gives the sums of pieces by all their keys, under conditions on these; its columns are to come.
+func (x *Release) Total(keys []int, domains map[int]*big.Int) *Release {
+	if !slices.Equal(slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(x.Keys))) {
 		refuse("pieces that are not added up by all their keys")
 	}
-	up := &released{domains: domains, keys: s.group.order, groups: below.groups}
-	for _, n := range q.TargetList {
-		t := n.GetResTarget()
-		if t == nil || len(t.Indirection) > 0 {
-			refuse("an output that no rule covers")
-		}
-		up.columns = append(up.columns, relation.Column{Name: tree.NameOf(t), Value: s.piecewise(t.Val)})
-	}
-	return &relation.Relation{Columns: up.columns, Solid: s.rel.Solid, Released: s.d.releasing(up), Units: s.rel.Units}
-}
-
-// piecewise is an output over pieces: a key as text, or the sum of a column as text.
-func (s *scope) piecewise(n *pgquery.Node) *value.Value {
-	c := n.GetTypeCast()
-	k, precision, _ := value.TypeOf(c.GetTypeName())
-	if c == nil || k != value.Text || precision != 0 {
-		refuse("an output over pieces that is no text")
-	}
-	f := c.Arg.GetFuncCall()
-	if f == nil {
-		v := s.d.Cast(s.expr(c.Arg), value.Text)
-		if !v.Whole || v.Sum != nil {
-			refuse("an output over pieces that is neither a key nor a sum")
-		}
-		return v
-	}
-	tree.Reads(f, "Funcname", "Args", "Funcformat")
-	if tree.Builtin(f.Funcname) != "sum" || len(f.Args) != 1 || f.Funcformat != pgquery.CoercionForm_COERCE_EXPLICIT_CALL {
-		refuse("an aggregate over pieces that is no sum")
-	}
-	in := *s
-	in.inside = true
-	v := in.expr(f.Args[0])
-	if !v.Moved() || f.Args[0].GetColumnRef() == nil {
-		refuse("a sum over pieces of what is no sum")
-	}
-	sum := *v
-	sum.ID, sum.Kind = s.d.Fresh(), value.Text
-	return &sum
+	return &Release{Keys: keys, Domains: domains, groups: x.groups}
 }

@@ -91,8 +91,7 @@ func isColumn(n *pgquery.Node) bool {
 
 // different derives a query of the different tuples of its keys, of many units.
 func (s *scope) different(q *pgquery.SelectStmt) *relation.Relation {
-	m := &released{rel: s.rel, merged: true, domains: s.rel.Domains, keys: s.group.order}
-	r := &relation.Relation{Solid: s.rel.Solid, Units: s.rel.Units, Released: s.d.releasing(m)}
+	r := &relation.Relation{Solid: s.rel.Solid, Units: s.rel.Units, Released: s.d.releasing(&Release{Keys: s.group.order, Below: s.rel})}
 	for _, n := range q.TargetList {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
@@ -104,7 +103,7 @@ func (s *scope) different(q *pgquery.SelectStmt) *relation.Relation {
 		}
 		r.Columns = append(r.Columns, relation.Column{Name: tree.NameOf(t), Value: s.group.key(k)})
 	}
-	if len(r.Columns) != len(m.keys) {
+	if len(r.Columns) != len(s.group.order) {
 		refuse("a key of different tuples that is not shown")
 	}
 	return r
@@ -112,25 +111,25 @@ func (s *scope) different(q *pgquery.SelectStmt) *relation.Relation {
 
 // unmerge replaces different tuples by the rows below, and notes that the query counts the tuples.
 func (s *scope) unmerge(q *pgquery.SelectStmt) {
-	if s.rel.Released == 0 || !s.d.releases[s.rel.Released-1].merged {
+	m := s.d.released(s.rel)
+	if m == nil || m.Below == nil {
 		return
 	}
-	m := s.d.releases[s.rel.Released-1]
 	if q.WhereClause != nil || q.HavingClause != nil {
 		refuse("a condition on different tuples of many units")
 	}
-	r := *m.rel
+	r := *m.Below
 	r.Columns = s.rel.Columns
-	s.rel, s.merged = &r, m
+	s.rel, s.merged = &r, m.Keys
 }
 
 // counts refuses all but the count of a column of different tuples, where the others are the keys.
-func (m *released) counts(g *grouping, name string, x *value.Value, where []int) {
-	if m == nil {
+func (s *scope) counts(name string, x *value.Value, where []int) {
+	if s.merged == nil {
 		return
 	}
-	if name != "count" || x == nil || !g.Release || len(where) > 0 || !value.Subset(g.order, m.keys) || !slices.Contains(m.keys, x.ID) ||
-		!value.Subset(m.keys, append(slices.Clone(g.order), x.ID)) {
+	if name != "count" || x == nil || !s.group.Release || len(where) > 0 || !value.Subset(s.group.order, s.merged) ||
+		!slices.Contains(s.merged, x.ID) || !value.Subset(s.merged, append(slices.Clone(s.group.order), x.ID)) {
 		refuse("another aggregate than the count of a column over different tuples of many units")
 	}
 }

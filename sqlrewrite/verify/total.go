@@ -7,7 +7,6 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
-	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
@@ -89,20 +88,4 @@ func (s *scope) upto(run *value.WindowSum) (all []int) {
 		}
 	}
 	return all
-}
-
-// total is what one unit adds to an integer of all groups together; nil: nothing bounds it but the number of groups.
-func (x *released) total(d *relation.Proof, v *value.Value) *big.Int {
-	t := v.Sum
-	if t != nil && t.Share == nil && t.Moves == nil && x.rel != nil && t.Each.Finite() {
-		// Each of the unit's rows is in one group at most, and adds to it what a row adds.
-		if n := x.rel.Rows(d, nil, true); n != nil {
-			return ranges.Ceiled(new(big.Rat).Mul(t.Each.WithZero().Most(), new(big.Rat).SetInt(n))).Num()
-		}
-	}
-	if t == nil || t.Share == nil || t.Share.Over >= 0 || x.rel == nil || !slices.Equal(x.rel.Numbers(), t.Share.Of) ||
-		!x.rel.Within(d, t.Share.Partition, nil) {
-		return nil
-	}
-	return ranges.Ceiled(t.Share.Most).Num()
 }

@@ -36,14 +36,12 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/public"
-	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/relation"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
@@ -63,11 +61,9 @@ type Claim struct {
 	// (relation/work.go).
 	PairsPerRow *big.Int
 	Work
-	Pins     []Pin      // what will hold while the statement runs
-	totals   []*big.Int // what was derived of each value column in all groups together; nil: nothing beyond Groups times PerGroup
-	products []*products
-	from     *relation.Proof
-	steps    *steps.Count // what planning the text that the statement is made of has taken
+	Pins  []Pin        // what will hold while the statement runs
+	moves Moves        // as they were derived
+	steps *steps.Count // what planning the text that the statement is made of has taken
 }
 
 // Work is the time that one unit's rows take, in ns (cost.go).
@@ -88,16 +84,6 @@ type Norm struct {
 	Columns       []int // places among the value columns, from 0
 	L1, L2Squared *big.Int
 }
-
-// Histogram says what the rows of a group are.
-type Histogram int
-
-// The kinds of histogram.
-const (
-	Plain    Histogram = iota // one row a group, of integers
-	Together                  // a row for each candidate, and how many rows it has: all of a group together move by PerGroup[0] at most
-	Each                      // the same, where each moves by at most PerGroup[0]
-)
 
 // Pin, PinnedColumn and Check hold of a table while a statement runs.
 type (
@@ -147,8 +133,8 @@ func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, e
 type derivation struct {
 	*relation.Proof
 	sql      string
-	releases []*released // by their numbers, less 1
-	alone    bool        // no analyst waits for the text: it makes a copy
+	releases []*Release // by their numbers, less 1
+	alone    bool       // no analyst waits for the text: it makes a copy
 
 	operands []value.Measure // of the expression that is being read
 	taken    Work            // cost.go
@@ -174,6 +160,20 @@ func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, cou
 		compiled: make(map[string]bool), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation.Relation)}
 }
 
+// releasing numbers a release.
+func (d *derivation) releasing(x *Release) int {
+	d.releases = append(d.releases, x)
+	return len(d.releases)
+}
+
+// released gives the release whose columns a relation has; nil: of none.
+func (d *derivation) released(r *relation.Relation) *Release {
+	if r.Released == 0 {
+		return nil
+	}
+	return d.releases[r.Released-1]
+}
+
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := newDerivation(sql, args, on, c.Pins, c.steps)
 	r := d.query(s, &scope{d: d, number: d.Number()})
@@ -183,13 +183,12 @@ func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot,
 	if d.Unread() { // PostgreSQL would not know its type: the statement fails after its charge
 		refuse("an argument that the text does not name")
 	}
-	got := d.releases[r.Released-1].claim(d.Proof, c.Keys, c.Histogram)
-	got.Keys, got.Histogram, got.Pins, got.PairsPerRow = c.Keys, c.Histogram, c.Pins, d.work
+	m := d.released(r).Moves(d.Terms, c.Keys, c.Histogram)
 	compiling := big.NewInt(int64(len(d.compiled)) * compilesRegex)
-	got.Work = d.taken
-	got.UnitWork.Add(got.UnitWork, compiling)
-	got.AllWork.Add(got.AllWork, compiling)
-	return got
+	d.taken.UnitWork.Add(d.taken.UnitWork, compiling)
+	d.taken.AllWork.Add(d.taken.AllWork, compiling)
+	return &Claim{Keys: c.Keys, Histogram: c.Histogram, Groups: m.Groups, PerGroup: m.PerGroup, Spread: m.Spread, PairsPerRow: d.work,
+		Work: d.taken, Pins: c.Pins, moves: *m}
 }
 
 // covers reports whether what was derived is enough for a claim.
@@ -227,7 +226,7 @@ func (got *Claim) covers(c Claim) error {
 		exceeds("L2", l2, n.L2Squared)
 	}
 	for _, j := range c.Joint {
-		have := got.joint(j)
+		have := got.moves.Joint(j)
 		if j.L2Squared == nil {
 			errs = append(errs, &Refusal{Why: "the joint L2 is not claimed"})
 		} else if have == nil || have.Cmp(j.L2Squared) > 0 {
@@ -252,26 +251,9 @@ func (c Claim) Within(taken Work) error {
 	}
 }
 
-// Norm is L1 and L2² of the vector of the moves of several value columns over all groups; nil where they are not bounded.
-func (got *Claim) Norm(columns []int) (l1, l2 *big.Int) {
-	l1, l2 = new(big.Int), new(big.Int)
-	if got.Groups == nil || len(columns) == 0 {
-		return nil, nil
-	}
-	for at, i := range columns {
-		if i < 0 || i >= len(got.PerGroup) || slices.Contains(columns[:at], i) || got.PerGroup[i] == nil {
-			return nil, nil
-		}
-		total := new(big.Int).Mul(got.PerGroup[i], got.Groups)
-		if i < len(got.totals) && got.totals[i] != nil && got.totals[i].Cmp(total) < 0 {
-			total = got.totals[i]
-		}
-		one, two := ranges.Norm(got.PerGroup[i], total)
-		l1.Add(l1, one)
-		l2.Add(l2, two)
-	}
-	return l1, l2
-}
+// Norm is L1 and L2² of the vector of the moves of several value columns over all groups, as they were derived; nil where they are not
+// bounded.
+func (got *Claim) Norm(columns []int) (l1, l2 *big.Int) { return got.moves.Norm(columns) }
 
 // Public proves that a query reads public tables of a snapshot and its arguments only; without a snapshot, its arguments only.
 func Public(sql string, on *catalog.Snapshot) error { return public.Prove(sql, on) }

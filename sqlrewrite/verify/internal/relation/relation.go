@@ -327,14 +327,34 @@ func (d *Proof) Follow(values, from []int) bool {
 	return d.all(values, known)
 }
 
+// Owned are the rows of a relation, each of one unit, when all that is said of them is known.
+type Owned struct {
+	*Relation
+	d *Proof
+}
+
+// Owned gives the rows of a relation, of which none is nobody's.
+func (d *Proof) Owned(r *Relation) *Owned {
+	if !slices.ContainsFunc(r.Roots, func(id int) bool { return r.Solid[id] }) {
+		refuse("rows without a unit are not left out")
+	}
+	return &Owned{r, d}
+}
+
+// Rows bounds the rows of one unit that agree in the given values; nil: unbounded.
+func (o *Owned) Rows(given ...int) *big.Int { return o.Relation.Rows(o.d, given, true) }
+
+// Within reports whether rows of one unit that agree in ids agree in others.
+func (o *Owned) Within(others []int, ids ...int) bool { return o.Relation.Within(o.d, others, ids) }
+
 // Ranked bounds the different tuples of values among a unit's rows, by a ranking of them; nil: no ranking does.
-func (r *Relation) Ranked(d *Proof, values []int) (least *big.Int) {
-	for _, k := range r.rankings {
+func (o *Owned) Ranked(values []int) (least *big.Int) {
+	for _, k := range o.rankings {
 		known := make(knowledge)
 		for _, id := range k.order {
 			known.add(id, false, false)
 		}
-		if d.all(values, known) && r.Within(d, k.by, nil) && (least == nil || least.Cmp(big.NewInt(k.places)) > 0) {
+		if o.d.all(values, known) && o.Within(k.by) && (least == nil || least.Cmp(big.NewInt(k.places)) > 0) {
 			least = big.NewInt(k.places)
 		}
 	}
