@@ -10,7 +10,6 @@
 //	internal/tree      nodes of the parse tree, every field of them read or refused
 //	internal/ranges    ranges of numbers
 //	internal/calendar  ranges of times and intervals
-//	internal/regex     regular expressions that compile
 //	internal/public    queries that read nothing private
 //	internal/copying   the shape of statements that fill a prepared copy
 //	internal/value     facts about values and expressions

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
-	"noisegate.example/sqlrewrite/verify/internal/regex"
 )
 
 // Texts (Lemma 5a):
@@ -14,7 +13,7 @@ import (
 //     upper(x) of a text column is refused; of CASE WHEN octet_length(x) <= 1024 THEN x END it is taken.
 //  2. LIKE raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both
 //     patterns are constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which
-//     PostgreSQL's and this reader agree (regex.Compiles). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
+//     PostgreSQL's and this reader agree (compilable). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
 
 const maxChars = 10_000
 
@@ -124,7 +123,7 @@ func (d *Terms) match(op string, args ...*Value) *Value {
 		refuse("a regular expression over a text that may be long, or that is no constant")
 	}
 	if !r.Null {
-		if len(r.text) > 1000 || !utf8.ValidString(r.text) || !regex.Compiles(r.text) {
+		if len(r.text) > 1000 || !utf8.ValidString(r.text) || !compilable(r.text) {
 			refuse("a regular expression that PostgreSQL may not compile")
 		}
 	}

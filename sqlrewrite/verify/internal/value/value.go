@@ -16,6 +16,7 @@
 //	arithmetic.go  operators on numbers: when none can raise an error
 //	price.go       how large operands are, and what operations take
 //	rule.go        rules by the types of arguments
+//	regex.go       regular expressions that compile
 //	function.go    functions that cannot raise an error, by argument types and ranges
 //	texts.go       LIKE, regular expressions and functions of texts
 //	times.go       dates, times and intervals

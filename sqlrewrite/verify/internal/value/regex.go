@@ -1,5 +1,4 @@
-// Package regex reads regular expressions of PostgreSQL, as far as is known that they compile. It does not know where they stand.
-package regex
+package value
 
 import (
 	"regexp"
@@ -7,7 +6,7 @@ import (
 	"strings"
 )
 
-// Compiles reports whether a pattern is of a subset of PostgreSQL's advanced regular expressions, all of which compile:
+// compilable reports whether a pattern is of a subset of PostgreSQL's advanced regular expressions, all of which compile:
 //
 //	alternatives = branch {"|" branch}
 //	branch       = {atom [quantifier] | "^" | "$"}
@@ -18,15 +17,15 @@ import (
 //
 // There are no back references, no constraints beyond ^ and $, and no embedded options. What repetition multiplies out to is at most 2,000
 // characters, far below what PostgreSQL refuses as too complex.
-func Compiles(pattern string) bool {
+func compilable(pattern string) bool {
 	sizes := []int{1} // of the groups that are open, written out
 	for pattern != "" {
-		m := token.FindStringSubmatch(pattern)
+		m := regexToken.FindStringSubmatch(pattern)
 		if m == nil {
 			return false
 		}
 		pattern = pattern[len(m[0]):]
-		for _, r := range item.FindAllString(m[3], -1) {
+		for _, r := range classItem.FindAllString(m[3], -1) {
 			if r[0] != '[' && r[0] != '\\' && len(r) == 3 && r[1] == '-' && r[0] > r[2] {
 				return false
 			}
@@ -61,15 +60,15 @@ func Compiles(pattern string) bool {
 }
 
 const (
-	punctuation = `!-/:-@\[-^\x60{-~`  // in a class
-	ranged      = `[ -,./0-Z_a-~\x60]` // ASCII without [ ] \ ^ and -
-	items       = `\[:(?:alpha|digit|alnum|upper|lower|space|blank|punct|cntrl|graph|print|xdigit):\]|\\[dws` + punctuation + `]|` +
-		ranged + `(?:-` + ranged + `)?|[^\x00-\x7f]`
-	number = `0*(?:\d\d?|100)`
+	punctuation    = `!-/:-@\[-^\x60{-~`  // in a class
+	classCharacter = `[ -,./0-Z_a-~\x60]` // ASCII without [ ] \ ^ and -
+	classItems     = `\[:(?:alpha|digit|alnum|upper|lower|space|blank|punct|cntrl|graph|print|xdigit):\]|\\[dws` + punctuation + `]|` +
+		classCharacter + `(?:-` + classCharacter + `)?|[^\x00-\x7f]`
+	upTo100 = `0*(?:\d\d?|100)`
 )
 
 var (
-	item  = regexp.MustCompile(items)
-	token = regexp.MustCompile(`^(?:(\((?:\?:)?)|[|^$]|(\)|(\[\^?(?:` + items + `)+\])|\\[dDwWsS` + punctuation + `]|[^\x00-\x1f\\()|^$*+?{}\[\]])` +
-		`(([*+?]|\{` + number + `(?:,(?:` + number + `)?)?\})\??)?)`)
+	classItem  = regexp.MustCompile(classItems)
+	regexToken = regexp.MustCompile(`^(?:(\((?:\?:)?)|[|^$]|(\)|(\[\^?(?:` + classItems + `)+\])|\\[dDwWsS` + punctuation + `]|` +
+		`[^\x00-\x1f\\()|^$*+?{}\[\]])(([*+?]|\{` + upTo100 + `(?:,(?:` + upTo100 + `)?)?\})\??)?)`)
 )
