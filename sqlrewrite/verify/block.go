@@ -8,6 +8,7 @@ import (
 
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/relation"
+	"noisegate.example/sqlrewrite/verify/internal/release"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -145,7 +146,7 @@ func (d *derivation) union(l, r *relation.Relation) *relation.Relation {
 		if l.Released == 0 || r.Released == 0 {
 			refuse("UNION ALL of aggregates over many units with other rows")
 		}
-		u := Union(d.Terms, d.released(l), d.released(r))
+		u := release.Union(d.Terms, d.released(l), d.released(r))
 		return &relation.Relation{Columns: u.Columns, Solid: make(map[int]bool), Released: d.releasing(u), Units: []*value.Unit{{}}}
 	}
 	return d.UnionAll(l, r)

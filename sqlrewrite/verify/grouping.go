@@ -8,6 +8,7 @@ import (
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
 	"noisegate.example/sqlrewrite/verify/internal/relation"
+	"noisegate.example/sqlrewrite/verify/internal/release"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -17,7 +18,7 @@ import (
 //  1. *within a unit*: a key names the unit of each row, or the unit's number follows from one. A group has rows of one unit, and its
 //     output row is that unit's: a function of its rows, as every aggregate below is one of the set of rows, whatever their order.
 //  2. *of public rows*: the result is public.
-//  3. *otherwise* the aggregates are over many units: that is the release, and the outermost query (release.go).
+//  3. *otherwise* the aggregates are over many units: that is the release, and the outermost query (package release).
 //
 // *Example.* SELECT person_id, ward, max(minutes) FROM visits GROUP BY person_id, ward is of (1), with one row for each pair; without
 // person_id it is of (3), and max is refused there.
@@ -92,7 +93,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 		r.Columns = append(r.Columns, relation.Column{Name: tree.NameOf(t), Value: value.Typed(v)})
 	}
 	if g.Release {
-		r.Released = d.releasing(&Release{Rows: d.Owned(s.rel), Keys: g.order, Domains: domains, Columns: r.Columns})
+		r.Released = d.releasing(&release.Release{Rows: d.Owned(s.rel), Keys: g.order, Domains: domains, Columns: r.Columns})
 		return r
 	}
 	return s.rel.Grouped(d.Proof, r.Columns, g.order)

@@ -14,18 +14,17 @@
 //	internal/copying   the shape of statements that fill a prepared copy
 //	internal/value     facts about values and expressions
 //	internal/relation  rows with owners; how many of them agree in given columns
+//	internal/release   how far one unit moves aggregates over many (Lemmas 2c, 3, 3a and 4)
 //	expression.go      expressions, and CASE, which narrows
 //	join.go            FROM
 //	present.go         what is not NULL, and the outer joins that are inner ones by that
 //	block.go           SELECT: conditions, outputs, DISTINCT, UNION ALL
-//	grouping.go        GROUP BY within one unit, and the aggregates of one unit
+//	grouping.go        GROUP BY within one unit, over many and over pieces; aggregates
 //	semijoin.go        EXISTS and IN
 //	window.go          windows among one unit's rows, and ties
 //	contribution.go    what cuts sums (Lemma 2)
 //	sorted.go          what PostgreSQL sorts rows of people by
 //	total.go           what a unit adds to all groups together (Lemma 2b)
-//	joint.go           sums of products under one noise (Lemma 2c)
-//	release.go         the outermost aggregates: Linf, L0, keys (Lemmas 3, 3a and 4)
 //	histogram.go       ranks and modes (Lemma 5)
 //	prepared.go        bounded copies of tables (Lemmas 13 and 14)
 //	cost.go            what the rows of one unit take
@@ -42,6 +41,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/public"
 	"noisegate.example/sqlrewrite/verify/internal/relation"
+	"noisegate.example/sqlrewrite/verify/internal/release"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -60,9 +60,9 @@ type Claim struct {
 	// (relation/work.go).
 	PairsPerRow *big.Int
 	Work
-	Pins  []Pin        // what will hold while the statement runs
-	moves Moves        // as they were derived
-	steps *steps.Count // what planning the text that the statement is made of has taken
+	Pins  []Pin         // what will hold while the statement runs
+	moves release.Moves // as they were derived
+	steps *steps.Count  // what planning the text that the statement is made of has taken
 }
 
 // Work is the time that one unit's rows take, in ns (cost.go).
@@ -84,11 +84,21 @@ type Norm struct {
 	L1, L2Squared *big.Int
 }
 
-// Pin, PinnedColumn and Check hold of a table while a statement runs.
+// Pin, PinnedColumn and Check hold of a table while a statement runs. Joint bounds several columns together, and Histogram says what the
+// rows of a group are.
 type (
 	Pin          = relation.Pin
 	PinnedColumn = relation.PinnedColumn
 	Check        = relation.Check
+	Joint        = release.Joint
+	Histogram    = release.Histogram
+)
+
+// The kinds of histogram.
+const (
+	Plain    = release.Plain
+	Together = release.Together
+	Each     = release.Each
 )
 
 // Any is an argument whose type alone is used, like that of an int64: what is proven holds for every text that PostgreSQL can read as the
@@ -132,8 +142,8 @@ func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, e
 type derivation struct {
 	*relation.Proof
 	sql      string
-	releases []*Release // by their numbers, less 1
-	alone    bool       // no analyst waits for the text: it makes a copy
+	releases []*release.Release // by their numbers, less 1
+	alone    bool               // no analyst waits for the text: it makes a copy
 
 	operands []value.Measure // of the expression that is being read
 	taken    Work            // cost.go
@@ -160,13 +170,13 @@ func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, cou
 }
 
 // releasing numbers a release.
-func (d *derivation) releasing(x *Release) int {
+func (d *derivation) releasing(x *release.Release) int {
 	d.releases = append(d.releases, x)
 	return len(d.releases)
 }
 
 // released gives the release whose columns a relation has; nil: of none.
-func (d *derivation) released(r *relation.Relation) *Release {
+func (d *derivation) released(r *relation.Relation) *release.Release {
 	if r.Released == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package verify
+package release
 
 import (
 	"math/big"
@@ -33,6 +33,9 @@ type Joint struct {
 	Weights   []*big.Rat // of each column, none negative
 	L2Squared *big.Rat   // at least Σ wᵢ·dᵢ²
 }
+
+// products are what the value columns add up; nil: not the products of this rule.
+type products []*product
 
 // product is what a column adds up, of which one unit has so many rows.
 type product struct {
@@ -69,7 +72,7 @@ func productOf(d *value.Terms, t *value.Tally, n *big.Int) *product {
 }
 
 // Joint is the largest Σ wᵢ·dᵢ²; nil where nothing bounds it.
-func (got *Moves) Joint(j Joint) *big.Rat {
+func (all products) Joint(j Joint) *big.Rat {
 	if len(j.Columns) == 0 || len(j.Columns) != len(j.Weights) {
 		return nil
 	}
@@ -79,11 +82,11 @@ func (got *Moves) Joint(j Joint) *big.Rat {
 	most := make(map[pair]map[pair]*big.Rat) // by sets, then by members
 	seen := make(map[int]bool)
 	for at, i := range j.Columns {
-		if i < 0 || i >= len(got.products) || seen[i] || got.products[i] == nil || j.Weights[at] == nil || j.Weights[at].Sign() < 0 {
+		if i < 0 || i >= len(all) || seen[i] || all[i] == nil || j.Weights[at] == nil || j.Weights[at].Sign() < 0 {
 			return nil
 		}
 		seen[i] = true
-		p := got.products[i]
+		p := all[i]
 		if first == nil {
 			first = p
 		}

@@ -1,4 +1,13 @@
-package verify
+// Package release derives how far one privacy unit moves the integers of a statement that aggregates over many units. It knows values, and
+// how many rows of one unit agree in given columns. It does not know the grammar of queries, nor what is claimed of them.
+//
+// # Map
+//
+// The first file refers to no other:
+//
+//	joint.go    sums of products under one noise (Lemma 2c)
+//	release.go  groups, sums and counts, and UNION ALL of them (Lemmas 3, 3a, 4 and 2b)
+package release
 
 import (
 	"math/big"
@@ -58,7 +67,7 @@ type Moves struct {
 	Groups           *big.Int   // L0: in how many groups integers move
 	PerGroup, Spread []*big.Int // Linf of each value column, and how far apart the moves of two groups are
 	totals           []*big.Int // of each value column in all groups together; nil: nothing beyond Groups times PerGroup
-	products         []*product
+	products
 }
 
 // Moves derives what a release with so many keys moves by.
@@ -319,3 +328,6 @@ func (x *Release) Total(keys []int, domains map[int]*big.Int) *Release {
 	}
 	return &Release{Keys: keys, Domains: domains, groups: x.groups}
 }
+
+// refuse ends a derivation.
+func refuse(format string, args ...any) { tree.Refuse(format, args...) }
