@@ -95,11 +95,7 @@ type (
 )
 
 // The kinds of histogram.
-const (
-	Plain    = release.Plain
-	Together = release.Together
-	Each     = release.Each
-)
+const Plain, Together, Each = release.Plain, release.Together, release.Each
 
 // Any is an argument whose type alone is used, like that of an int64: what is proven holds for every text that PostgreSQL can read as the
 // type.

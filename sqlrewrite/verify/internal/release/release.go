@@ -1,12 +1,5 @@
 // Package release derives how far one privacy unit moves the integers of a statement that aggregates over many units. It knows values, and
 // how many rows of one unit agree in given columns. It does not know the grammar of queries, nor what is claimed of them.
-//
-// # Map
-//
-// The first file refers to no other:
-//
-//	joint.go    sums of products under one noise (Lemma 2c)
-//	release.go  groups, sums and counts, and UNION ALL of them (Lemmas 3, 3a, 4 and 2b)
 package release
 
 import (
