@@ -29,6 +29,13 @@ import (
 // *Example.* people p CROSS JOIN shops s WHERE p.name || s.shop_id::text LIKE '%x%', with 341 shops and a person in each row: UnitWork is
 // 341 times what a tuple takes.
 
+// Work is the time that one unit's rows take, in ns.
+type Work struct {
+	RowWork  *big.Int // of one row, in the dearest SELECT that is charged to rows; nil as derived: nothing bounds it
+	UnitWork *big.Int // of one unit, in all other SELECTs
+	AllWork  *big.Int // of one unit, in all SELECTs: where nothing bounds how many rows it has, of a hundred
+}
+
 // bill is what one tuple of a SELECT takes.
 type bill struct {
 	ns     int64

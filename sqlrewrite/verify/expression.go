@@ -7,9 +7,11 @@ import (
 
 	pgquery "github.com/pganalyze/pg_query_go/v6"
 
+	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
 	"noisegate.example/sqlrewrite/verify/internal/relation"
+	"noisegate.example/sqlrewrite/verify/internal/release"
 	"noisegate.example/sqlrewrite/verify/internal/tree"
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
@@ -27,6 +29,46 @@ import (
 //
 // *NULL.* Value.Nulls names parts such that the value is NULL exactly where one of them is: strict functions of total results join the sets
 // of their arguments; where NULL arises otherwise (NULLIF, CASE without ELSE) the value is such a part itself.
+
+// derivation is the state of one proof.
+type derivation struct {
+	*relation.Proof
+	sql      string
+	releases []*release.Release // by their numbers, less 1
+	alone    bool               // no analyst waits for the text: it makes a copy
+
+	operands []value.Measure // of the expression that is being read
+	taken    Work            // cost.go
+	several  bool            // tables are joined
+	compiled map[string]bool // regular expressions
+	work     *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
+	queries  map[int]bool
+	// EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
+	joins map[*pgquery.SubLink]*relation.Relation
+}
+
+func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []relation.Pin, count *steps.Count) *derivation {
+	return &derivation{Proof: relation.NewProof(value.NewTerms(args, count), on, pins), sql: sql, work: big.NewInt(1),
+		taken:    Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
+		compiled: make(map[string]bool), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation.Relation)}
+}
+
+// releasing numbers a release.
+func (d *derivation) releasing(x *release.Release) int {
+	d.releases = append(d.releases, x)
+	return len(d.releases)
+}
+
+// released gives the release whose columns a relation has; nil: of none.
+func (d *derivation) released(r *relation.Relation) *release.Release {
+	if r.Released == 0 {
+		return nil
+	}
+	return d.releases[r.Released-1]
+}
+
+// refuse ends a derivation. Every exported function turns it into an error.
+func refuse(format string, args ...any) { tree.Refuse(format, args...) }
 
 // scope is where names are looked up.
 type scope struct {

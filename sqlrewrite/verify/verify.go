@@ -65,13 +65,6 @@ type Claim struct {
 	steps *steps.Count  // what planning the text that the statement is made of has taken
 }
 
-// Work is the time that one unit's rows take, in ns (cost.go).
-type Work struct {
-	RowWork  *big.Int // of one row, in the dearest SELECT that is charged to rows; nil as derived: nothing bounds it
-	UnitWork *big.Int // of one unit, in all other SELECTs
-	AllWork  *big.Int // of one unit, in all SELECTs: where nothing bounds how many rows it has, of a hundred
-}
-
 // Counted is the claim, proven as a part of what planning takes.
 func (c Claim) Counted(n *steps.Count) Claim {
 	c.steps = n
@@ -104,9 +97,6 @@ type Any = value.Any
 // Refusal says why a statement is not proven: a shape of SQL, never a value.
 type Refusal = tree.Refusal
 
-// refuse ends a derivation. Every exported function turns it into an error.
-func refuse(format string, args ...any) { tree.Refuse(format, args...) }
-
 // Statement proves a claim about a statement, or says why it cannot: nil means proven.
 func Statement(sql string, args []any, on *catalog.Snapshot, c Claim) error {
 	_, err := Prove(sql, args, on, c)
@@ -134,49 +124,12 @@ func Derive(sql string, args []any, on *catalog.Snapshot, c Claim) (got Claim, e
 	return *derive(sql, parse(sql), args, on, c), nil
 }
 
-// derivation is the state of one proof.
-type derivation struct {
-	*relation.Proof
-	sql      string
-	releases []*release.Release // by their numbers, less 1
-	alone    bool               // no analyst waits for the text: it makes a copy
-
-	operands []value.Measure // of the expression that is being read
-	taken    Work            // cost.go
-	several  bool            // tables are joined
-	compiled map[string]bool // regular expressions
-	work     *big.Int        // what one row is charged for at most, in any SELECT; nil: nothing bounds it
-	queries  map[int]bool
-	// EXISTS that PostgreSQL may make joins, with the relation that these may leave unread; nil: any
-	joins map[*pgquery.SubLink]*relation.Relation
-}
-
 func parse(sql string) *pgquery.SelectStmt {
 	parsed, err := pgquery.Parse(sql)
 	if err != nil {
 		refuse("PostgreSQL's grammar does not read it")
 	}
 	return tree.Only(parsed)
-}
-
-func newDerivation(sql string, args []any, on *catalog.Snapshot, pins []Pin, count *steps.Count) *derivation {
-	return &derivation{Proof: relation.NewProof(value.NewTerms(args, count), on, pins), sql: sql, work: big.NewInt(1),
-		taken:    Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)},
-		compiled: make(map[string]bool), queries: make(map[int]bool), joins: make(map[*pgquery.SubLink]*relation.Relation)}
-}
-
-// releasing numbers a release.
-func (d *derivation) releasing(x *release.Release) int {
-	d.releases = append(d.releases, x)
-	return len(d.releases)
-}
-
-// released gives the release whose columns a relation has; nil: of none.
-func (d *derivation) released(r *relation.Relation) *release.Release {
-	if r.Released == 0 {
-		return nil
-	}
-	return d.releases[r.Released-1]
 }
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
