@@ -352,6 +352,76 @@ var (
 		`percentile_disc|percentile_cont|IS UNKNOWN|upper\(|lower\(|stddev\(|variance\(|::date|LIMIT 2|IS DISTINCT`)
 )
 
+// beside is a query over columns of people and values that are computed of them, in any order.
+func beside(r *rand.Rand) string {
+	items := slices.Clone(exchanges[0])
+	for i := range 8 {
+		items = append(items, fmt.Sprintf("n4 + %d AS v%d", i, i))
+	}
+	r.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+	return "SELECT count(*) FROM (SELECT id, " + strings.Join(items, ", ") + " FROM people) q WHERE v1 > 2"
+}
+
+// exposed is a query in which a column that one of its SELECTs shows stands elsewhere for another one that the same SELECT shows.
+func exposed(r *rand.Rand, q string) string {
+	lists := shown(q)
+	if len(lists) == 0 {
+		return q
+	}
+	chosen := lists[r.IntN(len(lists))]
+	list := chosen.names
+	named := regexp.MustCompile(`\b(`+strings.Join(list, "|")+`)\b`).FindAllStringIndex(q, -1)
+	named = slices.DeleteFunc(named, func(at []int) bool { return at[0] >= chosen.start && at[0] < chosen.end })
+	if len(named) == 0 {
+		return q
+	}
+	at := named[r.IntN(len(named))]
+	i := slices.Index(list, q[at[0]:at[1]])
+	return q[:at[0]] + list[(i+1+r.IntN(len(list)-1))%len(list)] + q[at[1]:]
+}
+
+// list is what a SELECT shows: where the text says it, and the names.
+type list struct {
+	start, end int
+	names      []string
+}
+
+// shown are the lists of the SELECTs of a query that show several columns.
+func shown(q string) (lists []list) {
+	for at := range len(q) {
+		if !strings.HasPrefix(q[at:], "SELECT ") {
+			continue
+		}
+		l := list{start: at}
+		depth, from := 0, at+len("SELECT ")
+		for i := from; i <= len(q); i++ {
+			rest := q[i:]
+			if ends := rest == "" || rest[0] == ')' && depth == 0 || depth == 0 && strings.HasPrefix(rest, " FROM "); ends ||
+				depth == 0 && rest[0] == ',' {
+				switch name := lastName.FindString(q[from:i]); {
+				case name == "*":
+					l.names = append(l.names, slices.Concat(exchanges[:3]...)...)
+				case name != "" && !slices.Contains(l.names, name):
+					l.names = append(l.names, name)
+				}
+				if from, l.end = i+1, i; ends {
+					break
+				}
+			} else if rest[0] == '(' {
+				depth++
+			} else if rest[0] == ')' {
+				depth--
+			}
+		}
+		if len(l.names) > 1 {
+			lists = append(lists, l)
+		}
+	}
+	return lists
+}
+
+var lastName = regexp.MustCompile(`(\*|\b[a-z]\w*)$`)
+
 // swapped exchanges the operands of some ANDs and ORs in parentheses of their own.
 func swapped(r *rand.Rand, q string) string {
 	return exchanged(q, func(inside string) string {
@@ -455,9 +525,14 @@ func TestNamesOfRandomQuestions(t *testing.T) {
 			text = spellings[i](r, text)
 			ask(text, 0, of)
 		}
-		for range 3 {
-			other := changed(r, sql)
+		for _, change := range []func(*rand.Rand, string) string{changed, changed, exposed, exposed} {
+			other := change(r, sql)
 			ask(other, 0, number(other))
+		}
+		mixed := beside(r)
+		for range 4 {
+			ask(mixed, 0, number(mixed))
+			mixed = exposed(r, mixed)
 		}
 	}
 	a.check(t)
