@@ -117,6 +117,7 @@ integration: ## the real binary over HTTP, with output per test
 golden: ## rewrite golden files, the node table's functions, the list of functions, the threat model's list of tests, the trusted base, and ratchets that fell; read the diff before you commit it
 	$(TEST) ./internal/gen/nodes -rewrite
 	$(TEST) ./catalog $(addprefix ./sqlrewrite/internal/,bind domain free parse plan sqlprint stability suggest) ./sqlrewrite/statement -rewrite
+	$(TEST) ./sqlrewrite/internal/lower -rewrite
 	$(TEST) ./internal/archtest -rewrite
 
 trusted-base: ## how many lines of each package are trusted, into docs/trusted-base.md
@@ -174,8 +175,8 @@ proofs: ## the proofs of the rewriter in PROVED (all that ask random queries) on
 proofs-mutants: ## every planted mistake that the proofs of the rewriter find
 	$(TEST) -count=1 -run KillMutants -timeout 30m $(PROVED) -proof-queries $(QUERIES) -all-mutants
 
-mutants: ## every mutant of the rules of verify
-	$(TEST) -count=1 -run Mutants -timeout 30m ./sqlrewrite/verify -mutants
+mutants: ## every mutant of the rules of verify and of those that change queries before they are printed
+	$(TEST) -count=1 -run MutantsOfRules -timeout 30m ./sqlrewrite/verify ./sqlrewrite/internal/lower -mutants
 
 # What takes a part of its cases in make test names both (randomtest.Part).
 PARTED = $(shell awk '/^func / {name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /randomtest\.Part/ && name ~ /^Test/ {print name}' \

@@ -5,6 +5,7 @@
 //
 // # Map
 //
+//	rules.go     the rules: before, after and why
 //	readboth.go  joins in a form for which PostgreSQL reads both sides
 //	semijoin.go  EXISTS and IN as joins
 package lower

@@ -10,20 +10,10 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// Before:
-//
-//	l JOIN r ON a = b WHERE c
-//
-// After:
-//
-//	l LEFT JOIN r ON a = b AND c WHERE num_nulls(r.key) <> 1
-//
 // PostgreSQL does not read one side of a join where the other one is empty, and of two sorted sides it reads one no further than the other
 // goes. Where a condition leaves one unit's rows alone, that unit then decides whether another table is read, or sorted, at all. So joins
-// of rows of people get an equivalent form in which PostgreSQL reads both sides to the end, whatever they hold. l is read without
-// conditions, so that no unit leaves it empty. Where conditions are inside of both sides (of a cap, a query in FROM) it is a FULL JOIN.
-// num_nulls is not strict: PostgreSQL does not see that the outer join is an inner one, nor that it may test other conditions earlier.
-// docs/sql/work.md has the argument.
+// of rows of people get an equivalent form (rules.go) in which PostgreSQL reads both sides to the end, whatever they hold. docs/sql/work.md
+// has the argument.
 
 // Read is a join in such a form.
 type Read struct {
@@ -111,6 +101,7 @@ func (s *SemiJoins) ReadBothSides(n algebra.FromItem, where algebra.Expr, owned,
 		out.Where = append(out.Where, Condition{c, true})
 	}
 	if len(all) > 0 && late > 0 || len(r.present) > 0 && len(r.outer) > 0 {
+		s.Fire(FenceLate)
 		out.Fence = Nulls{all, syntax.Lt, len(all) + 1}
 	}
 	return out
@@ -239,11 +230,15 @@ func (s *reader) inner(j *algebra.Joined, l, r side, outermost bool) side {
 		return asWritten(j, l, r)
 	}
 	if l.key != nil && s.swaps(j, l, r) {
+		s.lifts.Fire(SwapSides)
 		l, r, out.Swapped = r, l, true
 	}
 	if !l.steady || joinsPeople(r.was) && l.key != nil {
 		out.Kind = syntax.FullJoin
 		s.present = append(s.present, l.key)
+		s.lifts.Fire(FullForInner)
+	} else {
+		s.lifts.Fire(LeftForInner)
 	}
 	s.present = append(s.present, r.key)
 	out.Left, out.Right = l.item, r.item
@@ -326,6 +321,7 @@ func (s *reader) outerJoin(j *algebra.Joined, l side) side {
 	if both := stability.ReadsBoth(j); j.Kind == syntax.LeftJoin && mark != nil && (both || j.MeetsPublic()) {
 		s.outer = append(s.outer, mark)
 		if unit := UnitIn(j.Left); both && unit != nil && key != nil && (!l.steady || joinsPeople(j.Right)) {
+			s.lifts.Fire(FullForLeft)
 			s.present = append(s.present, unit)
 			out.Kind, l.steady = syntax.FullJoin, l.steady || r.steady
 		}
@@ -336,6 +332,7 @@ func (s *reader) outerJoin(j *algebra.Joined, l side) side {
 // besideValue joins rows of people to the value of a query, which comes first: it has one row whatever the tables hold. Where the rows of
 // people are joins themselves, ON has no condition that PostgreSQL could test below them.
 func (s *reader) besideValue(j *algebra.Joined, l, r side, unit *algebra.Field) side {
+	s.lifts.Fire(ValueFirst)
 	if !slices.Contains(s.present, unit) {
 		s.present = append(s.present, unit)
 	}

@@ -12,48 +12,39 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// Before:
-//
-//	people p WHERE EXISTS (visits e WHERE e.person_id = p.person_id)
-//	people p WHERE p.age > 3 OR EXISTS (visits e WHERE e.person_id = p.person_id)
-//
-// After:
-//
-//	people p JOIN (SELECT DISTINCT e.person_id AS c0 FROM visits e) e1 ON e1.c0 = p.person_id
-//	people p LEFT JOIN (the same) e1 ON e1.c0 = p.person_id WHERE p.age > 3 OR e1.c0 IS NOT NULL
-//
 // PostgreSQL evaluates EXISTS and IN row by row, or makes a hash table of their rows for the first row that asks. So over rows of people,
 // and over large public tables, they become joins with different values, where one at most is equal: inner ones where a row is
 // left only if there is one, else outer ones, and the expression tests whether there was one.
 
 // SemiJoins says which EXISTS and IN of one query become joins. A query that is printed twice has its own each time.
 type SemiJoins struct {
-	made    *int // number in the whole statement, for their names
+	made    *int          // number in the whole statement, for their names
+	fired   map[Rule]bool // in the whole statement
 	Steps   *steps.Count
 	asJoins map[algebra.FromItem]*lifted
 	spells  map[algebra.FromItem]algebra.Expr // IN as EXISTS; nil: it has no such form
 	stays   map[algebra.FromItem]bool         // EXISTS and IN that become no joins
 	lifts   []*lifted                         // those that FROM has not joined yet
 	fixed   int                               // number of enclosing queries that cannot join them
-	off     []string                          // the rules that are not applied
+	off     []string                          // the passes that are left out
 	// every: FROM has joins of which both sides are read, which a condition beside them must not undo. So small public tables are joined too.
 	every bool
 }
 
-// The rules of this package, in their order.
+// The passes of this package, in their order; each has the rules of one file.
 const (
 	LiftSemiJoin  = "LiftSemiJoin"
 	ReadBothSides = "ReadBothSides"
 )
 
-// NewSemiJoins gives those of a statement, without the rules in off.
+// NewSemiJoins gives those of a statement, without the passes in off.
 func NewSemiJoins(n *steps.Count, off ...string) *SemiJoins {
-	return &SemiJoins{made: new(int), Steps: n, off: off}
+	return &SemiJoins{made: new(int), fired: map[Rule]bool{}, Steps: n, off: off}
 }
 
 // OfQuery are those of a query in FROM.
 func (s *SemiJoins) OfQuery() *SemiJoins {
-	return &SemiJoins{made: s.made, Steps: s.Steps, off: s.off, fixed: s.fixed}
+	return &SemiJoins{made: s.made, fired: s.fired, Steps: s.Steps, off: s.off, fixed: s.fixed}
 }
 
 // Stay leaves EXISTS and IN as they are until its result is called.
@@ -67,6 +58,7 @@ func (s *SemiJoins) Wait() bool { return len(s.lifts) > 0 }
 
 // lifted is EXISTS or IN as a join.
 type lifted struct {
+	rule   Rule
 	values *algebra.Derived
 	public bool           // over large public tables
 	on     []algebra.Expr // equalities of a value, on the left, and an expression of the rows around; none: it is one value for all rows
@@ -122,6 +114,7 @@ func (s *SemiJoins) Join(from algebra.FromItem, where algebra.Expr) (n algebra.F
 	}
 	bare := n // the values of rows around are those of rows that no such join has left out
 	for _, l := range inner {
+		s.Fire(l.rule)
 		l.reads(bare)
 		n = &algebra.Joined{Kind: syntax.InnerJoin, Left: n, Right: l.values, On: algebra.All(l.on), Semi: true, Public: l.public}
 	}
@@ -137,6 +130,7 @@ func (s *SemiJoins) found(n, bare algebra.FromItem) algebra.FromItem {
 	s.lifts = nil
 	for _, l := range waiting {
 		if l.within(bare) {
+			s.Fire(l.rule)
 			if l.alone() {
 				n = &algebra.Joined{Kind: syntax.CrossJoin, Left: n, Right: l.values}
 				continue
@@ -228,7 +222,8 @@ func (s *SemiJoins) readsBoth(c algebra.Expr, left, right algebra.FromItem) bool
 // hold of two rows if and only if the rows' values are among those that they hold of for some two rows. These values are joined like those
 // of EXISTS: to the right side of an outer join, whose rows meet none of the left one else, or to an inner join.
 func (s *SemiJoins) ahead(j *algebra.Joined, left, right algebra.FromItem, conditions []algebra.Expr) algebra.FromItem {
-	l := s.newLifted()
+	s.Fire(TestAhead)
+	l := s.newLifted(TestAhead)
 	from := &algebra.Joined{Kind: syntax.InnerJoin, Meets: j.Meets, Left: left, Right: right}
 	var links []algebra.Expr
 	for _, c := range algebra.BoundConjuncts(j.On) {
@@ -450,6 +445,7 @@ func (s *SemiJoins) Spelled(e algebra.InRows) algebra.Expr {
 			unknown = algebra.Binary{Op: syntax.Or, L: unknown, R: there(outer, inner), T: catalog.Bool}
 		}
 	}
+	s.Fire(SpellIn)
 	s.spells[e.From] = algebra.Choice{Arms: []algebra.Arm{{Cond: there(nil, found), Result: Boolean(true)},
 		{Cond: unknown, Result: algebra.Constant{Null: true, T: catalog.Bool}}},
 		Otherwise: Boolean(false), T: catalog.Bool}
@@ -459,11 +455,11 @@ func (s *SemiJoins) Spelled(e algebra.InRows) algebra.Expr {
 func Boolean(b bool) algebra.Constant { return algebra.Constant{Text: fmt.Sprint(b), T: catalog.Bool} }
 
 // newLifted begins a join.
-func (s *SemiJoins) newLifted() *lifted {
+func (s *SemiJoins) newLifted(r Rule) *lifted {
 	*s.made++
 	values := &algebra.Derived{Parts: []*algebra.Query{{Distinct: true}}}
 	values.Alias = fmt.Sprintf("e%d", *s.made)
-	return &lifted{values: values}
+	return &lifted{rule: r, values: values}
 }
 
 // tieOf recognises an equality between an expression of an item's rows and one of the rows around, of which one value at most of several
@@ -515,8 +511,9 @@ func (s *SemiJoins) tied(e algebra.Exists) *lifted {
 			return nil
 		}
 	}
-	l := s.newLifted()
+	l := s.newLifted(JoinByEqualities)
 	if len(equal) == 0 { // of public rows: 1, if there is any
+		l.rule = JoinOneValue
 		l.values.Parts[0].Distinct = false
 		one := algebra.Constant{Text: "1", T: catalog.Int4}
 		largest := algebra.Aggregate{Name: "max", Args: []algebra.Expr{one}, Safe: true, T: catalog.Int4}
@@ -550,7 +547,7 @@ func (s *SemiJoins) paired(e algebra.Exists) *lifted {
 	if !Linked(e) && (e.Of.Owned() || stability.Large(e.From, e.Where)) {
 		return nil
 	}
-	l := s.newLifted()
+	l := s.newLifted(JoinByFields)
 	l.around, l.inner = around, e
 	for _, f := range around {
 		l.among(f, f.Unit || failsOnNull(e.Where, f))

@@ -27,11 +27,11 @@ func TestStatementsWithoutSemiJoinsAreRefused(t *testing.T) {
 		read.Query(p.Query)
 		before := sqlprint.RelationLines(p.Query.Source)
 		for _, part := range p.Parts {
-			as, _ := rewritetest.Printed(p, part)
+			as := rewritetest.Printed(p, part)
 			if as.SQL != part.Statement.SQL {
 				t.Errorf("%s: printed again, it is\n%s\nafter\n%s", d.Input, as.SQL, part.Statement.SQL)
 			}
-			off, rowByRow := rewritetest.Printed(p, part, lower.LiftSemiJoin)
+			off := rewritetest.Printed(p, part, lower.LiftSemiJoin)
 			if off.SQL == as.SQL {
 				continue
 			}
@@ -39,7 +39,7 @@ func TestStatementsWithoutSemiJoinsAreRefused(t *testing.T) {
 			switch err := off.Prove(new(sqlprint.Proofs)); {
 			case err != nil:
 				unproven++
-			case many && !rowByRow:
+			case many && !off.RowByRow:
 				t.Errorf("%s: proven without joins:\n%s", d.Input, off.SQL)
 			}
 		}
@@ -49,36 +49,6 @@ func TestStatementsWithoutSemiJoinsAreRefused(t *testing.T) {
 	})
 	if unproven == 0 {
 		t.Errorf("%d statements have such joins, and all are proven without", made)
-	}
-}
-
-// A golden question names the rules that its statements need: without one of these a statement is another, without the others it is not.
-func TestGoldenQuestionsNameTheirRules(t *testing.T) {
-	named := map[string]int{}
-	rewritetest.EachGoldenPlan(t, func(d *datadriven.TestData, p *plan.Plan) {
-		at := slices.IndexFunc(d.CmdArgs, func(arg datadriven.CmdArg) bool { return arg.Key == "expect" })
-		if at < 0 {
-			return
-		}
-		var fired []string
-		for _, rule := range []string{lower.LiftSemiJoin, lower.ReadBothSides} {
-			if slices.ContainsFunc(p.Parts, func(part sqlprint.PlanPart) bool {
-				off, _ := rewritetest.Printed(p, part, rule)
-				return off.SQL != part.Statement.SQL
-			}) {
-				fired = append(fired, rule)
-				named[rule]++
-			}
-		}
-		if fired == nil {
-			fired = []string{"none"}
-		}
-		if want := d.CmdArgs[at].Vals; !slices.Equal(fired, want) {
-			t.Errorf("%s: %v, want %v", d.Input, fired, want)
-		}
-	})
-	if len(named) < 2 {
-		t.Errorf("golden questions name %v", named)
 	}
 }
 

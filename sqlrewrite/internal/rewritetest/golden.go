@@ -280,7 +280,7 @@ func ParseOptions(t testing.TB, d *datadriven.TestData) plan.Options {
 			o.MaxRows, err = strconv.ParseInt(value, 10, 64)
 		case "max_groups":
 			o.MaxGroups, err = strconv.ParseInt(value, 10, 64)
-		case "show", "expect":
+		case "show":
 		default:
 			d.Fatalf(t, "unknown argument %q", arg.Key)
 		}

@@ -26,16 +26,27 @@ func StatementsOf(p *plan.Plan) (all []sqlprint.Statement) {
 	return all
 }
 
-// Printed is the statement of a part, printed without some rules of package lower, and whether PostgreSQL would evaluate EXISTS or IN over
-// many rows for each row.
-func Printed(p *plan.Plan, part sqlprint.PlanPart, off ...string) (s sqlprint.Statement, rowByRow bool) {
+// Printout is a statement that is printed again.
+type Printout struct {
+	sqlprint.Statement
+	RowByRow bool // PostgreSQL would evaluate EXISTS or IN over many rows for each row
+	Fired    []lower.Rule
+}
+
+// Printed is the statement of a part, printed without some passes of package lower.
+func Printed(p *plan.Plan, part sqlprint.PlanPart, off ...string) Printout {
 	claim, on := part.Statement.Claim, part.Statement.On
 	printer := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &part)
 	printer.SemiJoins = lower.NewSemiJoins(nil, off...)
 	printer.Print()
 	part.Statement.Claim, part.Statement.On = claim, on
-	return part.Statement.WithSeed(0), part.RowByRow
+	if strings.Count(part.Statement.SQL, fence) > strings.Count(printer.B.String(), fence) { // in the places of marks
+		printer.SemiJoins.Fire(lower.FenceRepeated)
+	}
+	return Printout{part.Statement.WithSeed(0), part.RowByRow, printer.SemiJoins.Fired()}
 }
+
+const fence = " OFFSET 0"
 
 // CheckArgs fails where an argument is not used: PostgreSQL refuses a statement with a parameter that is nowhere used.
 func CheckArgs(t *testing.T, d *datadriven.TestData, sql string, args []any) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
@@ -53,6 +54,7 @@ func ChoosePartitioning(q *algebra.BoundQuery, s stability.Bounding) stability.P
 // partitions prints what every unit adds as a query u, and gives the sums of its partitions as a relation h with the columns k0, k1, ...
 // and v0, v1, ...
 func (p *StatementPrinter) partitions(units string, keys, values []string) string {
+	p.SemiJoins.Fire(lower.ByPartition)
 	p.write("WITH u AS NOT MATERIALIZED (", units, ")\n")
 	list := slices.Clone(keys)
 	for i, v := range values {

@@ -271,6 +271,7 @@ func (p *Printer) binary(e algebra.Binary) {
 	if algebra.IsComparison(e.Op) {
 		e.L, e.R = p.compared(e.L), p.compared(e.R)
 		if p.hiding && e.Op == syntax.Eq {
+			p.SemiJoins.Fire(lower.HideEqualities)
 			e.L, e.R = hidden(e.L, e.R), hidden(e.R, e.L)
 		}
 		p.collated(e.L)

@@ -237,6 +237,7 @@ func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 		text += " GROUP BY " + strings.Join(keys, ", ")
 	}
 	if joins {
+		p.SemiJoins.Fire(lower.FenceJoins)
 		text += fence
 	}
 	return text

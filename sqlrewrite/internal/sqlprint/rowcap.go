@@ -7,6 +7,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/lower"
 )
 
 // SettleCaps names the caps of a statement, and says which fields they hand on: all that anything else of it reads.
@@ -46,6 +47,7 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 	if p.seedArg == 0 && !public {
 		p.seedArg = p.rawArg(int64(0))
 	}
+	p.SemiJoins.Fire(lower.CapRows)
 	p.inside = append(p.inside, c)
 	var outer, list, ties []string
 	hash := fmt.Sprintf("$%d::bigint", p.seedArg)
