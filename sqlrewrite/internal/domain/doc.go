@@ -21,6 +21,8 @@
 //	pricetable.go  the prices of operators
 //	depth.go       how often LIKE and strpos compare a byte
 //	regex.go       the subset of regular expressions that can neither fail nor take long
+//	implied.go     ranges on the rows that meet conditions
+//	inverse.go     what limits of a value say of its operand
 //	grid.go        what lies on a grid
 //	timegrid.go    grids of clocks and calendars
 //	columnkeys.go  public keys by column
