@@ -48,6 +48,9 @@ type Snapshot struct {
 	// versions of Noisegate before migration 026 gave them.
 	EarlierReleases, EarlierQuestions bool
 
+	// WideReleases and WideQuestions mean the same of versions before migration 027, in which conditions narrowed no bounds.
+	WideReleases, WideQuestions bool
+
 	Delay *mechanisms.Delay // of each answer, in microseconds, which is charged; nil: the guarantee does not cover time
 }
 

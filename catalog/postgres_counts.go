@@ -173,6 +173,7 @@ func Counted(ctx context.Context, pool *pgxpool.Pool, r *Revision) (*Revision, e
 	was := r.Snapshot
 	snapshot.Version, snapshot.Digest = was.Version, was.Digest
 	snapshot.EarlierReleases, snapshot.EarlierQuestions = was.EarlierReleases, was.EarlierQuestions
+	snapshot.WideReleases, snapshot.WideQuestions = was.WideReleases, was.WideQuestions
 	all := *r
 	all.Snapshot = snapshot
 	return &all, nil

@@ -122,6 +122,7 @@ func (s *Store) Apply(ctx context.Context, a Application) (revision *Revision, c
 		}
 		a.raises = current != nil && current.policy().raisedBy(a.Policy)
 		snapshot.Version, snapshot.EarlierReleases = version+1, current != nil && current.everEarlier
+		snapshot.WideReleases = current != nil && current.everWide
 		at, inserted, err := s.insert(ctx, snapshot, pinned, a, wanted)
 		if err != nil {
 			return nil, false, err
@@ -374,6 +375,7 @@ type storedPolicy struct {
 	appliedAt          time.Time
 	earlier            bool // questions under it may have names of versions of noisegate before migration 026
 	everEarlier        bool // those under it, or under a version before it
+	wide, everWide     bool // the same of versions of noisegate before migration 027
 	strange            bool // the chain has versions of the dataset's policy, and not this one
 }
 
@@ -383,12 +385,15 @@ func (s *Store) latest(ctx context.Context, dataset string) (*storedPolicy, int6
 	err := s.pool.QueryRow(ctx, `SELECT p.version, p.document, p.digest, p.metadata, p.applied_by, p.applied_at,
 			EXISTS (SELECT FROM noisegate.renamed r WHERE r.dataset = p.dataset AND r.version >= p.version),
 			EXISTS (SELECT FROM noisegate.renamed r WHERE r.dataset = p.dataset),
+			EXISTS (SELECT FROM noisegate.narrowed n WHERE n.dataset = p.dataset AND n.version >= p.version),
+			EXISTS (SELECT FROM noisegate.narrowed n WHERE n.dataset = p.dataset),
 			EXISTS (SELECT FROM noisegate.entry e WHERE e.dataset = p.dataset AND e.kind = 'policy')
 			AND NOT EXISTS (SELECT FROM noisegate.entry e WHERE e.dataset = p.dataset AND e.kind = 'policy'
 				AND e.account->>'applies_policy_version' = p.version::text
 				AND e.account->>'document_sha256' = encode(sha256(convert_to(p.document, 'UTF8')), 'hex'))
 		FROM noisegate.policy p WHERE p.dataset = $1 ORDER BY p.version DESC LIMIT 1`, dataset).
-		Scan(&r.version, &r.document, &r.digest, &r.metadata, &r.appliedBy, &r.appliedAt, &r.earlier, &r.everEarlier, &r.strange)
+		Scan(&r.version, &r.document, &r.digest, &r.metadata, &r.appliedBy, &r.appliedAt, &r.earlier, &r.everEarlier,
+			&r.wide, &r.everWide, &r.strange)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, 0, nil
@@ -481,6 +486,7 @@ func (r *storedPolicy) revision() (*Revision, error) {
 	}
 	snapshot.Version = r.version
 	snapshot.EarlierReleases, snapshot.EarlierQuestions = r.everEarlier, r.earlier
+	snapshot.WideReleases, snapshot.WideQuestions = r.everWide, r.wide
 	return &Revision{Snapshot: snapshot, Policy: p, Pinned: pinned, AppliedBy: r.appliedBy, AppliedAt: r.appliedAt}, nil
 }
 

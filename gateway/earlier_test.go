@@ -18,7 +18,7 @@ func (r *rig) boughtEarlier(t *testing.T, who auth.Principal, request Request) b
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.Charge.Fingerprint = *q.earlier
+	q.Charge.Fingerprint = q.earlier[0]
 	paid, err := Sell(t.Context(), r.Service, r.Schedule("d"), Sale[*api.Result]{Order: &q.Order, Data: q.data,
 		Work: func(ctx context.Context) (Finish[*api.Result], error) { return r.run(ctx, q) }})
 	if err != nil {
@@ -75,7 +75,7 @@ func TestEarlierVersionsRunQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.Charge.Fingerprint = *q.earlier
+	q.Charge.Fingerprint = q.earlier[0]
 	if got, err := r.ledger.Reserve(t.Context(), q.Charge); err != nil || got.Reserved == nil {
 		t.Fatal(got, err)
 	}

@@ -135,19 +135,22 @@ func (s *Service) Replay(ctx context.Context, charge budget.Charge) (*budget.Sto
 	return within(ctx, func(ctx context.Context) (*budget.Stored, error) { return s.ledger.Replay(ctx, charge) })
 }
 
-// Named gives a charge the name that it had in earlier versions of Noisegate (nil: it cannot have any), if an answer is stored under it or
-// a question with it runs. Then the charge is replayed, or refused, as before.
-func (s *Service) Named(ctx context.Context, c *budget.Charge, earlier *[32]byte) error {
-	if earlier == nil {
-		return nil
+// Named gives a charge one of the names that it had in earlier versions of Noisegate, if an answer is stored under it or a question with
+// it runs. Then the charge is replayed, or refused, as before.
+func (s *Service) Named(ctx context.Context, c *budget.Charge, earlier ...[32]byte) error {
+	for _, name := range earlier {
+		old := *c
+		old.Fingerprint, old.IdempotencyKey = name, "" // what was bought under a key is found by it
+		stored, err := s.Replay(ctx, old)
+		if stored != nil || fault.CodeOf(err) == fault.CodeRequestInFlight {
+			c.Fingerprint = name
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
-	old := *c
-	old.Fingerprint, old.IdempotencyKey = *earlier, "" // what was bought under a key is found by it
-	stored, err := s.Replay(ctx, old)
-	if stored != nil || fault.CodeOf(err) == fault.CodeRequestInFlight {
-		c.Fingerprint, err = *earlier, nil
-	}
-	return err
+	return nil
 }
 
 // Enter waits for one of the places that a caller's questions have, whatever they ask for. The caller of Enter calls

@@ -33,7 +33,7 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 		}
 	}
 	found := *q.found
-	if q.sharing.best = found.Best; found.Rest != nil {
+	if q.sharing.best, q.sharing.under = found.Best, found.Under; found.Rest != nil {
 		s.chargeRest(q, found.Rest)
 	}
 	if found.Whole == nil {
@@ -67,7 +67,7 @@ func (s *Service) lookBack(ctx context.Context, q *prepared, tick *Schedule, acc
 func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	own := *q
 	own.Charge.Shared = false
-	if err := s.Named(ctx, &own.Charge, q.earlier); err != nil {
+	if err := s.Named(ctx, &own.Charge, q.earlier...); err != nil {
 		return false, err
 	}
 	stored, err := s.Replay(ctx, own.Charge)

@@ -255,7 +255,7 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 		paid, err := s.free(ctx, q, tick)
 		return q, paid, err
 	}
-	if err := s.Named(ctx, &q.Charge, q.earlier); err != nil {
+	if err := s.Named(ctx, &q.Charge, q.earlier...); err != nil {
 		return nil, Receipt{}, err
 	}
 	paid, err := s.recall(ctx, q, tick)
@@ -349,7 +349,7 @@ type prepared struct {
 	read     *error                 // what counting the read of public tables came to; nil: it was not tried
 	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
 	public   *sqlrewrite.PublicPlan // nil for one that has a price
-	earlier  *[32]byte              // see [Service.Named]
+	earlier  [][32]byte             // see [Service.Named]
 	sharing  sharing
 	released []released.Release // by place in [sqlrewrite.Plan.Blocks]
 	shares   bool               // the policy gives releases to other analysts
@@ -432,8 +432,10 @@ func (s *Service) planned(ctx context.Context, who auth.Principal, r Request, o 
 	}
 	q.complete(only)
 	q.priceLatest(r.Version == versionLatest)
-	if earlier, ok := plan.EarlierFingerprint(); ok && !q.fresh {
-		q.earlier = new(released.Drawing(r.Plan, earlier))
+	if !q.fresh {
+		for _, earlier := range plan.EarlierFingerprints() {
+			q.earlier = append(q.earlier, released.Drawing(r.Plan, earlier))
+		}
 	}
 	return q, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"noisegate.example/budget"
 	"noisegate.example/catalog"
+	"noisegate.example/gateway/released"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
 )
@@ -14,6 +15,7 @@ import (
 type sharing struct {
 	questions [][32]byte         // its names at any price; its releases are kept for others under the first. nil: they are not
 	best      *sqlrewrite.Vector // the best earlier release; nil: none
+	under     [32]byte           // its name
 	reuse     *sqlrewrite.Reuse  // nil: no earlier release helps
 }
 
@@ -41,6 +43,10 @@ func (q *prepared) atAnyPrice() [][32]byte {
 func (q *prepared) reuse() error {
 	if q.sharing.best == nil {
 		return nil
+	}
+	if wide := q.plan.WideUnder(q.sharing.under); wide != nil { // it is released, and kept, as it was before
+		q.plan, q.sharing.questions, q.released = wide, wide.BlockQuestions(), released.Of(wide, "")
+		q.nameSeries()
 	}
 	if q.sharing.reuse = q.plan.Reuse(q.sharing.best); q.sharing.reuse == nil {
 		return nil

@@ -31,6 +31,7 @@ func TestRealQuestions(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, realData(t, "star"), realData(t, "ward"), realData(t, "shop"))
 	client := s.analyst(t, "ana")
+	narrowedBounds(t, client)
 	for _, name := range []string{
 		"varchar-key", "varchar-key-one-row", "varchar-key-joined",
 		"interval-field", "int-times-interval", "constant-subquery", "zone-letter", "utc-literal", "escape", "power-sign",
@@ -93,4 +94,41 @@ func realQuestion(t *testing.T, name string) (asked api.QueryRequest, inPostgres
 		return asked, strings.Replace(asked.SQL, "longitude > -80", "(longitude > -80)::int", 1)
 	}
 	return asked, asked.SQL
+}
+
+// narrowedBounds asks for values that conditions keep within closer limits than the policy's: they have the noise of these limits, without
+// that the question writes them twice.
+func narrowedBounds(t *testing.T, client *api.Client) {
+	t.Helper()
+	ask := func(sql string) (columns []api.Column, values []float64) {
+		t.Helper()
+		got, err := client.Query(t.Context(), api.QueryRequest{Dataset: "shop", SQL: sql, Epsilon: "1", Delta: "1e-7"}, "")
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		for _, v := range got.Rows[0] {
+			value, err := strconv.ParseFloat(v.String(), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, value)
+		}
+		return got.Columns, values
+	}
+	of := func(name string) string {
+		_, sql, _ := strings.Cut(testfiles.Own(t, "corpus/real/"+name+".sql"), "\n")
+		return sql
+	}
+	narrow, _ := ask(of("narrow-bounds"))
+	written, _ := ask("SELECT sum(least(greatest(total, 20), 25)) FROM purchases WHERE total BETWEEN 20 AND 25")
+	if got, want := narrow[0].HalfWidth.String(), written[0].HalfWidth.String(); got != want || got != "1498" {
+		t.Errorf("the half-width is %s, with the limits written twice %s", got, want)
+	}
+	filtered, values := ask(of("narrow-bounds-filter"))
+	if values[0] < 20 || values[0] > 25 {
+		t.Errorf("the mean of values from 20 to 25 is %v", values[0])
+	}
+	if got := filtered[1].Sensitivity; got != "500" { // 20 rows of 25
+		t.Errorf("the sensitivity is %s", got)
+	}
 }

@@ -54,19 +54,43 @@ func (r *Released) Fresh() []*Released {
 }
 
 // Forms are the ways in which the question can have been released at the plan's price: as the plan releases it, then as the planner
-// releases the same block where something else of it is shown, and then as earlier versions stored these. A release in any of these forms
-// answers the question.
+// releases the same block where something else of it is shown, then within the bounds that it had before conditions narrowed these, and
+// then as earlier versions stored these. A release in any of these forms answers the question.
 func (p *Plan) Forms() (forms []Form) {
-	made := p.made.Forms()
-	for _, form := range made {
+	earlier := p.made.Forms()
+	for _, form := range earlier {
 		forms = append(forms, Form{made: form})
 	}
+	if wide := p.wide(); wide != nil {
+		earlier = wide.Forms()
+		for _, form := range earlier {
+			forms = append(forms, Form{made: form})
+		}
+	}
 	if p.made.Snapshot.EarlierReleases {
-		for _, form := range made {
+		for _, form := range earlier {
 			forms = append(forms, Form{form, true})
 		}
 	}
 	return forms
+}
+
+// wide is the plan of the question as versions before migration 027 had it; nil: it is this one, or nothing can be stored of it.
+func (p *Plan) wide() *plan.Plan {
+	if !p.made.Snapshot.WideReleases {
+		return nil
+	}
+	return p.made.Wide()
+}
+
+// WideUnder is the plan of the question as versions before migration 027 had it, if what is released of that has a name at any price; nil:
+// it has not.
+func (p *Plan) WideUnder(name [32]byte) *Plan {
+	wide := p.wide()
+	if wide == nil || name == p.made.BlockQuestion() {
+		return nil
+	}
+	return &Plan{made: wide}
 }
 
 // Identity identifies what is released: the release block, its noise and so its price, the name of the data, and the facts of the tables

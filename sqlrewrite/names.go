@@ -124,12 +124,15 @@ func (p *Plan) Statements(d *Draws) []Statement { return p.made.Statements(d) }
 // answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { return p.made.Fingerprint() }
 
-// EarlierFingerprint is the name under which earlier versions of Noisegate stored the answer; ok is false where none can have.
-func (p *Plan) EarlierFingerprint() (name [32]byte, ok bool) {
-	if !p.made.Snapshot.EarlierQuestions {
-		return name, false
+// EarlierFingerprints are the names under which earlier versions of Noisegate can have stored the answer.
+func (p *Plan) EarlierFingerprints() (names [][32]byte) {
+	if wide := p.wide(); wide != nil && wide.Snapshot.WideQuestions {
+		names = append(names, wide.Fingerprint())
 	}
-	return earlier.Fingerprint(p.made), true
+	if p.made.Snapshot.EarlierQuestions {
+		names = append(names, earlier.Fingerprint(p.made))
+	}
+	return names
 }
 
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
@@ -146,6 +149,9 @@ func (p *Plan) Reusable() bool { return p.made.Reusable() }
 // are those under which earlier versions of Noisegate stored it, which may have had what is computed from it.
 func (p *Plan) BlockQuestions() [][32]byte {
 	names := [][32]byte{p.made.BlockQuestion()}
+	if wide := p.wide(); wide != nil {
+		names = append(names, wide.BlockQuestion())
+	}
 	if p.made.Snapshot.EarlierReleases {
 		names = append(names, earlier.BlockQuestion(p.made))
 	}

@@ -29,6 +29,7 @@ func notFound() map[string]string {
 		"released":           "a charge names the noise that it pays for, whatever was found here: decision 32",
 		"archive":            "it has rows only where something was archived: testArchiveAttacked edits them",
 		"renamed":            "by which names answers are looked for: what is not found is charged again, and its entry stays",
+		"narrowed":           "the same, of the bounds that questions had",
 		"schema_migration":   "it says which program may read the schema",
 		"pate_ensemble":      "what stewards declared, teachers per person among it; what was sold at it is in the entries of the charges",
 		"pate_votes":         "protected data",

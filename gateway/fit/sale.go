@@ -143,7 +143,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, o order) (*pr
 	q.Price(q.product.Loss(), q.product.Mechanisms())
 	q.Refusal = q.refused(o)
 	if q.On.EarlierReleases {
-		return q, s.gateway.Named(ctx, &q.Charge, new(q.product.EarlierFingerprint()))
+		return q, s.gateway.Named(ctx, &q.Charge, q.product.EarlierFingerprint())
 	}
 	return q, nil
 }

@@ -75,6 +75,7 @@ type Found struct {
 	Version  *budget.Version      // the earlier version of Whole; nil: the version that the question asks for
 	Rest     *sqlrewrite.Plan     // the part that is still to be released, where the other part was found; nil: else
 	Best     *sqlrewrite.Vector   // the best vector at other prices, where the question was not found at its own; nil: none
+	Under    [32]byte             // the name of Best
 }
 
 // Finder looks releases up with Look, and writes to Log which ones it cannot read.
@@ -106,6 +107,7 @@ func (f Finder) Find(ctx context.Context, l Lookup) (found Found, err error) {
 		found.Rest = rest
 	}
 	if best := earlier.Best; best != nil {
+		found.Under = best.Identity
 		if found.Best, err = sqlrewrite.ReadVector(best.Values); err != nil {
 			f.unreadable(ctx, best, err)
 		}

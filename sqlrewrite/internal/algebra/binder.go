@@ -31,6 +31,7 @@ type Binder struct {
 	// Value binds a query over released rows that stands for a value among the outputs of a release block; nil: none can stand there.
 	Value func(*syntax.Scalar) (Expr, error)
 	Level *Level // nil: the query is not one set of several
+	Wide  bool   // see [Opened.Wide]
 }
 
 // Level is one set of ROLLUP, CUBE or GROUPING SETS as a query of its own.
@@ -75,6 +76,7 @@ type Opened struct {
 	Steps    *steps.Count
 	Zone     string      // of the session, where that is not UTC
 	Load     Load        // of the release block's statement
+	Wide     bool        // conditions do not narrow bounds: as it was before they did
 	Bound    *BoundQuery // what the whole was bound to; nil until then
 	Kinds    map[*syntax.Query]RowKind
 	Sources  map[*syntax.Query]*Source
@@ -97,6 +99,13 @@ func NewOpened(text string, query *syntax.Query, snapshot *catalog.Snapshot) *Op
 	return &Opened{Text: text, Query: query, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind),
 		Sources: make(map[*syntax.Query]*Source), Apart: make(map[*syntax.Query]*Query),
 		Merged: make(map[*Field]Expr), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
+}
+
+// Again is a query of the statement, to be bound anew.
+func (o *Opened) Again(query *syntax.Query) *Opened {
+	again := NewOpened(o.Text, query, o.Snapshot)
+	again.Zone, again.Load, again.Steps, again.Wide = o.Zone, o.Load, o.Steps, o.Wide
+	return again
 }
 
 // Source is the FROM of a query over private rows once it is bound.

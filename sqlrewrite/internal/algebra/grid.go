@@ -13,7 +13,8 @@ import (
 // Grid maps the values of a bounded expression to whole numbers of steps: clamp to [lo, hi], divide by the step, round. Every value
 // that a row can hold, NaN and the infinities included, maps to a whole number in [lo, hi]; NULL stays NULL.
 //
-// The bounds are those of the policy, moved inward to the nearest multiple of the step, so that rounding cannot leave them.
+// The bounds are those of the policy, moved inward to the nearest multiple of the step, so that rounding cannot leave them; or narrower
+// ones that conditions of the question imply, moved outward, so that no row that meets the conditions is moved.
 type Grid struct {
 	X       Expr     `node:"1,encoded"`
 	Step    *big.Rat `node:"2,encoded"`   // in the unit of x; a whole number or one over a whole number
@@ -22,6 +23,8 @@ type Grid struct {
 	Derived bool     `node:"6,-"` // the step is ours: the policy gives none
 	Clamped bool     `node:"7,-"` // x is within [lo, hi] as it is printed
 	Coarse  bool     `node:"8"`   // it is coarser than the expression's own grid
+	// Narrowed: the conditions of the question make it narrower than the bounds of the policy do.
+	Narrowed bool `node:"9,-"`
 }
 
 // gridForm is how a value in [lo, hi] becomes steps in SQL.

@@ -79,6 +79,16 @@ type GroupKey struct {
 
 func (k GroupKey) Private() bool { return k.Domain == nil }
 
+// Narrowed reports whether conditions of the question narrow the bounds of a statistic.
+func (q *BoundQuery) Narrowed() bool {
+	if slices.ContainsFunc(q.Blocks, (*BoundQuery).Narrowed) {
+		return true
+	}
+	return slices.ContainsFunc(q.Statistics, func(m Statistic) bool {
+		return m.Grid != nil && m.Grid.Narrowed || m.GridY != nil && m.GridY.Narrowed
+	})
+}
+
 // PublicTuples is the number of combinations of the keys' domains; 1 without keys. Only for blocks without private keys.
 func (q *BoundQuery) PublicTuples() *big.Int {
 	n := big.NewInt(1)

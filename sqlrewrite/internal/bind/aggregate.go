@@ -150,7 +150,7 @@ func sum(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estima
 	if err != nil {
 		return algebra.Estimator{}, err
 	}
-	x, g, err := numbers(b, n, 0, 1)
+	x, g, err := numbers(b, n, filter, 0, 1)
 	if err != nil {
 		return algebra.Estimator{}, err
 	}
@@ -190,7 +190,7 @@ func typeOf(n *syntax.Call, x algebra.Expr) catalog.Type {
 
 // spread binds variances and standard deviations.
 func spread(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
-	x, g, err := numbers(b, n, 0, 1)
+	x, g, err := numbers(b, n, filter, 0, 1)
 	if err != nil {
 		return algebra.Estimator{}, err
 	}
@@ -203,11 +203,11 @@ func spread(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Est
 
 // paired binds the aggregates over pairs (y, x): rows where one of the two is NULL do not count.
 func paired(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estimator, error) {
-	y, gy, err := numbers(b, n, 0, 2)
+	y, gy, err := numbers(b, n, filter, 0, 2)
 	if err != nil {
 		return algebra.Estimator{}, err
 	}
-	x, gx, err := numbers(b, n, 1, 2)
+	x, gx, err := numbers(b, n, filter, 1, 2)
 	if err != nil {
 		return algebra.Estimator{}, err
 	}
@@ -296,8 +296,8 @@ func rowValue(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 	return settled(b, rowScope{b}, n)
 }
 
-// numbers binds an argument that must be a number with bounds, and makes its grid.
-func numbers(b *algebra.Binder, n *syntax.Call, i, want int) (algebra.Expr, *algebra.Grid, error) {
+// numbers binds an argument that must be a number with bounds, and makes its grid on the rows that pass a filter.
+func numbers(b *algebra.Binder, n *syntax.Call, filter algebra.Expr, i, want int) (algebra.Expr, *algebra.Grid, error) {
 	x, err := argument(b, n, i, want)
 	if err != nil {
 		return nil, nil, err
@@ -309,19 +309,20 @@ func numbers(b *algebra.Binder, n *syntax.Call, i, want int) (algebra.Expr, *alg
 		}
 		return nil, nil, refused
 	}
-	g, err := gridOf(b, n.Args[i], x)
+	g, err := gridOf(b, n.Args[i], x, filter)
 	return x, g, err
 }
 
 // secondsForm is a time or an interval as a number.
 const secondsForm = "extract(epoch FROM $1)"
 
-// gridOf is the grid of a bound expression over a row.
-func gridOf(b *algebra.Binder, n syntax.Expr, x algebra.Expr) (*algebra.Grid, error) {
-	if algebra.BoundsOf(x) == nil {
+// gridOf is the grid of a bound expression over the rows that pass a filter.
+func gridOf(b *algebra.Binder, n syntax.Expr, x, filter algebra.Expr) (*algebra.Grid, error) {
+	within := algebra.BoundsOf(x)
+	if within == nil {
 		return nil, missingBounds(b, n, x)
 	}
-	return newGrid(x, b.At(n))
+	return narrowest(b, n, x, filter, func(implied *algebra.Bounds) (*algebra.Grid, error) { return gridWith(x, within, implied, b.At(n)) })
 }
 
 // missingBounds names a column that has no bounds, and that an aggregate or the expression in it would need.

@@ -23,6 +23,7 @@
 //	aggregate.go      aggregates
 //	quantile.go       aggregates that choose a value
 //	grid.go           grids of what is added up
+//	implied.go        narrower ones on the rows that meet conditions
 //	orderby.go        HAVING, ORDER BY, LIMIT
 //	topk.go           the largest groups, selected instead of sorted
 //	rowkind.go        whether the rows of a query are private, public or released: by what its FROM was bound to

@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"cmp"
 	"math/big"
 
 	"noisegate.example/catalog"
@@ -11,26 +12,20 @@ import (
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
-// newGrid makes the grid of an expression that has bounds.
-func newGrid(x algebra.Expr, at fault.Position) (*algebra.Grid, error) {
-	return gridWith(x, algebra.BoundsOf(x), at)
-}
-
-// gridWith makes the grid of an expression within bounds.
-func gridWith(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algebra.Grid, error) {
+// gridWith makes the grid of an expression within bounds, and within narrower ones that conditions imply; nil: they imply none.
+func gridWith(x algebra.Expr, within, implied *algebra.Bounds, at fault.Position) (*algebra.Grid, error) {
 	t, name := algebra.CarrierOf(x), sqlprint.Describe(x)
 	g := &algebra.Grid{X: x, Step: within.Step}
 	switch {
 	case g.Step == nil && t.IsInteger(), g.Step != nil && t.IsInteger() && g.Step.Cmp(scalar.One()) < 0:
 		g.Step = scalar.One() // whole numbers lie on every finer grid
 	case g.Step == nil:
-		g.Step, g.Derived = domain.DerivedStep(x, within), true
+		g.Step, g.Derived = domain.DerivedStep(x, cmp.Or(implied, within)), true
 	}
 	if g.Step.Sign() <= 0 || !g.Step.IsInt() && g.Step.Num().Cmp(big.NewInt(1)) != 0 {
 		return nil, fault.BadStep(at, name, "the step is neither a whole number nor one over a whole number")
 	}
-	g.Lo, g.Hi = scalar.Ceil(new(big.Rat).Quo(within.Lo, g.Step)), scalar.Floor(new(big.Rat).Quo(within.Hi, g.Step))
-	if g.Lo.Cmp(g.Hi) > 0 {
+	if g.Lo, g.Hi = endsOn(g.Step, within, implied); g.Lo.Cmp(g.Hi) > 0 {
 		return nil, fault.BadStep(at, name, "no multiple of the step lies between the bounds")
 	}
 	switch {
@@ -86,11 +81,18 @@ func beyondSteps(g *algebra.Grid, t catalog.Type) string {
 }
 
 // coarser is g, or where g has more than so many points the finest grid of the same bounds on 1, 2 or 5 times a power of ten that has not.
-func coarser(g *algebra.Grid, points int64, at fault.Position) (*algebra.Grid, error) {
+// Where conditions imply the bounds of g, those of the policy are given, too.
+func coarser(g *algebra.Grid, policy *algebra.Bounds, points int64, at fault.Position) (*algebra.Grid, error) {
 	if g.Points().Cmp(big.NewInt(points)) <= 0 {
 		return g, nil
 	}
-	span := new(big.Rat).Sub(g.Value(g.Hi), g.Value(g.Lo))
+	ends := &algebra.Bounds{Lo: g.Value(g.Lo), Hi: g.Value(g.Hi)}
+	within, implied := *ends, (*algebra.Bounds)(nil)
+	if policy != nil {
+		within, implied = *policy, ends
+		points -= 2 // ends are moved outward
+	}
+	span := new(big.Rat).Sub(ends.Hi, ends.Lo)
 	least := span.Quo(span, new(big.Rat).SetInt64(points-1))
 	step := scalar.One()
 	for ten := big.NewRat(10, 1); step.Cmp(least) >= 0; {
@@ -99,7 +101,8 @@ func coarser(g *algebra.Grid, points int64, at fault.Position) (*algebra.Grid, e
 	for i := 0; step.Cmp(least) < 0; i++ {
 		step = new(big.Rat).Mul(step, []*big.Rat{big.NewRat(2, 1), big.NewRat(5, 2), big.NewRat(2, 1)}[i%3])
 	}
-	coarse, err := gridWith(g.X, &algebra.Bounds{Lo: g.Value(g.Lo), Hi: g.Value(g.Hi), Step: step}, at)
+	within.Step = step
+	coarse, err := gridWith(g.X, &within, implied, at)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +112,7 @@ func coarser(g *algebra.Grid, points int64, at fault.Position) (*algebra.Grid, e
 
 // timeGrid is the grid of a column of dates or times, from which quantiles are chosen: as fine as the policy says and the number of
 // points allows, in steps that clocks have. Its unit is the day for dates and the microsecond for times, since 1970-01-01 UTC.
-func timeGrid(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algebra.Grid, error) {
+func timeGrid(x algebra.Expr, within, implied *algebra.Bounds, at fault.Position) (*algebra.Grid, error) {
 	g := &algebra.Grid{X: x, Form: algebra.TimeSteps}
 	finest := within.Step
 	if finest == nil {
@@ -120,7 +123,7 @@ func timeGrid(x algebra.Expr, within *algebra.Bounds, at fault.Position) (*algeb
 			continue
 		}
 		g.Step, g.Derived = step, within.Step == nil || step.Cmp(finest) > 0
-		g.Lo, g.Hi = scalar.Ceil(new(big.Rat).Quo(within.Lo, step)), scalar.Floor(new(big.Rat).Quo(within.Hi, step))
+		g.Lo, g.Hi = endsOn(step, within, implied)
 		if g.Lo.Cmp(g.Hi) <= 0 && g.Points().Cmp(big.NewInt(sqlprint.MaxCandidates)) <= 0 {
 			return g, nil
 		}

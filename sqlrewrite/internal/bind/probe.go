@@ -41,5 +41,5 @@ func RowOutputs(o *algebra.Opened) ([]algebra.Output, error) {
 func newBinder(o *algebra.Opened, query *syntax.Query, env *algebra.Environment) *algebra.Binder {
 	return &algebra.Binder{Text: o.Text, Snapshot: o.Snapshot, Zone: o.Zone, Whole: o.Query, Query: query,
 		Bound: &algebra.BoundQuery{Load: o.Load, Facts: &algebra.StatementFacts{Steps: o.Steps}},
-		CTEs:  env.With(query.With), Sources: o.Sources}
+		CTEs:  env.With(query.With), Sources: o.Sources, Wide: o.Wide}
 }

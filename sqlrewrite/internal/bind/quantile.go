@@ -40,7 +40,7 @@ func quantile(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.E
 	case continuous:
 		t = catalog.Float8
 	}
-	g, err := points(b, item.Expr, x)
+	g, err := points(b, item.Expr, x, filter)
 	if err != nil {
 		return algebra.Estimator{}, err
 	}
@@ -58,19 +58,26 @@ func quantile(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.E
 	return v, nil
 }
 
-// points is the grid that a quantile of an expression is chosen from.
-func points(b *algebra.Binder, n syntax.Expr, x algebra.Expr) (*algebra.Grid, error) {
-	if x.Typ().IsTime() {
-		if within := algebra.BoundsOf(x); within != nil {
-			return timeGrid(x, within, b.At(n))
-		}
+// points is the grid that a quantile of an expression is chosen from, on the rows that pass a filter.
+func points(b *algebra.Binder, n syntax.Expr, x, filter algebra.Expr) (*algebra.Grid, error) {
+	within := algebra.BoundsOf(x)
+	if within == nil {
 		return nil, missingBounds(b, n, x)
 	}
-	g, err := gridOf(b, n, x)
-	if err != nil {
-		return nil, err
-	}
-	return coarser(g, sqlprint.MaxCandidates, b.At(n))
+	return narrowest(b, n, x, filter, func(implied *algebra.Bounds) (*algebra.Grid, error) {
+		if x.Typ().IsTime() {
+			return timeGrid(x, within, implied, b.At(n))
+		}
+		g, err := gridWith(x, within, implied, b.At(n))
+		if err != nil {
+			return nil, err
+		}
+		policy := within
+		if implied == nil {
+			policy = nil
+		}
+		return coarser(g, policy, sqlprint.MaxCandidates, b.At(n))
+	})
 }
 
 // fractions are those that a call asks for, and what it orders by.
@@ -149,7 +156,7 @@ func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estim
 			}
 		}
 	case x.Typ().IsInteger():
-		if m.Grid, err = gridOf(b, at, x); err != nil {
+		if m.Grid, err = gridOf(b, at, x, filter); err != nil {
 			return algebra.Estimator{}, err
 		}
 		if m.Grid.Points().Cmp(big.NewInt(sqlprint.MaxCandidates)) > 0 || m.Grid.Form != algebra.WholeSteps {

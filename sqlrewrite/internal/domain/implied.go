@@ -272,9 +272,9 @@ func (k *Implied) add(e algebra.Expr, in limits) {
 	}
 }
 
-// Narrowed is an expression whose range is that on the rows that meet the conditions. Only its range counts: the form is not that in which
+// ranged is an expression whose range is that on the rows that meet the conditions. Only its range counts: the form is not that in which
 // it is printed.
-func (k *Implied) Narrowed(e algebra.Expr) algebra.Expr {
+func (k *Implied) ranged(e algebra.Expr) algebra.Expr {
 	switch e := e.(type) {
 	case algebra.Column:
 		if !e.Of.Type.IsNumber() && !e.Of.Type.IsTime() {
@@ -293,7 +293,7 @@ func (k *Implied) Narrowed(e algebra.Expr) algebra.Expr {
 	return e
 }
 
-// operation is [Implied.Narrowed] of an operation.
+// operation is [Implied.ranged] of an operation.
 func (k *Implied) operation(e algebra.Computed) algebra.Expr {
 	before := k.narrowed
 	var written algebra.Expr
@@ -301,7 +301,7 @@ func (k *Implied) operation(e algebra.Computed) algebra.Expr {
 	case algebra.Choice:
 		written = k.arms(w)
 	case algebra.Negate, algebra.Binary, algebra.Cast, algebra.Call:
-		written = algebra.Map(w, k.Narrowed)
+		written = algebra.Map(w, k.ranged)
 	}
 	var again algebra.Expr = e
 	o := Operand{X: e.ErrorFree, Range: e.Within, Printed: e.Printed}
@@ -345,14 +345,14 @@ func (k *Implied) arms(e algebra.Choice) algebra.Choice {
 	for _, a := range e.Arms {
 		own := rest.copied()
 		own.Learn(a.Cond, true)
-		out.Arms = append(out.Arms, algebra.Arm{Cond: a.Cond, Result: own.Narrowed(a.Result)})
+		out.Arms = append(out.Arms, algebra.Arm{Cond: a.Cond, Result: own.ranged(a.Result)})
 		k.narrowed = max(k.narrowed, own.narrowed)
 		if rest.Learn(a.Cond, false); *k.left < 0 {
 			return e
 		}
 	}
 	if e.Otherwise != nil {
-		out.Otherwise = rest.Narrowed(e.Otherwise)
+		out.Otherwise = rest.ranged(e.Otherwise)
 		k.narrowed = max(k.narrowed, rest.narrowed)
 	}
 	return out
@@ -365,7 +365,7 @@ func (k *Implied) BoundsOf(e algebra.Expr) *algebra.Bounds {
 			return &algebra.Bounds{Lo: v, Hi: v}
 		}
 	}
-	if c, ok := k.Narrowed(e).(algebra.Computed); ok {
+	if c, ok := k.ranged(e).(algebra.Computed); ok {
 		e = c
 	}
 	return algebra.BoundsOf(e)

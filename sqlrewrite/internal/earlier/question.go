@@ -21,15 +21,25 @@ import (
 
 // Fingerprint is the earlier name of a question, [plan.Plan.Fingerprint].
 func Fingerprint(p *plan.Plan) [32]byte {
+	p = before(p)
 	if p.Several != nil {
 		return fingerprintOfSeveral(p)
 	}
 	return fingerprint(p)
 }
 
+// before is the question as it was planned when it had such a name: within the bounds of the policy.
+func before(p *plan.Plan) *plan.Plan {
+	if wide := p.Wide(); wide != nil {
+		return wide
+	}
+	return p
+}
+
 // Question identifies what is asked, at any price: equal for two plans with the same snapshot that differ only in ε, ρ, δ and in how the
 // noise was chosen. Every other option is a part of it, as it is of [sqlrewrite.Plan.Fingerprint], and so is the order of the releases.
 func Question(p *plan.Plan) [32]byte {
+	p = before(p)
 	free := *p
 	o := &free.Options
 	o.Epsilon, o.Rho, o.Delta, o.Mechanism, o.Currency, o.Selection, o.Report = 0, 0, 0, "", "", "", "" // nor is a report bought

@@ -14,13 +14,14 @@ import (
 )
 
 // Release is the earlier name of what a plan releases, [plan.Plan.ReleaseIdentity].
-func Release(p *plan.Plan) [32]byte { return identify(p, true) }
+func Release(p *plan.Plan) [32]byte { return identify(before(p), true) }
 
 // BlockQuestion is the earlier name of it at any price, [plan.Plan.BlockQuestion].
-func BlockQuestion(p *plan.Plan) [32]byte { return identify(p, false) }
+func BlockQuestion(p *plan.Plan) [32]byte { return identify(before(p), false) }
 
 // Recall is [plan.Plan.Recall] of what was stored under the earlier name of what the plan releases.
 func Recall(p *plan.Plan, text []byte) (*plan.Released, error) {
+	p = before(p)
 	return p.RecallIn(text, blockOf(p).Order)
 }
 

@@ -23,6 +23,9 @@ func bound(p *plan.Plan, r plan.Release) string {
 			continue
 		}
 		source := policyOf(g.X)
+		if g.Narrowed {
+			source += "; narrowed by conditions of the question"
+		}
 		if g.Derived {
 			source += "; step derived from the bounds"
 		}

@@ -311,7 +311,7 @@ func (b *bound) opened(text string, on *catalog.Snapshot) (*algebra.Opened, erro
 	}
 	o := algebra.NewOpened(text, q, on)
 	o.Steps = b.steps
-	o.Zone = b.Zone
+	o.Zone, o.Wide = b.Zone, true // models have the policy's bounds
 	return o, nil
 }
 

@@ -63,8 +63,7 @@ func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Option
 func planQuery(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
 	p, err := planOnce(opened, o)
 	if plan.IsDear(err) && !opened.Load.Dear {
-		again := algebra.NewOpened(opened.Text, opened.Query, opened.Snapshot)
-		again.Zone, again.Steps, again.Load = opened.Zone, opened.Steps, opened.Load
+		again := opened.Again(opened.Query)
 		again.Load.Dear = true
 		if capped, refused := planOnce(again, o); refused == nil {
 			return capped, nil
@@ -78,7 +77,23 @@ func planOnce(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shown(plan.NewPlan(bound, opened.Snapshot, o))
+	p, err := shown(plan.NewPlan(bound, opened.Snapshot, o))
+	if opened.Wide || !bound.Narrowed() {
+		return p, err
+	}
+	wide := func(n *steps.Count, o plan.Options) (*plan.Plan, error) {
+		again := opened.Again(opened.Query)
+		again.Wide, again.Steps, again.Load.Dear = true, n, false
+		return planQuery(again, o)
+	}
+	// Totals over released groups have the centre of what is released: beside other releases each release has to fit them.
+	if err != nil || bound.Blocks != nil && opened.Levels != nil {
+		return wide(opened.Steps, o)
+	}
+	p.Widened(func(o plan.Options) (*plan.Plan, error) {
+		return steps.Bounded(new(steps.Count), func(n *steps.Count) (*plan.Plan, error) { return wide(n, o) })
+	})
+	return p, nil
 }
 
 // shown describes the outputs of a plan that was made; nil with an error.

@@ -16,7 +16,7 @@
 //	slots.go     noise of a registered plan
 //	reuse.go     earlier releases of the same question
 //	identity.go  names of questions and of their releases
-//	forms.go     forms in which the release of a question may be stored
+//	forms.go     forms in which the release of a question may be stored; the question before conditions narrowed its bounds
 //	kept.go      a release as it is stored
 //	release.go   draws, noise, selection of private keys
 //	options.go   what a request chooses

@@ -1,5 +1,7 @@
 package plan
 
+import "sync"
+
 // Forms gives the plans whose stored releases answer the question: p itself, then those that release the same block at the same price in
 // another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
 // show is a selection of groups; with that number in its outputs, or without its LIMIT, the numbers are released. A count that is shown
@@ -38,3 +40,40 @@ const (
 	keysByCount                 // by a count whatever the outputs show
 	keysByUnits                 // by a selection of their own
 )
+
+// wide makes the plan that a question had before conditions narrowed bounds, once.
+type wide struct {
+	made func(Options) (*Plan, error)
+	once sync.Once
+	plan *Plan
+}
+
+// Widened sets how the question is planned within the bounds of the policy, where conditions narrow these.
+func (p *Plan) Widened(planned func(Options) (*Plan, error)) {
+	p.wide = &wide{made: planned}
+	if p.Several == nil {
+		return
+	}
+	for i, block := range p.Several.Plans {
+		block.wide = &wide{made: func(Options) (*Plan, error) {
+			if all := p.Wide(); all != nil && all.Several != nil && i < len(all.Several.Plans) {
+				return all.Several.Plans[i], nil
+			}
+			return nil, nil
+		}}
+	}
+}
+
+// Wide is the plan of the question within the bounds of the policy: as it was released before conditions narrowed bounds. Nil where they
+// do not, or where it cannot be planned.
+func (p *Plan) Wide() *Plan {
+	if p.wide == nil {
+		return nil
+	}
+	p.wide.once.Do(func() {
+		if made, err := p.wide.made(p.Options); err == nil {
+			p.wide.plan = made
+		}
+	})
+	return p.wide.plan
+}

@@ -60,7 +60,11 @@ func (p *Plan) Repriced(o Options) (*Plan, error) {
 	if o.Proofs == nil {
 		o.Proofs, o.Noises = p.Options.Proofs, p.Options.Noises
 	}
-	return NewPlan(p.asked, p.Snapshot, o)
+	again, err := NewPlan(p.asked, p.Snapshot, o)
+	if err == nil && p.wide != nil {
+		again.Widened(p.wide.made)
+	}
+	return again, err
 }
 
 // Price is the price that the plan was made for: an ε or, if that is 0, a ρ.
