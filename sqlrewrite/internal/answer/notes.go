@@ -236,8 +236,8 @@ func bindsRows(p *plan.Plan) bool {
 	return false
 }
 
-// clampedColumns are the columns that a computed key, a condition or a count of different values reads no further than the policy's bounds. What is clamped before it is
-// summed, and a key that is a column and nothing else, have notes of their own.
+// clampedColumns are the columns that a computed key, a condition or a count of different values reads no further than the policy's bounds.
+// What is clamped before it is summed, and a key that is a column and nothing else, have notes of their own.
 func clampedColumns(q *algebra.BoundQuery) []*algebra.Field {
 	if q.Source == nil {
 		return nil

@@ -58,7 +58,8 @@ func withoutFrom(n syntax.Expr) syntax.Expr {
 	}
 	item := scalar.Query.Items[0]
 	alone := syntax.Query{Pos: scalar.Query.Pos, Items: scalar.Query.Items}
-	if _, star := item.Expr.(*syntax.Star); star || !reflect.DeepEqual(*scalar.Query, alone) || callsAggregate(item.Expr) || callsWindow(item.Expr) {
+	if _, star := item.Expr.(*syntax.Star); star || !reflect.DeepEqual(*scalar.Query, alone) || callsAggregate(item.Expr) ||
+		callsWindow(item.Expr) {
 		return nil
 	}
 	return item.Expr

@@ -95,7 +95,8 @@ func (c *conversion) number(at syntax.Pos, text string) syntax.Expr {
 func (c *conversion) escaped(at syntax.Pos, pattern, escape syntax.Expr) syntax.Expr {
 	p, okP := pattern.(*syntax.Literal)
 	e, okE := escape.(*syntax.Literal)
-	if c.refusal != nil || !okP || !okE || p.Kind != syntax.StringLiteral || e.Kind != syntax.StringLiteral || utf8.RuneCountInString(e.Text) > 1 {
+	if c.refusal != nil || !okP || !okE || p.Kind != syntax.StringLiteral || e.Kind != syntax.StringLiteral ||
+		utf8.RuneCountInString(e.Text) > 1 {
 		return c.refuse(at, "ESCAPE of what is no constant, or with more than one character", "write LIKE '50!%' ESCAPE '!'")
 	}
 	var b strings.Builder

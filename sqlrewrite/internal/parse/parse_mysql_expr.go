@@ -424,8 +424,8 @@ func countLiteral(e syntax.Expr, least int) bool {
 	return err == nil && v >= least
 }
 
-// form writes IF, MOD, CONCAT, DATE, LEFT, RIGHT, FIELD and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as || has
-// it; LEFT of a negative length is nothing.
+// form writes IF, MOD, CONCAT, DATE, LEFT, RIGHT, FIELD and the parts of times as PostgreSQL does. CONCAT of a NULL is NULL in MySQL, as
+// || has it; LEFT of a negative length is nothing.
 func (c *mySQLConverter) form(name string, call *syntax.Call) syntax.Expr {
 	args := call.Args
 	switch {

@@ -254,7 +254,8 @@ func (c *converter) similar(at syntax.Pos, op string, left, right *pg.Node) synt
 	if !isFunction(call, "pg_catalog", "similar_to_escape") || len(call.Args) != 1 {
 		return c.refuse(at, "SIMILAR TO ... ESCAPE", "the escape character is the backslash")
 	}
-	return &syntax.Like{Pos: at, Language: syntax.SimilarPattern, Not: op[0] == '!', X: c.expr(left), Pattern: constantPattern(c.expr(call.Args[0]))}
+	return &syntax.Like{Pos: at, Language: syntax.SimilarPattern, Not: op[0] == '!', X: c.expr(left),
+		Pattern: constantPattern(c.expr(call.Args[0]))}
 }
 
 func (c *converter) logic(n *pg.BoolExpr) syntax.Expr {

@@ -207,7 +207,8 @@ func readTime(text string) (at time.Time, zoned, ok bool) {
 			return at, utc, true
 		}
 	}
-	for _, layout := range []string{"2006-01-02 15:04-07", "2006-01-02 15:04:05-07", "2006-01-02 15:04:05-07:00", "2006-01-02T15:04:05-07:00"} {
+	for _, layout := range []string{"2006-01-02 15:04-07", "2006-01-02 15:04:05-07", "2006-01-02 15:04:05-07:00",
+		"2006-01-02T15:04:05-07:00"} {
 		if at, err := time.Parse(layout, text); err == nil && at.Year() >= 1 {
 			return at, true, true
 		}

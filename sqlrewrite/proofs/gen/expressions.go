@@ -90,7 +90,8 @@ func (w ExpressionWriter) Time(depth int) string {
 }
 
 func (w ExpressionWriter) interval(depth int) string {
-	return w.pick("("+w.moment(depth)+" - "+w.moment(0)+")", "("+w.moment(depth)+" - day)", "INTERVAL '2 days'", "age("+w.moment(depth)+", day)",
+	return w.pick("("+w.moment(depth)+" - "+w.moment(0)+")", "("+w.moment(depth)+" - day)", "INTERVAL '2 days'",
+		"age("+w.moment(depth)+", day)",
 		"(at - far + INTERVAL '1 month')")
 }
 

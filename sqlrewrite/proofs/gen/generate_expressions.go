@@ -29,7 +29,8 @@ func roughNumber(w *Writer, p place) string {
 	f := func() string { return w.Pick(p.names.numbers...) }
 	n, day, at := w.Pick(p.names.whole...), w.Pick(p.names.days...), w.Pick(p.names.times...)
 	forms := []string{
-		f() + " / 7.5", f() + " * " + n, f() + "::float8 * 0.001", "sqrt(abs(" + f() + "))", "power(" + n + ", 2)", n + " ^ 2", "floor(" + f() + ")",
+		f() + " / 7.5", f() + " * " + n, f() + "::float8 * 0.001", "sqrt(abs(" + f() + "))", "power(" + n + ", 2)", n + " ^ 2",
+		"floor(" + f() + ")",
 		"ceil(" + f() + ")",
 		"round(" + f() + "::numeric, 1)", "sign(" + f() + ")", "width_bucket(" + f() + ", 0, 5, 4)",
 		"extract(epoch FROM " + at + " - TIMESTAMP '2024-01-01') / 86400",
@@ -83,7 +84,8 @@ func computedConditions() []production {
 			day, at := w.Pick(p.names.days...), w.Pick(p.names.times...)
 			return w.Pick("extract(dow FROM "+day+") = 1", "date_trunc('month', "+at+") = TIMESTAMP '2024-03-01'", day+" + 30 > DATE '2024-03-01'",
 				at+" - "+day+" > INTERVAL '12 hours'", day+" + INTERVAL '1 month' < "+at, "date_part('year', "+at+") = 2024",
-				"to_char("+at+", 'Dy') = 'Mon'", "date("+at+") = "+day, "extract(day FROM "+at+" - "+day+") > 3", "age("+at+", "+day+") < INTERVAL '40 days'",
+				"to_char("+at+", 'Dy') = 'Mon'", "date("+at+") = "+day, "extract(day FROM "+at+" - "+day+") > 3",
+				"age("+at+", "+day+") < INTERVAL '40 days'",
 				day+" - DATE '2024-01-01' < 100", at+" < TIMESTAMP '2024-05-01 12:00Z' - 2 * INTERVAL '20' DAY")
 		}},
 	}

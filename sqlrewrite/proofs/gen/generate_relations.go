@@ -104,7 +104,8 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("subquery with filter", "(SELECT *, n4 + 1 AS more FROM events WHERE n4 > 0 OR k_bool) s", "s", "unit",
 			names{numbers: []string{"s.more"}}),
 		joined("distinct per unit", "(SELECT DISTINCT unit, "+columnsOfFamily+" FROM events) s", "s", "unit", names{}),
-		joined("first rows of a unit", "(SELECT DISTINCT ON (unit, k_num) unit, "+columnsOfFamily+" FROM events ORDER BY k_num, unit, at, event) s",
+		joined("first rows of a unit", "(SELECT DISTINCT ON (unit, k_num) unit, "+columnsOfFamily+
+			" FROM events ORDER BY k_num, unit, at, event) s",
 			"s", "unit", names{}),
 		joined("windows per unit", "(SELECT unit, "+columnsOfFamily+
 			", rank() OVER (PARTITION BY unit ORDER BY n4 DESC, day) AS c, row_number() OVER (PARTITION BY unit ORDER BY at, event) AS s,"+
