@@ -1,6 +1,7 @@
 package algebra
 
 import (
+	"math/big"
 	"slices"
 
 	"noisegate.example/catalog"
@@ -25,7 +26,8 @@ func (q *BoundQuery) Counting(part Part, rows Statistic) *BoundQuery {
 		name = "all rows"
 	}
 	rows.Name = name
-	return &BoundQuery{Facts: q.Facts, Pairs: q.Pairs, Fan: q.Fan, Spare: q.Spare, At: q.At, Load: q.Load, Source: q.Source, Where: q.Where,
+	pairs := new(big.Int).Set(q.Pairs) // lower caps change it in its place, by what this block counts
+	return &BoundQuery{Facts: q.Facts, Pairs: pairs, Fan: q.Fan, Spare: q.Spare, At: q.At, Load: q.Load, Source: q.Source, Where: q.Where,
 		Part: part, Within: q.Keys, Statistics: []Statistic{rows},
 		Estimators: []Estimator{{Name: name, T: catalog.Int8, How: AsReleased, Of: []int{0}}},
 		Outputs:    []Output{{Name: name, Expr: EstimatorRef{T: catalog.Int8}}}}
