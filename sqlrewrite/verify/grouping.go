@@ -96,7 +96,11 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 		r.Released = d.releasing(&release.Release{Rows: d.Owned(s.rel), Keys: g.order, Domains: domains, Columns: r.Columns})
 		return r
 	}
-	return s.rel.Grouped(d.Proof, r.Columns, g.order)
+	keys := make([]*value.Value, len(g.order))
+	for i, id := range g.order {
+		keys[i] = g.keys[id]
+	}
+	return s.rel.Grouped(d.Proof, r.Columns, keys)
 }
 
 // groupBy reads GROUP BY, and reports whether a key names the unit of each row.

@@ -55,6 +55,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"internal/tree/present.go", `if !ok || below != 1 {`, `if !ok || below < 1 {`},
 	{"internal/tree/present.go", `|| c.Defresult != nil`, ``},
 	{"internal/relation/rows.go", `refuse("DISTINCT over rows of several units")`, ``},
+	{"internal/relation/rows.go", "\t\tothers = append(others, k.ID)\n", ""},
 	{"internal/relation/rows.go", `x.Name == y.Name && owner != nil {`, `owner != nil {`},
 	{"internal/relation/rows.go", "if null {\n\t\tsize++\n\t} else {", "if !null {"},
 	{"internal/relation/rows.go", `if !v.Strict && !r.Solid[v.ID] || v.Vague {`, `if v.Vague {`},

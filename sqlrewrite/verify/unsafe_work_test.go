@@ -28,6 +28,8 @@ func TestUnsafeWork(t *testing.T) {
 	}
 	all := func(frame string) string { return window(`ONLY "public"."visits"`, `min(v.ward)`, frame) }
 	const shops = `JOIN (ONLY "public"."shops" AS s LEFT JOIN ONLY "public"."shops" AS z ON z.shop_id = s.shop_id) ON p.ward `
+	const own = `(SELECT w.person_id AS unit, q.visit_id AS visit, @count(*) AS n FROM ONLY "public"."payments" AS q JOIN ONLY "public"."visits" ` +
+		`AS w ON w.visit_id = q.visit_id WHERE w.person_id IS NOT NULL GROUP BY w.person_id, q.visit_id) AS g `
 	on, pins := town()
 	for i, p := range pins {
 		switch p.Table {
@@ -48,6 +50,9 @@ func TestUnsafeWork(t *testing.T) {
 		{1, people(`JOIN ` + visits + `ON v.person_id = p.person_id`)},
 		{none, of(count, "v.person_id", visits+`JOIN ONLY "public"."visits" AS w ON v.person_id = w.person_id`)},
 		{5, of(count, "v.person_id", visits+`JOIN `+cap5+` AS w ON v.person_id = w.person_id`)},
+		// A payment's visit is one person's, and has one group; a person has any number of visits.
+		{1, of(count, "g.unit", `ONLY "public"."payments" AS p JOIN `+own+`ON g.visit = p.visit_id`)},
+		{none, of(count, "v.person_id", visits+`JOIN `+own+`ON g.unit = v.person_id`)},
 		{1, people(`LEFT JOIN ` + visits + `ON v.person_id = p.person_id`)},
 		// A visit meets one person and three tags; a person without visits, all of them.
 		{40, people(`CROSS JOIN ONLY "public"."tags" AS t LEFT JOIN ` + visits + `ON v.person_id = p.person_id AND t.shop_id = v.ward`)},

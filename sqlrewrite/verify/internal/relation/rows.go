@@ -44,8 +44,24 @@ func (r *Relation) Shown(d *Proof, columns []Column) *Relation {
 }
 
 // Grouped derives the groups of rows by keys, each with rows of one unit or public ones.
-func (r *Relation) Grouped(d *Proof, columns []Column, keys []int) *Relation {
-	p := &part{number: d.Number(), public: r.Owner() == nil, limits: []limit{{by: keys, rows: 1}}}
+//
+// **Lemma U.** Where a key is a value of a unique column that names the unit, as a path's, two groups with equal keys but for the unit's
+// id, none of them NULL, are one. *Proof.* Rows with one such value are one unit's (scan.go), so that the ids are equal too. ∎
+func (r *Relation) Grouped(d *Proof, columns []Column, by []*value.Value) *Relation {
+	var keys, others []int
+	owner, told := r.Owner(), false
+	for _, k := range by {
+		keys = append(keys, k.ID)
+		if slices.Contains(r.Roots, k.ID) {
+			continue
+		}
+		others = append(others, k.ID)
+		told = told || !k.Vague && slices.ContainsFunc(k.Anchors, func(a value.Anchor) bool { return a.Of.Find() == owner })
+	}
+	p := &part{number: d.Number(), public: owner == nil, limits: []limit{{by: keys, rows: 1}}}
+	if told {
+		p.limits = append(p.limits, limit{by: others, rows: 1, sql: true})
+	}
 	for _, c := range columns {
 		p.ids = append(p.ids, c.Value.ID)
 	}
