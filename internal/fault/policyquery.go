@@ -35,6 +35,16 @@ func GroupByUnit(pos Position, column string) *Error {
 	}
 }
 
+// GroupByIdentity refuses groups by a column that tells one privacy unit: a reference to a unit's row, or a column that is unique.
+func GroupByIdentity(pos Position, column string) *Error {
+	return &Error{
+		Code: CodeNotAggregate, Pos: pos,
+		Msg: fmt.Sprintf("grouping by %s, whose values tell single people, would make groups of single people", Quote(column)),
+		Hint: fmt.Sprintf("group by something else; a query in FROM may group by it: SELECT n, count(*) FROM (SELECT %s, count(*) AS n ... "+
+			"GROUP BY 1) t GROUP BY n", column),
+	}
+}
+
 // UnitColumn refuses what identifies the privacy unit anywhere but where it is counted, tested for NULL, joined or kept within one unit's
 // rows.
 func UnitColumn(pos Position, column string) *Error {

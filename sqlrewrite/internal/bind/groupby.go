@@ -187,20 +187,6 @@ func missingKeys(b *algebra.Binder, n interface{ At() syntax.Pos }, c *algebra.F
 	return refused
 }
 
-// unitBeside is the unit's id as a key next to a column that tells the unit, after the join that finds it, where it takes one.
-func unitBeside(r *algebra.Relation, c *algebra.Field) string {
-	to := c.Anchor
-	if unit := r.UnitText(); unit != "" || to.Table == nil || to.Table.Unit.Column == "" || r.PartOf(c) == "" {
-		return unit
-	}
-	table := to.Table.Name
-	on := "ON " + scalar.NameText(table, to.Column) + " = " + scalar.NameText(r.PartOf(c), c.Name)
-	if to.Column == c.Name {
-		on = "USING (" + scalar.NameText(c.Name) + ")" // which leaves the name as it is
-	}
-	return "JOIN " + scalar.NameText(table) + " " + on + " GROUP BY " + scalar.NameText(table, to.Table.Unit.Column)
-}
-
 // columnKey decides how the keys of a column may be shown.
 func columnKey(b *algebra.Binder, n *syntax.Column, c *algebra.Field, work *int) (algebra.GroupKey, error) {
 	key := algebra.GroupKey{X: algebra.Column{Of: c}, Name: c.Name, At: b.At(n)}
@@ -208,7 +194,7 @@ func columnKey(b *algebra.Binder, n *syntax.Column, c *algebra.Field, work *int)
 	case c.Unit:
 		return key, fault.GroupByUnit(b.At(n), c.Name)
 	case c.Identity() && !c.PrivateKeys:
-		return key, fault.UnitColumn(b.At(n), c.Name).WithPart(unitBeside(b.Bound.Source, c)) // public keys are constants
+		return key, fault.GroupByIdentity(b.At(n), c.Name) // public keys are constants
 	case !algebra.OneText(key.X):
 		return key, fault.Unsupported(b.At(n), "grouping by a column of type "+string(c.Type),
 			"equal values of "+c.Name+" may be written differently").WithPart(domain.StepForm(key.X))

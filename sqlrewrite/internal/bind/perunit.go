@@ -16,11 +16,21 @@ import (
 
 // perUnit binds a query that groups by the privacy unit, or by it and more: exact statistics of single people, which are rows of theirs
 // like any others. They are never an answer; the release block around them bounds and adds them up.
-func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) {
+//
+// A key that tells one unit (Field.Identity) stands for the unit and itself: its groups are then of one unit, whatever the data. path is
+// the field by which rows that are used lead to their unit; nil: none.
+func perUnit(b *algebra.Binder, r *algebra.Relation, path *algebra.Field) (*algebra.Relation, error) {
 	g := &grouping{Binder: b, p: newProjection(b, r), keys: map[*algebra.Field]*algebra.Field{}}
 	if b.Query.Sets != nil {
 		return nil, fault.Unsupported(b.Position(b.Query.Pos), "ROLLUP, CUBE or GROUPING SETS inside a query over rows of people",
 			"group by plain columns")
+	}
+	add := func(f *algebra.Field) {
+		e := algebra.Column{Of: f}
+		key := g.p.field(f.Name, e)
+		key.Held = key.Held || slices.Contains(r.Owners, f) // rows without a unit are left out before they are grouped
+		g.keys[f] = g.p.put(key, e, true)
+		g.p.query.Keys = append(g.p.query.Keys, e)
 	}
 	grouped := false
 	for _, n := range b.Query.GroupBy {
@@ -44,12 +54,18 @@ func perUnit(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) 
 			continue
 		}
 		grouped = grouped || slices.Contains(r.Owners, f)
-		key := g.p.field(f.Name, e)
-		key.Held = key.Held || slices.Contains(r.Owners, f) // rows without a unit are left out before they are grouped
-		g.keys[f] = g.p.put(key, e, true)
-		g.p.query.Keys = append(g.p.query.Keys, e)
+		if tells(r, f) && (g.own == nil || g.own.Anchor.Table == nil) {
+			g.own = f
+		}
+		add(f)
 	}
-	if !grouped {
+	switch unit := r.Owner(); {
+	case grouped:
+		g.own = nil
+	case g.own != nil && algebra.OneText(algebra.Column{Of: unit}):
+		g.noteOwn(path)
+		add(unit)
+	default:
 		refused := fault.Unsupported(b.Position(b.Query.Pos), "an aggregate over the rows of many people inside another query",
 			"to compare groups with its value, write it among their outputs: SELECT x, count(*) / (SELECT count(*) FROM t) FROM t GROUP BY x")
 		if b.Query.Groups() {
@@ -67,6 +83,29 @@ type grouping struct {
 	*algebra.Binder
 	p    *projection
 	keys map[*algebra.Field]*algebra.Field // of the rows, to the groups' fields
+	own  *algebra.Field                    // the key that stands for the unit, too; nil: the unit is one
+	sure bool                              // it is not NULL, and all rows with one value of it are one unit's
+}
+
+// tells reports whether a field tells one unit of the kind that a relation's rows belong to.
+func tells(r *algebra.Relation, f *algebra.Field) bool {
+	kind := ""
+	if r.Pending != nil {
+		kind = r.Pending.From.Identifies
+	} else if r.Owned() {
+		kind = r.Owner().Identifies
+	}
+	return f.Identity() && f.Identifies == kind
+}
+
+// noteOwn says so where the groups may be others than those that were asked for.
+func (g *grouping) noteOwn(path *algebra.Field) {
+	f := g.own
+	if g.sure = f.Anchor.Table != nil && (f.NotNull() || f == path); g.sure {
+		g.Bound.Shared().Rely(algebra.Reliance{Table: f.Anchor.Table, Columns: []string{f.Anchor.Column}})
+	} else {
+		g.p.out.Note("split-groups", "rows of different people with one %s, or with none, are different groups", f.Name)
+	}
 }
 
 // above binds what stands above the aggregates: outputs and HAVING.
@@ -92,9 +131,7 @@ func (g *grouping) above(r *algebra.Relation) (*algebra.Relation, error) {
 	}
 	g.p.query.From = b.Bound.Source.Node // with what the arguments of aggregates have joined
 	groups := g.p.out
-	if groups.MaxRows, groups.MaxGroups = g.bounds(r); groups.MaxRows == 1 {
-		groups.MaxTotal = 0
-	}
+	groups.MaxRows, groups.MaxGroups, groups.MaxTotal = g.bounds(r)
 	groups.Keys = []algebra.RowKey{{Fields: slices.Clone(groups.Fields[:len(g.p.query.Keys)])}}
 	if err := b.AddLeaf(&g.p.leaf.Leaf); err != nil {
 		return nil, err
@@ -110,15 +147,50 @@ func (g *grouping) above(r *algebra.Relation) (*algebra.Relation, error) {
 	return finish(b, p)
 }
 
-// bounds are those of one row for each unit and key: grouped by the unit alone each has one row, else one in each of its groups.
-func (g *grouping) bounds(r *algebra.Relation) (rows, groups int64) {
-	if len(g.p.query.Keys) == len(g.p.out.Owners) {
-		return 1, 1
+// bounds are those of one row for each unit and key: grouped by the unit alone each has one row, else one in each of its groups. Of keys
+// that tell the unit it has as many as it has rows in all.
+func (g *grouping) bounds(r *algebra.Relation) (rows, groups, total int64) {
+	rows, groups, total = r.MaxRows, r.MaxGroups, r.MaxTotal
+	switch most := g.mostGroups(r); {
+	case len(g.p.query.Keys) == len(g.p.out.Owners):
+		return 1, 1, 0
+	case most > 0:
+		rows, total = most, most
+		if groups == 0 || groups > most {
+			groups = most
+		}
+	case groups > 0:
+		rows = groups
 	}
-	if r.MaxGroups > 0 {
-		return r.MaxGroups, r.MaxGroups
+	if rows == 1 {
+		total = 0
 	}
-	return r.MaxRows, 0
+	return rows, groups, total
+}
+
+// mostGroups is how many groups one unit has at most by a key that tells the unit: as many as it has rows, and by that key alone as many as
+// it has rows in the key's own table, and one where it is NULL; 0: nothing bounds them.
+func (g *grouping) mostGroups(r *algebra.Relation) int64 {
+	inAll := func(rows, groups, total int64) int64 {
+		if total > 0 {
+			return total
+		}
+		return stability.Bound(rows, groups, stability.MultiplyCapped)
+	}
+	if g.own == nil {
+		return 0
+	}
+	most := inAll(r.MaxRows, r.MaxGroups, r.MaxTotal)
+	if t := g.own.Anchor.Table; t != nil && len(g.p.query.Keys) == 1+len(g.p.out.Owners) {
+		there := inAll(t.MaxRows, t.MaxGroups, t.MaxTotal)
+		if there > 0 && !g.sure {
+			there = addCapped(there, 1)
+		}
+		if most == 0 || there > 0 && there < most {
+			most = there
+		}
+	}
+	return most
 }
 
 // output binds an item of the select list.

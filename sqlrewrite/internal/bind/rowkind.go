@@ -78,8 +78,9 @@ func callsAggregates(q *syntax.Query) bool {
 		slices.ContainsFunc(q.OrderBy, func(i syntax.OrderItem) bool { return callsAggregate(i.Expr) })
 }
 
-// releases reports whether a query that aggregates private rows does so across privacy units: no key of its groups is the id of one, and
-// where DISTINCT alone makes groups, no output is. What was refused is taken for a release: it is refused as one.
+// releases reports whether a query that aggregates private rows does so across privacy units: no key of its groups tells one, and where
+// DISTINCT alone makes groups, no output is the id of one. A key that may be released is none that tells one. What was refused is taken for
+// a release: it is refused as one.
 func releases(s *algebra.Source) bool {
 	if s.Refused != nil {
 		return true
@@ -88,13 +89,17 @@ func releases(s *algebra.Source) bool {
 	if q.Sets != nil {
 		return true
 	}
-	unit := func(n syntax.Expr) bool {
-		c, ok := n.(*syntax.Column)
-		if !ok {
-			return false
+	field := func(n syntax.Expr) *algebra.Field {
+		if c, ok := n.(*syntax.Column); ok {
+			if f, err := column(b, c); err == nil {
+				return f
+			}
 		}
-		f, err := column(b, c)
-		return err == nil && f.Unit
+		return nil
+	}
+	unit := func(n syntax.Expr) bool {
+		f := field(n)
+		return f != nil && f.Unit
 	}
 	shown := func(item syntax.Item) bool {
 		star, ok := item.Expr.(*syntax.Star)
@@ -109,6 +114,10 @@ func releases(s *algebra.Source) bool {
 	}
 	return !slices.ContainsFunc(q.GroupBy, func(n syntax.Expr) bool {
 		item, err := groupItem(b, n)
-		return err == nil && unit(item)
+		if err != nil {
+			return false
+		}
+		f := field(item)
+		return f != nil && (f.Unit || tells(b.Bound.Source, f) && !f.PrivateKeys)
 	})
 }

@@ -107,6 +107,10 @@ func rowsOf(b *algebra.Binder) (*algebra.Relation, error) {
 	if err := where(b); err != nil {
 		return nil, err
 	}
+	var path *algebra.Field
+	if p := b.Bound.Source.Pending; p != nil {
+		path = p.From
+	}
 	r, err := stability.ReachOwner(b, b.Bound.Source)
 	if err != nil {
 		return nil, err
@@ -119,7 +123,7 @@ func rowsOf(b *algebra.Binder) (*algebra.Relation, error) {
 		return nil, fault.Unsupported(b.Position(q.Pos), "an aggregate of a public table beside rows of people",
 			"join its rows, or write the result as constants")
 	}
-	return perUnit(b, r)
+	return perUnit(b, r, path)
 }
 
 // from binds the items of FROM, unless they were bound to find out what the query's rows are.

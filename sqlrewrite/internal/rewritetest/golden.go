@@ -96,7 +96,7 @@ func goldenFiles() [][2]string {
 		{"bind", "keys"}, {"bind", "aggregate"}, {"bind", "having"}, {"bind", "orderby"}, {"bind", "limit"}, {"stability", "bounding"},
 		{"stability", "max_rows_total"}, {"plan", "report"}, {"bind", "grid"}, {"plan", "price"}, {"plan", "moments"}, {"bind", "distinct"},
 		{"plan", "quantile"}, {"plan", "topk"}, {"bind", "post"}, {"plan", "several"}, {"bind", "times"}, {"bind", "lookup"},
-		{"bind", "implied"},
+		{"bind", "implied"}, {"bind", "ownkey"},
 		{"parse", "parse"}, {"parse", "unsupported"}, {"parse", "mysql_parse"}, {"parse", "mysql_unsupported"}, {"free", "free"},
 		{"suggest", "suggest"},
 	}

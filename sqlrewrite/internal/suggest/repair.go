@@ -25,7 +25,7 @@ func (s *suggester) repairs() []repair {
 		{change: repairTop}, {change: repairGroupAll}, {change: repairQualify}, {change: repairNumber}, {change: repairAlias},
 		{change: repairUnitJoin, differs: "rows of different people are not paired"},
 		{change: repairPartition, differs: "each person's rows are a window of their own"},
-		{change: repairOwnKey}, {change: repairSharedKey, differs: "a group with rows of several people is divided among them"},
+		{change: repairSharedKey, differs: "a group with rows of several people is divided among them"},
 		{change: repairMode, differs: "over no rows there is no row, where there was NULL"},
 		{change: repairSeconds}, {change: repairKeyParts, differs: "several groups may show one key"},
 		{change: repairKeyCast, differs: "keys are of another type"}, {change: repairKey, differs: "a group is a whole step of values"},
@@ -366,36 +366,18 @@ func columnEnd(q *parse.QueryText, i int) int {
 	return end
 }
 
-// repairOwnKey and repairSharedKey group by person too: with a key that tells the person, which changes nothing, and with others.
-func repairOwnKey(q *parse.QueryText, i int, refusal *fault.Error) string {
-	if refusal.Code != fault.CodeUnitColumn {
-		return ""
-	}
-	return byPerson(q, i, refusal.Part)
-}
-
+// repairSharedKey groups by person too.
 func repairSharedKey(q *parse.QueryText, i int, refusal *fault.Error) string {
 	inside := refusal.Code == fault.CodeUnsupported && strings.HasPrefix(refusal.Msg, "an aggregate over the rows of many people")
 	if refusal.Code != fault.CodeMissingKeys && !inside || strings.Contains(refusal.Part, "$1") {
 		return ""
 	}
-	return byPerson(q, i, refusal.Part)
-}
-
-// byPerson adds the unit to the keys of a query in another one, and the join that the unit stands behind.
-func byPerson(q *parse.QueryText, i int, unit string) string {
 	from, to := q.SelectAround(i)
 	start, end := q.Clause("GROUP", from, to)
-	if unit == "" || unit == "true" || start == end || q.Word(from-1) != "(" {
+	if refusal.Part == "" || start == end || q.Word(from-1) != "(" {
 		return ""
 	}
-	join, behind, ok := strings.Cut(unit, " GROUP BY ")
-	if !ok {
-		return q.Replaced(end-1, end, q.Slice(end-1, end)+", "+unit)
-	}
-	grouped := parse.CutText(q.Replaced(end-1, end, q.Slice(end-1, end)+", "+behind))
-	_, end = q.Clause("FROM", from, to)
-	return grouped.Replaced(end-1, end, q.Slice(end-1, end)+" "+join)
+	return q.Replaced(end-1, end, q.Slice(end-1, end)+", "+refusal.Part)
 }
 
 // repairMode takes the first group by count for the mode of private keys, where nothing else is asked for.
