@@ -133,6 +133,15 @@ func relationOrigins() []func(*Writer) Origin {
 			"people p JOIN (SELECT unit, k_num AS kk, count(*) AS c, sum(n4) AS s FROM events WHERE k_num IS NOT NULL GROUP BY unit, k_num) g ON "+
 				"g.unit = p.id", "p", "id",
 			names{numbers: []string{"g.c", "g.s"}, keys: []string{"g.kk"}})),
+		joined("one row per key of one's own",
+			"orders o LEFT JOIN (SELECT order_id, count(*) AS c, sum(n4) AS s, max(money) AS m, min(k_num) AS k FROM items GROUP BY order_id) g "+
+				"ON g.order_id = o.order_id", "o", "buyer", names{numbers: []string{"g.c", "g.s", "g.m"}}),
+		joined("one row per unique key",
+			"events e JOIN (SELECT event, k_num AS k, count(*) AS c, sum(n2) AS s FROM events GROUP BY k_num, event "+
+				"HAVING count(*) > 0) g ON g.event = e.event", "e", "unit", names{numbers: []string{"g.c", "g.s"}, keys: []string{"g.k"}}),
+		joined("one row per key of a joined row",
+			"items x JOIN (SELECT o.order_id, count(i.item) AS c, sum(i.n2) AS a FROM orders o LEFT JOIN items i ON i.order_id = o.order_id "+
+				"GROUP BY o.order_id) g ON g.order_id = x.order_id", "x", "k_num", names{numbers: []string{"g.c", "g.a"}}),
 		func(*Writer) Origin {
 			o := originOf("from/with twice", "ours a JOIN ours b ON a.unit = b.unit", "b", "unit")
 			o.with = "WITH ours AS (SELECT * FROM events WHERE n2 IS NOT NULL) "
