@@ -7,7 +7,7 @@
 //
 //	bind.go           the order of the steps
 //	scope.go          what names mean above and below the aggregates
-//	from.go           tables, and the names of FROM
+//	from.go           tables, the names of FROM, ids that are counted or tested for NULL
 //	join.go           joins
 //	subquery.go       queries in FROM: of single rows
 //	perunit.go        queries in FROM that are grouped by the unit
@@ -17,7 +17,6 @@
 //	unitwindow.go     window functions among one unit's rows
 //	windowrows.go     queries whose outputs are computed with windows
 //	where.go          conditions
-//	presence.go       ids that are counted or tested for NULL
 //	rowcall.go        calls of functions
 //	groupby.go        keys, public or private
 //	aggregate.go      aggregates
