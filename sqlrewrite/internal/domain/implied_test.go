@@ -53,7 +53,9 @@ func TestImplied(t *testing.T) {
 		{"NOT (x < 1 OR x > 9)", func(x algebra.Expr) algebra.Expr {
 			return algebra.Not{X: compared(compared(x, syntax.Lt, number("1")), syntax.Or, compared(x, syntax.Gt, number("9")))}
 		}, "1 9", "-1000 1000"},
-		{"x IN (3, 7)", func(x algebra.Expr) algebra.Expr { return algebra.In{X: x, List: []algebra.Expr{number("3"), number("7")}} }, "3 7",
+		{"x IN (3, 7)", func(x algebra.Expr) algebra.Expr {
+			return algebra.In{X: x, List: []algebra.Expr{number("3"), number("7")}}
+		}, "3 7",
 			"-1000 1000"},
 		{"x NOT IN (3, NULL), which is never true", func(x algebra.Expr) algebra.Expr {
 			return algebra.In{X: x, List: []algebra.Expr{number("3"), null}, Not: true}

@@ -23,7 +23,7 @@ var (
 func (k *Implied) invert(e algebra.Computed, in limits) {
 	switch w := e.Written.(type) {
 	case algebra.Negate:
-		k.add(w.X, in.times(big.NewRat(-1, 1)))
+		k.operand(w.X, in.times(big.NewRat(-1, 1)))
 	case algebra.Binary:
 		if e.Typ().IsNumber() && w.L.Typ().IsNumber() && w.R.Typ().IsNumber() {
 			k.invertBinary(w, in)
@@ -33,6 +33,25 @@ func (k *Implied) invert(e algebra.Computed, in limits) {
 	case algebra.Call:
 		k.invertCall(w, in)
 	}
+}
+
+// operand learns of an operand. A column counts there by as many digits as computations keep, and as zero where it is nearly that.
+func (k *Implied) operand(x algebra.Expr, in limits) {
+	if f := algebra.PlainField(x); f != nil && f.Type == catalog.Numeric {
+		if _, fixed := algebra.Scale(x); !fixed {
+			in = in.apart(scalar.StepOf(FreeScale), scalar.StepOf(FreeScale))
+		}
+	} else if f != nil && scalar.IsFloat(f.Type) {
+		least := smallest(tinyBits)
+		near := func(v *big.Rat) *big.Rat {
+			if v == nil || new(big.Rat).Abs(v).Cmp(least) > 0 {
+				return new(big.Rat)
+			}
+			return new(big.Rat).Add(least, least)
+		}
+		in = in.apart(near(in.lo), near(in.hi))
+	}
+	k.add(x, in)
 }
 
 // invertBinary is for arithmetic with one constant.
@@ -51,14 +70,14 @@ func (k *Implied) invertBinary(e algebra.Binary, in limits) {
 	}
 	switch {
 	case e.Op == syntax.Add:
-		k.add(x, in.plus(new(big.Rat).Neg(c)))
+		k.operand(x, in.plus(new(big.Rat).Neg(c)))
 	case e.Op == syntax.Subtract && left:
-		k.add(x, in.times(minus).plus(c))
+		k.operand(x, in.times(minus).plus(c))
 	case e.Op == syntax.Subtract:
-		k.add(x, in.plus(c))
+		k.operand(x, in.plus(c))
 	case c.Sign() == 0:
 	case e.Op == syntax.Multiply:
-		k.add(x, in.times(new(big.Rat).Inv(c)))
+		k.operand(x, in.times(new(big.Rat).Inv(c)))
 	case e.Op == syntax.Divide && !left:
 		switch {
 		case e.T.IsInteger(): // rounded toward zero
@@ -66,7 +85,7 @@ func (k *Implied) invertBinary(e algebra.Binary, in limits) {
 		case e.T == catalog.Numeric:
 			in = in.rounded(quotientSlack, new(big.Rat))
 		}
-		k.add(x, in.times(c))
+		k.operand(x, in.times(c))
 	}
 }
 
@@ -90,12 +109,12 @@ func (k *Implied) invertCast(e algebra.Cast, in limits) {
 		if scalar.IsFloat(from) || scalar.IsFloat(e.T) {
 			in = in.rounded(quotientSlack, new(big.Rat)) // fifteen digits
 		}
-		k.add(e.X, in)
+		k.operand(e.X, in)
 	case from.IsTime() && e.T.IsTime():
 		if e.T == catalog.Date && from != catalog.Date { // rounded down
 			in = in.apart(new(big.Rat), scalar.One())
 		}
-		k.add(e.X, in.inUnit(e.T, from))
+		k.operand(e.X, in.inUnit(e.T, from))
 	}
 }
 
@@ -135,11 +154,11 @@ func (k *Implied) invertCall(e algebra.Call, in limits) {
 	last := e.Args[len(e.Args)-1]
 	switch e.Name {
 	case "coalesce": // where its first argument is not NULL
-		k.add(e.Args[0], in)
+		k.operand(e.Args[0], in)
 	case "floor":
-		k.add(e.Args[0], in.apart(none, one))
+		k.operand(e.Args[0], in.apart(none, one))
 	case "ceil", "ceiling":
-		k.add(e.Args[0], in.apart(one, none))
+		k.operand(e.Args[0], in.apart(one, none))
 	case "round", "trunc":
 		step := one
 		if len(e.Args) > 1 {
@@ -149,15 +168,15 @@ func (k *Implied) invertCall(e algebra.Call, in limits) {
 			}
 			step = scalar.StepOf(places)
 		}
-		k.add(e.Args[0], in.apart(step, step))
+		k.operand(e.Args[0], in.apart(step, step))
 	case "abs":
 		if in.hi != nil {
-			k.add(e.Args[0], limits{new(big.Rat).Neg(in.hi), in.hi})
+			k.operand(e.Args[0], limits{new(big.Rat).Neg(in.hi), in.hi})
 		}
 	case "date_trunc":
 		unit, ok := e.Args[0].(algebra.Constant)
 		if most := longest(unit.Text); ok && most > 0 && len(e.Args) == 2 && last.Typ().IsTime() && e.T.IsTime() && e.T != catalog.Date {
-			k.add(last, in.apart(none, scalar.Number(most)).inUnit(e.T, last.Typ()))
+			k.operand(last, in.apart(none, scalar.Number(most)).inUnit(e.T, last.Typ()))
 		}
 	case "extract":
 		if part, ok := e.Args[0].(algebra.Constant); ok && len(e.Args) == 2 && last.Typ().IsTime() {
@@ -171,7 +190,7 @@ func (k *Implied) invertExtract(part string, x algebra.Expr, in limits) {
 	switch part {
 	case "epoch":
 		micros := in.rounded(floatSlack, new(big.Rat)).times(scalar.Number(1_000_000))
-		k.add(x, micros.inUnit(catalog.Timestamp, x.Typ()))
+		k.operand(x, micros.inUnit(catalog.Timestamp, x.Typ()))
 	case "year":
 		begins := func(year *big.Int) *big.Rat {
 			if !year.IsInt64() || year.Int64() < 1 || year.Int64() > 9999 { // of before there was one
@@ -186,7 +205,7 @@ func (k *Implied) invertExtract(part string, x algebra.Expr, in limits) {
 		if in.hi != nil {
 			at.hi = begins(new(big.Int).Add(scalar.Floor(in.hi), big.NewInt(1)))
 		}
-		k.add(x, at)
+		k.operand(x, at)
 	}
 }
 
