@@ -75,8 +75,8 @@ func (v realVerdict) answered() bool { return v.refused == "" }
 func (v realVerdict) useful() bool { return v.answered() && v.foreseen <= realUseful }
 
 // TestReal asks questions as people, their tools and published benchmarks write them, one family after the other, and prints how many of
-// each are answered, and how many of the answers are useful. The ratchet names both: none may leave it. docs/testing.md says what useful
-// is, and why no run fails by chance.
+// each are answered, and how many of the answers are useful. The ratchet names both: none may leave it. testdata/real/README.md says what
+// useful is, and why no run fails by chance.
 //
 // needs: postgres
 func TestReal(t *testing.T) {
@@ -574,7 +574,7 @@ func ratchetOf(verdicts []realVerdict) realKept {
 }
 
 // against is the ratchet with what was found; what left it fails the test unless it is rewritten. An answer that was useful has left where
-// the law of its noise says twice what is useful: see docs/testing.md.
+// the law of its noise says twice what is useful, in the best of the draws.
 func (k realKept) against(t *testing.T, family string, found realKept, verdicts []realVerdict) realKept {
 	t.Helper()
 	near := found.Useful
