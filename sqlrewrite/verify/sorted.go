@@ -92,7 +92,8 @@ func isColumn(n *pgquery.Node) bool {
 
 // different derives a query of the different tuples of its keys, of many units.
 func (s *scope) different(q *pgquery.SelectStmt) *relation.Relation {
-	r := &relation.Relation{Solid: s.rel.Solid, Units: s.rel.Units, Released: s.d.releasing(&release.Release{Keys: s.group.order, Below: s.rel})}
+	r := &relation.Relation{Solid: s.rel.Solid, Units: s.rel.Units,
+		Released: s.d.releasing(&release.Release{Keys: s.group.order, Below: s.rel})}
 	for _, n := range q.TargetList {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
