@@ -267,9 +267,9 @@ func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate, name string)
 	}
 	var x algebra.Expr
 	if n.Name == "count" {
-		p, ids, err := counted(g.Binder, n)
-		if err != nil {
-			return nil, err
+		p, ids, refused := counted(g.Binder, n)
+		if refused != nil {
+			return nil, refused
 		}
 		if ids {
 			e.Filter = both(e.Filter, p.cond)
