@@ -480,23 +480,28 @@ func (w *workload) derived(n *algebra.Derived, r *algebra.Relation) (effort, err
 	return out, nil
 }
 
+// found is the work of a row that finds one other, on a path, or a value of public tables.
+func (w *workload) found(n *algebra.Joined, r *algebra.Relation) (effort, error) {
+	if path, scan := n.Right.(*algebra.Scan); !scan || path.Table.Public {
+		if err := w.small(n.Right); err != nil {
+			return effort{}, err
+		}
+	}
+	e, err := w.item(n.Left, r)
+	if err != nil {
+		return e, err
+	}
+	if e.base == n.Left {
+		e.base = n
+	}
+	return e.times(big.NewInt(1), ""), nil
+}
+
 // joined is the work of a row that is joined with others.
 func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error) {
 	m := n.Meets
-	if m == nil { // a path, or a value of public tables: one row
-		if path, scan := n.Right.(*algebra.Scan); !scan || path.Table.Public {
-			if err := w.small(n.Right); err != nil {
-				return effort{}, err
-			}
-		}
-		e, err := w.item(n.Left, r)
-		if err != nil {
-			return e, err
-		}
-		if e.base == n.Left {
-			e.base = n
-		}
-		return e.times(big.NewInt(1), ""), nil
+	if m == nil {
+		return w.found(n, r)
 	}
 	l, err := w.item(n.Left, m.L)
 	if err != nil {
