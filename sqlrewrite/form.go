@@ -63,7 +63,9 @@ func (p *Plan) Forms() (forms []Form) {
 	}
 	if p.made.Snapshot.EarlierReleases {
 		for _, form := range made {
-			forms = append(forms, Form{form, true})
+			if !form.Query.Narrowed() { // there were no lists
+				forms = append(forms, Form{form, true})
+			}
 		}
 	}
 	return forms

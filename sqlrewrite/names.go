@@ -7,6 +7,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/earlier"
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
@@ -40,6 +41,24 @@ type Dialect = parse.Dialect
 
 // Options are the choices of one request, already checked for range by the caller.
 type Options = plan.Options
+
+// Lists are lists of keys that are known. A query that needs others ends with [NeedLists], which asks for them.
+type Lists = keys.Lists
+
+// NeedLists is the error of [Read] and [Rewrite] for a query that waits for lists: it is asked again with these among [Options].Lists.
+type NeedLists = keys.Needed
+
+// ListQuestion asks for a list of keys. Its [keys.Question.Post] reads public tables and constants alone; its rows are the tuples.
+type ListQuestion = keys.Question
+
+// ListName identifies a list within one snapshot.
+type ListName = keys.Name
+
+// Tuples are those of a list; nil: it is not to be had, and narrows nothing.
+type Tuples = keys.Tuples
+
+// MostTuples caps a list: one with more rows is not to be had.
+const MostTuples = keys.MostTuples
 
 // Draws is the randomness of a plan that depends on no data, drawn before the query runs.
 type Draws = plan.Draws
@@ -132,6 +151,20 @@ func (p *Plan) EarlierFingerprint() (name [32]byte, ok bool) {
 	return earlier.Fingerprint(p.made), true
 }
 
+// UnlistedFingerprints are the names under which answers to the question were stored while lists left out none of its keys; nil where they
+// leave none out now.
+func (p *Plan) UnlistedFingerprints() (names [][32]byte) {
+	wide := p.made.Unlisted()
+	if wide == nil {
+		return nil
+	}
+	names = append(names, wide.Fingerprint())
+	if wide.Snapshot.EarlierQuestions {
+		names = append(names, earlier.Fingerprint(wide))
+	}
+	return names
+}
+
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
 // seed of the statements. Draws serve one release.
 func (p *Plan) Draw(s *mechanisms.Sampler) *Draws { return p.made.Draw(s) }
@@ -145,12 +178,18 @@ func (p *Plan) Reusable() bool { return p.made.Reusable() }
 // computed from released values, as long as keys and releases have the same order. What is released is stored under the first; the others
 // are those under which earlier versions of Noisegate stored it, which may have had what is computed from it.
 func (p *Plan) BlockQuestions() [][32]byte {
-	names := [][32]byte{p.made.BlockQuestion()}
-	if p.made.Snapshot.EarlierReleases {
-		names = append(names, earlier.BlockQuestion(p.made))
-	}
-	if p.made.Snapshot.EarlierQuestions {
-		names = append(names, earlier.Question(p.made))
+	var names [][32]byte
+	for _, made := range p.made.BlockQuestions() {
+		names = append(names, made.BlockQuestion())
+		if made.Query.Narrowed() { // there were no lists
+			continue
+		}
+		if made.Snapshot.EarlierReleases {
+			names = append(names, earlier.BlockQuestion(made))
+		}
+		if made.Snapshot.EarlierQuestions {
+			names = append(names, earlier.Question(made))
+		}
 	}
 	return names
 }

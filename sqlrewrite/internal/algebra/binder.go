@@ -72,6 +72,7 @@ type Opened struct {
 	Snapshot *catalog.Snapshot
 	Steps    *steps.Count
 	Zone     string      // of the session, where that is not UTC
+	List     List        // nil: keys are what policy and text give by themselves
 	Load     Load        // of the release block's statement
 	Bound    *BoundQuery // what the whole was bound to; nil until then
 	Kinds    map[*syntax.Query]RowKind
@@ -95,6 +96,13 @@ func NewOpened(text string, query *syntax.Query, snapshot *catalog.Snapshot) *Op
 	return &Opened{Text: text, Query: query, Snapshot: snapshot, Kinds: make(map[*syntax.Query]RowKind),
 		Sources: make(map[*syntax.Query]*Source), Apart: make(map[*syntax.Query]*Query),
 		Merged: make(map[*Field]Expr), Origins: make(map[*Field]Expr), Sizes: make(map[*Field]int)}
+}
+
+// Anew is the same statement, or another query of it, bound from the beginning.
+func (o *Opened) Anew(query *syntax.Query) *Opened {
+	again := NewOpened(o.Text, query, o.Snapshot)
+	again.Zone, again.List, again.Load, again.Steps = o.Zone, o.List, o.Load, o.Steps
+	return again
 }
 
 // Source is the FROM of a query over private rows once it is bound.

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/syntax"
@@ -37,6 +38,9 @@ func groupBy(b *algebra.Binder) error {
 		if _, known := keyOf(b, key.X); !known {
 			b.Bound.Keys = append(b.Bound.Keys, key)
 		}
+	}
+	if keys.Narrow(b.Bound) { // it is bound again once they are known
+		return nil
 	}
 	return checkKeyCount(b)
 }

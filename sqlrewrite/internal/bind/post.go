@@ -51,14 +51,13 @@ func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
 	}
 	bound, err := statement(o, o.Query)
 	if err != nil && o.Beside {
-		again := algebra.NewOpened(o.Text, o.Query, o.Snapshot)
-		again.Zone, again.Load, again.Steps, again.OneByOne = o.Zone, o.Load, o.Steps, true
+		again := o.Anew(o.Query)
+		again.OneByOne = true
 		bound, err = statement(again, o.Query)
 		*o = *again
 	}
 	if fewer := lookedUp(o, o.Query, err); fewer != nil {
-		again := algebra.NewOpened(o.Text, fewer, o.Snapshot)
-		again.Zone, again.Load, again.Steps = o.Zone, o.Load, o.Steps
+		again := o.Anew(fewer)
 		if found, refused := statement(again, fewer); refused == nil {
 			*o, bound, err = *again, found, nil
 		}

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/steps"
@@ -63,8 +64,7 @@ func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Option
 func planQuery(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
 	p, err := planOnce(opened, o)
 	if plan.IsDear(err) && !opened.Load.Dear {
-		again := algebra.NewOpened(opened.Text, opened.Query, opened.Snapshot)
-		again.Zone, again.Steps, again.Load = opened.Zone, opened.Steps, opened.Load
+		again := opened.Anew(opened.Query)
 		again.Load.Dear = true
 		if capped, refused := planOnce(again, o); refused == nil {
 			return capped, nil
@@ -74,7 +74,14 @@ func planQuery(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
 }
 
 func planOnce(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
+	lists := keys.NewAsked(o.Lists, opened.Snapshot)
+	if lists != nil {
+		opened.List = lists.List
+	}
 	bound, err := plan.Asked(opened, o)
+	if needed := lists.Needed(); needed != nil && err == nil {
+		return nil, needed
+	}
 	if err != nil {
 		return nil, err
 	}
