@@ -104,6 +104,7 @@ type Service struct {
 	abandoned  time.Duration
 	log        *slog.Logger
 	proofs     each.Analyst[sqlrewrite.Proofs]
+	keyLists   each.Analyst[keyLists]
 	noises     each.Analyst[mechanisms.Noises]
 	memory     *held.Budget // of answers
 	serving    serving
@@ -257,10 +258,26 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	if err != nil || paid.Replayed {
 		return q, paid, err
 	}
+	if err := s.namedUnlisted(ctx, q, r.Plan); err != nil {
+		return nil, Receipt{}, err
+	}
 	paid, err = Sell(ctx, s, tick, Sale[*api.Result]{Order: &q.Order, Data: q.data,
 		Tries: func(ctx context.Context) ([]sqlrewrite.DryRun, error) { return s.tries(ctx, q) },
 		Work:  func(ctx context.Context) (Finish[*api.Result], error) { return s.run(ctx, q) }})
 	return q, paid, err
+}
+
+// namedUnlisted finds an answer that was stored while lists left out none of the question's keys, where what it was released of is not.
+func (s *Service) namedUnlisted(ctx context.Context, q *prepared, draws string) error {
+	if q.fresh {
+		return nil
+	}
+	for _, name := range q.plan.UnlistedFingerprints() {
+		if err := s.Named(ctx, &q.Charge, new(released.Drawing(draws, name))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tries completes a question before its charge: with releases that others bought, where these help, and for distributed tables.
@@ -309,7 +326,8 @@ func (q *prepared) asOf() time.Time {
 	return q.version.AsOf
 }
 
-// prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data.
+// prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data; public tables may be asked
+// which keys there can be.
 func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*prepared, error) {
 	if r.Version != "" && r.Version != versionLatest {
 		return nil, fault.RequestVersion(versionLatest + ", or left out")
@@ -321,7 +339,7 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 	snapshot, accounts := o.On, o.Accounts
 	now, copies := s.clock.Now(), s.copies(snapshot)
 	q := &prepared{Order: *o, data: s.datasets[r.Dataset].Data, reader: reader{r.Dataset, who.Subject, snapshot.Version}}
-	plan, public, err := planFor(ctx, r.QueryRequest, snapshot, q.Delay.leftOf(accounts),
+	plan, public, err := s.planned(ctx, r.QueryRequest, o, q.reader,
 		sqlrewrite.Options{Proofs: s.ProofsOf(who), Noises: s.noises.Of(who.Subject), Now: now})
 	if err != nil {
 		return nil, err
@@ -453,7 +471,7 @@ func (s *Service) finish(ctx context.Context, q *prepared, released *sqlrewrite.
 	return encode(released.Plain()), nil
 }
 
-// Estimate prices a question without asking it. It costs nothing and touches no row.
+// Estimate prices a question without asking it. It costs nothing and touches no protected row.
 func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (e *api.EstimateResponse, err error) {
 	defer func() { s.refusals.count(r.Dataset, who.Subject, Estimated, err) }()
 	release, err := s.Enter(ctx, who)
