@@ -270,6 +270,11 @@ func differ(a, b *httptest.ResponseRecorder) string {
 	return ""
 }
 
+// slow reports whether a question was refused since planning it took too long, which depends on what else the machine does.
+func slow(r *httptest.ResponseRecorder) bool {
+	return bytes.Contains(r.Body.Bytes(), []byte("planning it takes longer than"))
+}
+
 // coupled counts what a run of coupled queries met.
 type coupled struct{ asked, answered, moved, counted, fresh, reported, totals int }
 
@@ -286,6 +291,9 @@ func couple(t *testing.T, c *Couplings, queries int, hide func(exact *big.Int) b
 		n.asked++
 		played := a.played
 		x, y := a.ask(t, q), b.ask(t, q)
+		if x.Code != http.StatusOK && y.Code != http.StatusOK && (slow(x) || slow(y)) {
+			continue
+		}
 		if difference := differ(x, y); difference != "" {
 			return n, fmt.Sprintf("%s\nwithout unit %s: %s", q.SQL, q.Without[1], difference)
 		}
