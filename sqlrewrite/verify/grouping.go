@@ -118,6 +118,9 @@ func (s *scope) groupBy(q *pgquery.SelectStmt, g *grouping) (led bool) {
 			refuse("GROUP BY of an outer query's value")
 		}
 		led = led || relation.Names(v, s.rel)
+		if v.Kind == value.Boolean { // true, false or NULL
+			s.rel.AtMost(v.ID, 3)
+		}
 		k := *v
 		k.Whole, k.Vague = true, !v.Same
 		k.Sum, k.Running = nil, nil

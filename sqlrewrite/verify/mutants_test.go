@@ -56,6 +56,8 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"internal/tree/present.go", `|| c.Defresult != nil`, ``},
 	{"internal/relation/rows.go", `refuse("DISTINCT over rows of several units")`, ``},
 	{"internal/relation/rows.go", "\t\tothers = append(others, k.ID)\n", ""},
+	{"grouping.go", `s.rel.AtMost(v.ID, 3)`, `s.rel.AtMost(v.ID, 2)`},
+	{"grouping.go", `if v.Kind == value.Boolean {`, `if true {`},
 	{"internal/relation/rows.go", `x.Name == y.Name && owner != nil {`, `owner != nil {`},
 	{"internal/relation/rows.go", "if null {\n\t\tsize++\n\t} else {", "if !null {"},
 	{"internal/relation/rows.go", `if !v.Strict && !r.Solid[v.ID] || v.Vague {`, `if v.Vague {`},

@@ -208,6 +208,11 @@ func (r *Relation) leave(d *Proof, x int, t value.Term, null bool) {
 	} else {
 		r.Solid[x] = true
 	}
+	r.AtMost(x, size)
+}
+
+// AtMost notes that a value is one of at most so many, NULL among them.
+func (r *Relation) AtMost(x, size int) {
 	n := big.NewInt(int64(size))
 	if r.Domains == nil {
 		r.Domains = make(map[int]*big.Int)
