@@ -49,8 +49,8 @@ func (s *Service) recall(ctx context.Context, q *prepared, tick *Schedule) (paid
 // recalls reports whether earlier releases may answer a question.
 func (s *Service) recalls(q *prepared) bool { return s.values != nil && q.plan.NeedsData() && !q.fresh }
 
-// lookBack makes a question the one that releases what it does, and looks up what of it was released before: with accounts of its analyst,
-// nil for none, of which it gives what the ledger says.
+// lookBack makes a question the one that releases what it does, and looks up what of it was released before. In the same exchange it reads
+// the balances of its analyst's accounts, where such are given.
 func (s *Service) lookBack(ctx context.Context, q *prepared, tick *Schedule, accounts []budget.AccountID) (*budget.Earlier, error) {
 	var err error
 	if q.leave, err = s.enterAll(ctx, q, tick); err != nil {

@@ -32,7 +32,7 @@ var (
 const (
 	realHome    = "testdata/real"
 	realRatchet = realHome + "/ratchet.json"
-	// realDraws is how often each question is asked at ε 1, by another analyst each time.
+	// Each question is asked realDraws times at ε 1, each time by another analyst.
 	realDraws = 5
 	// realExact is the ε at which an answer is compared with PostgreSQL's, and realSelected that of one whose ρ no ledger can hold then:
 	// of selections it grows with the square.
@@ -55,7 +55,7 @@ type realQuestion struct {
 	truth            string // what PostgreSQL is asked, where it is not sql
 }
 
-// realVerdict is what became of a question.
+// realVerdict has the outcome of a question.
 type realVerdict struct {
 	id                   string
 	refused              string // the code; empty: it was answered
@@ -384,7 +384,7 @@ func (c *realCell) equal() bool {
 	return c.off(c.exact) <= 2*width+1e-9*math.Abs(truth)
 }
 
-// off is how far a value is from PostgreSQL's, where both are numbers; else 0 if they are the same, and infinite if not.
+// off gives the distance of a value from PostgreSQL's where both are numbers; else 0 if they are the same, and infinity if not.
 func (c *realCell) off(value *string) float64 {
 	truth, isNumber := floatOf(c.truth)
 	if got, ok := floatOf(*value); ok && isNumber {
@@ -545,7 +545,7 @@ func realLines(family string, verdicts []realVerdict) string {
 	return lines.String() + "\n"
 }
 
-// realKept is what the ratchet names of a family.
+// realKept has the questions of a family that the ratchet names.
 type realKept struct {
 	Answered []string `json:"answered"`
 	Useful   []string `json:"useful"`

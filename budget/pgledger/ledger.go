@@ -423,8 +423,7 @@ func (p *Ledger) Caller(ctx context.Context, ids []budget.AccountID, dataset, an
 	return found.balances, count, err
 }
 
-// caller is what a look-up finds of an analyst: the accounts that exist, and whether a charge ever failed, which is not known without
-// accounts.
+// caller has what a look-up found of an analyst: the accounts that exist, and, where there are some, whether a charge ever failed.
 type caller struct {
 	balances []budget.Balance
 	failed   bool

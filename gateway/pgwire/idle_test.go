@@ -11,8 +11,8 @@ import (
 	"noisegate.example/gateway/gatewaytest"
 )
 
-// TestIdleSessionsEnd: a session whose client says nothing for too long is told so, and one whose client speaks is not. A test that was itself
-// kept waiting for so long between two questions proves nothing, and is done again with twice the limit.
+// TestIdleSessionsEnd: a session whose client says nothing for too long is told so, and one whose client speaks is not. A client that was
+// kept waiting for so long between two questions shows nothing, and the test is done again with twice the limit.
 func TestIdleSessionsEnd(t *testing.T) {
 	for idle := 300 * time.Millisecond; ; idle *= 2 {
 		if idle > time.Minute {
@@ -31,8 +31,8 @@ func TestIdleSessionsEnd(t *testing.T) {
 	}
 }
 
-// speaks asks five questions in a session, for longer than it may be idle, and fails the test where the session ends before it was idle for so
-// long. nil: this client was too slow to say.
+// speaks asks five questions in a session, for longer than it may be idle, and fails the test where the session ends before it was idle for
+// so long. nil: this client was too slow to say.
 func speaks(t *testing.T, d *door, idle time.Duration) *raw {
 	t.Helper()
 	spoke := time.Now()

@@ -16,7 +16,7 @@ type Binder struct {
 	Text     string
 	Snapshot *catalog.Snapshot
 	Zone     string        // of the session, where that is not UTC
-	Whole    *syntax.Query // the statement, of which Query is a part; nil: not known
+	Whole    *syntax.Query // the statement that contains Query; nil: not known
 	Query    *syntax.Query
 	InFrom   bool // its outputs are read by their own names alone
 	Bound    *BoundQuery

@@ -41,8 +41,8 @@ func inScope(s domain.Scope, f *algebra.Field) (algebra.Expr, bool) {
 	}
 }
 
-// presence is what is asked of an expression that is counted or tested for NULL, where its value is an id, of a unit or of a unit's row, or
-// NULL: whether it is there. It is a column, or CASE that chooses among such.
+// presence says when an expression is not NULL whose value is an id, of a unit or of a unit's row. It is a column, or CASE that chooses
+// among such columns, and is counted or tested for NULL.
 type presence struct {
 	of   []*algebra.Field // the ids, each once
 	cond algebra.Expr     // it is not NULL on the rows where this is true; nil: on all rows that are used

@@ -65,7 +65,7 @@ func impliedIn(k *domain.Implied, n algebra.FromItem) {
 	}
 }
 
-// impliedOf is what the conditions in a query in FROM imply of an output: its bounds, once they are asked for; nil: nothing is known.
+// impliedOf gives the bounds that the conditions in a query in FROM imply of one of its outputs, when they are asked for; nil: none.
 func impliedOf(k *domain.Implied, n *algebra.Derived, output int) func() *algebra.Bounds {
 	var all *algebra.Bounds
 	asked := false

@@ -168,8 +168,8 @@ func (g *grouping) bounds(r *algebra.Relation) (rows, groups, total int64) {
 	return rows, groups, total
 }
 
-// mostGroups is how many groups one unit has at most by a key that tells the unit: as many as it has rows, and by that key alone as many as
-// it has rows in the key's own table, and one where it is NULL; 0: nothing bounds them.
+// mostGroups bounds the groups of one unit by a key that says which unit a row is of: it has no more groups than rows. By that key alone it
+// has no more than rows in the key's table, and one more where the key is NULL. 0: nothing bounds them.
 func (g *grouping) mostGroups(r *algebra.Relation) int64 {
 	inAll := func(rows, groups, total int64) int64 {
 		if total > 0 {

@@ -26,7 +26,7 @@ type Implied struct {
 // limits are those of values; nil: none.
 type limits struct{ lo, hi *big.Rat }
 
-// impliedOf is what is known of an expression that is no column.
+// impliedOf has what is known of an expression that is no column.
 type impliedOf struct {
 	of     algebra.Expr
 	within limits
