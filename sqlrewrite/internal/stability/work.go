@@ -142,7 +142,7 @@ func workOf(b *algebra.Binder, q *algebra.BoundQuery, statistics []algebra.Stati
 	w := &workload{Binder: b, facts: q.Shared(), place: q.At, pairs: big.NewInt(1), spare: big.NewInt(row / runs), row: row,
 		runs: big.NewInt(runs), compiled: make(map[string]bool), units: make(map[algebra.FromItem]*big.Int), most: big.NewInt(1)}
 	var each []algebra.Expr
-	for _, k := range q.Keys {
+	for _, k := range q.Cells() {
 		each = append(each, k.X, k.X) // once more to leave out rows of groups that are not shown
 	}
 	for _, m := range statistics {

@@ -227,13 +227,19 @@ func randomProposals(t *testing.T, seed uint64, queries int, visit func(proposed
 	world := gen.NewWorld(t, seed, gen.Wild, 4)
 	w := &gen.Writer{Rand: world.Rand, Counts: make(map[string]int)}
 	totals := rand.New(rand.NewPCG(seed, 31)) // reproducible on purpose, and apart, so that the queries are those of other tests
+	reports := rand.New(rand.NewPCG(seed, 32))
 	for i := range queries {
 		sql, from := w.Query()
 		o := gen.RandomOptions(w.Rand, from)
 		if totals.IntN(2) == 0 { // from 1 to more than all groups may have
 			o.MaxTotal = 1 + totals.Int64N(2+4*max(o.MaxRows, 1))
 		}
+		o.Report = gen.RandomReport(reports)
 		p, err := pipeline.Rewrite(sql, world.Snapshot, o)
+		if fault.CodeOf(err) == fault.CodeRequestReport {
+			o.Report = ""
+			p, err = pipeline.Rewrite(sql, world.Snapshot, o)
+		}
 		if err != nil {
 			if !gen.Tolerated[string(fault.CodeOf(err))] {
 				t.Errorf("%s\n%v\n%v", sql, err, errors.Unwrap(err))
