@@ -22,6 +22,9 @@ const (
 	pairedRounds = 8
 	// pairedWarm is how many questions of each are asked before: ledgers that are empty answer faster than any that is used.
 	pairedWarm = 4
+	// pairedAgain is how many comparisons, each of rounds of its own, must say that HEAD takes too long. One says so by chance once in a
+	// hundred times where HEAD takes 1.02 times base's time and the limit is 1.05, and all of them once in 10⁸ times.
+	pairedAgain = 4
 )
 
 // used is the time that questions took.
@@ -33,8 +36,9 @@ func (u used) plus(v used) used {
 
 // BenchmarkPaired compares the processor time of gateway and PostgreSQL for a new question with that of another binary (-before), or of
 // itself, with 1 and 16 clients, who are as many analysts: one has two places at most. Each binary has its databases on one server, and
-// they are asked in blocks of questions, in the order base, HEAD, HEAD, base. It prints a table for docs/performance.md, and fails
-// where the interval of confidence 0.95 for the ratio of HEAD to base lies above -paired-most.
+// they are asked in blocks of questions, in the order base, HEAD, HEAD, base. It prints a table for docs/performance.md. Where the
+// interval of confidence 0.95 for the ratio of HEAD to base lies above -paired-most, they are compared again; it fails after pairedAgain
+// such comparisons in a row.
 func BenchmarkPaired(b *testing.B) {
 	server := ownServer(b, nil)
 	set := people(`  - {dataset: true, form: approx, epsilon: 1000000, delta: 1e-3}
@@ -66,27 +70,34 @@ func BenchmarkPaired(b *testing.B) {
 		block(s, 16, pairedWarm*n)
 	}
 	for _, clients := range []int{1, 16} {
-		var processor, wall []float64
-		var ofBase, ofHead used
-		for range pairedRounds {
-			first := block(base, clients, n)
-			heads := block(head, clients, n).plus(block(head, clients, n))
-			bases := first.plus(block(base, clients, n))
-			processor = append(processor, math.Log(float64(heads.gateway+heads.postgres)/float64(bases.gateway+bases.postgres)))
-			wall = append(wall, math.Log(float64(bases.wall)/float64(heads.wall)))
-			ofBase, ofHead = ofBase.plus(bases), ofHead.plus(heads)
+		slower := 0 // comparisons in a row
+		for range pairedAgain {
+			var processor, wall []float64
+			var ofBase, ofHead used
+			for range pairedRounds {
+				first := block(base, clients, n)
+				heads := block(head, clients, n).plus(block(head, clients, n))
+				bases := first.plus(block(base, clients, n))
+				processor = append(processor, math.Log(float64(heads.gateway+heads.postgres)/float64(bases.gateway+bases.postgres)))
+				wall = append(wall, math.Log(float64(bases.wall)/float64(heads.wall)))
+				ofBase, ofHead = ofBase.plus(bases), ofHead.plus(heads)
+			}
+			ratio, low, high := interval(processor)
+			rates, slowest, fastest := interval(wall)
+			all := 2 * pairedRounds * n
+			fmt.Fprintf(&table, "| %d | %s | %s | %.2f (%.2f to %.2f) | %.2f (%.2f to %.2f) |\n",
+				clients, ofBase.each(all), ofHead.each(all), ratio, low, high, rates, slowest, fastest)
+			b.ReportMetric(ratio, fmt.Sprintf("cpu-ratio-%d", clients))
+			b.ReportMetric(rates, fmt.Sprintf("rate-ratio-%d", clients))
+			if n < 50 || low <= *pairedMost {
+				break
+			}
+			slower++
 		}
-		ratio, low, high := interval(processor)
-		rates, slowest, fastest := interval(wall)
-		all := 2 * pairedRounds * n
-		fmt.Fprintf(&table, "| %d | %s | %s | %.2f (%.2f to %.2f) | %.2f (%.2f to %.2f) |\n",
-			clients, ofBase.each(all), ofHead.each(all), ratio, low, high, rates, slowest, fastest)
-		if n >= 50 && low > *pairedMost {
-			b.Errorf("%d clients: a question takes %.2f to %.2f times the processor time of base, more than %.2f",
-				clients, low, high, *pairedMost)
+		if slower == pairedAgain {
+			b.Errorf("%d clients: a question takes more than %.2f times the processor time of base in each of %d comparisons",
+				clients, *pairedMost, slower)
 		}
-		b.ReportMetric(ratio, fmt.Sprintf("cpu-ratio-%d", clients))
-		b.ReportMetric(rates, fmt.Sprintf("rate-ratio-%d", clients))
 	}
 	for name, s := range map[string]*stack{"base": base, "HEAD": head} {
 		var charges int
