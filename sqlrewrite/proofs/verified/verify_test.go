@@ -502,3 +502,24 @@ budgets:
 		t.Errorf("%s: %v", sql, err)
 	}
 }
+
+// A report's block groups by the keys of its answer, and its caps are lowered for what these meet.
+func TestReportsOfKeysThatAskForRows(t *testing.T) {
+	t.Parallel()
+	world := gen.NewWorld(t, 1, gen.Wild, 4)
+	const sql = `SELECT e.k_text, EXISTS (SELECT 1 FROM zones z WHERE z.k_num = e.odd AND z.weight < e.odd + 5),
+		percentile_disc(0.5) WITHIN GROUP (ORDER BY e.free)
+		FROM events e JOIN (SELECT unit, k_num, count(*) FROM events GROUP BY unit, k_num) g ON g.unit = e.unit
+		GROUP BY e.k_text, EXISTS (SELECT 1 FROM zones z WHERE z.k_num = e.odd AND z.weight < e.odd + 5)`
+	o := plan.Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1000, Currency: catalog.Approx, Mechanism: plan.MechanismAuto,
+		Confidence: 0.95, Report: plan.ReportKept}
+	p, err := pipeline.Rewrite(sql, world.Snapshot, o)
+	if err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	for _, s := range proposals(sql, p, world.Snapshot) {
+		if err := s.proven(s.claim); err != nil {
+			t.Error(err)
+		}
+	}
+}
