@@ -42,6 +42,7 @@ func Suggest(ctx context.Context, err error, sql string, snapshot *catalog.Snaps
 	if options.Epsilon == 0 && options.Rho == 0 {
 		options.Epsilon = mechanisms.EpsilonUnit
 	}
+	options.Lists = nil // nobody asks for those of a suggestion
 	ctx, cancel := context.WithTimeout(ctx, steps.MaxTime)
 	defer cancel()
 	return suggest.Suggest(err, sql, snapshot, func(text string) error {

@@ -1,6 +1,8 @@
 package sqlrewrite
 
 import (
+	"slices"
+
 	"noisegate.example/sqlrewrite/internal/earlier"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
@@ -69,7 +71,9 @@ func (p *Plan) Forms() (forms []Form) {
 	}
 	if p.made.Snapshot.EarlierReleases {
 		for _, form := range earlier {
-			forms = append(forms, Form{form, true})
+			if !form.Query.FewerKeys() { // there were no lists
+				forms = append(forms, Form{form, true})
+			}
 		}
 	}
 	return forms
@@ -87,7 +91,8 @@ func (p *Plan) wide() *plan.Plan {
 // it has not.
 func (p *Plan) WideUnder(name [32]byte) *Plan {
 	wide := p.wide()
-	if wide == nil || name == p.made.BlockQuestion() {
+	own := func(made *plan.Plan) bool { return made.BlockQuestion() == name }
+	if wide == nil || slices.ContainsFunc(p.made.BlockQuestions(), own) {
 		return nil
 	}
 	return &Plan{made: wide}

@@ -7,6 +7,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/earlier"
 	"noisegate.example/sqlrewrite/internal/explain"
 	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
@@ -40,6 +41,24 @@ type Dialect = parse.Dialect
 
 // Options are the choices of one request, already checked for range by the caller.
 type Options = plan.Options
+
+// Lists are lists of keys that are known. A query that needs others ends with [NeedLists], which asks for them.
+type Lists = keys.Lists
+
+// NeedLists is the error of [Read] and [Rewrite] for a query that waits for lists: it is asked again with these among [Options].Lists.
+type NeedLists = keys.Needed
+
+// ListQuestion asks for a list of keys. Its [keys.Question.Post] reads public tables and constants alone; its rows are the tuples.
+type ListQuestion = keys.Question
+
+// ListName identifies a list within one snapshot.
+type ListName = keys.Name
+
+// Tuples are those of a list; nil: it is not to be had, and narrows nothing.
+type Tuples = keys.Tuples
+
+// MostTuples caps a list: one with more rows is not to be had.
+const MostTuples = keys.MostTuples
 
 // Draws is the randomness of a plan that depends on no data, drawn before the query runs.
 type Draws = plan.Draws
@@ -124,8 +143,11 @@ func (p *Plan) Statements(d *Draws) []Statement { return p.made.Statements(d) }
 // answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { return p.made.Fingerprint() }
 
-// EarlierFingerprints are the names under which earlier versions of Noisegate can have stored the answer.
+// EarlierFingerprints are the names under which earlier versions of Noisegate can have stored the answer, over the keys that it has.
 func (p *Plan) EarlierFingerprints() (names [][32]byte) {
+	if p.made.FewerKeys() { // there were no lists
+		return nil
+	}
 	if wide := p.wide(); wide != nil && wide.Snapshot.WideQuestions {
 		names = append(names, wide.Fingerprint())
 	}
@@ -133,6 +155,16 @@ func (p *Plan) EarlierFingerprints() (names [][32]byte) {
 		names = append(names, earlier.Fingerprint(p.made))
 	}
 	return names
+}
+
+// UnlistedFingerprints are the names under which answers to the question were stored while lists left out none of its keys; nil where they
+// leave none out now.
+func (p *Plan) UnlistedFingerprints() [][32]byte {
+	all := p.made.Unlisted()
+	if all == nil {
+		return nil
+	}
+	return append([][32]byte{all.Fingerprint()}, (&Plan{made: all}).EarlierFingerprints()...)
 }
 
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret
@@ -147,16 +179,23 @@ func (p *Plan) Reusable() bool { return p.made.Reusable() }
 // BlockQuestions identify what is released, at any price. They are equal for two plans that differ only in their price and in what is
 // computed from released values, as long as keys and releases have the same order. What is released is stored under the first; the others
 // are those under which earlier versions of Noisegate stored it, which may have had what is computed from it.
-func (p *Plan) BlockQuestions() [][32]byte {
-	names := [][32]byte{p.made.BlockQuestion()}
+func (p *Plan) BlockQuestions() (names [][32]byte) {
+	plans := p.made.BlockQuestions()
 	if wide := p.wide(); wide != nil {
-		names = append(names, wide.BlockQuestion())
+		plans = append(plans, wide.BlockQuestions()...)
 	}
-	if p.made.Snapshot.EarlierReleases {
-		names = append(names, earlier.BlockQuestion(p.made))
+	for _, made := range plans {
+		names = append(names, made.BlockQuestion())
 	}
-	if p.made.Snapshot.EarlierQuestions {
-		names = append(names, earlier.Question(p.made))
+	before := plans[len(plans)-1]
+	if before.Query.FewerKeys() { // there were no lists
+		return names
+	}
+	if before.Snapshot.EarlierReleases {
+		names = append(names, earlier.BlockQuestion(before))
+	}
+	if before.Snapshot.EarlierQuestions {
+		names = append(names, earlier.Question(before))
 	}
 	return names
 }

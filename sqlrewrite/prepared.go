@@ -38,7 +38,11 @@ func (p *Plan) Unproven() error { return p.made.Unproven() }
 
 // On is the plan of the same question, under the same options, about another snapshot. Its errors are those of [Rewrite].
 func (p *Plan) On(snapshot *catalog.Snapshot) (*Plan, error) {
-	made, err := pipeline.Rewrite(p.text, snapshot, p.made.Options)
+	o := p.made.Options
+	if o.Lists != nil { // which it was planned with
+		o.Lists = &Lists{Known: o.Lists.Known, Settled: true}
+	}
+	made, err := pipeline.Rewrite(p.text, snapshot, o)
 	if err != nil {
 		return nil, err
 	}

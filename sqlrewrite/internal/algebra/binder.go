@@ -75,6 +75,7 @@ type Opened struct {
 	Snapshot *catalog.Snapshot
 	Steps    *steps.Count
 	Zone     string      // of the session, where that is not UTC
+	List     List        // nil: keys are what policy and text give by themselves
 	Load     Load        // of the release block's statement
 	Wide     bool        // conditions do not narrow bounds: as it was before they did
 	Bound    *BoundQuery // what the whole was bound to; nil until then
@@ -104,7 +105,7 @@ func NewOpened(text string, query *syntax.Query, snapshot *catalog.Snapshot) *Op
 // Again is a query of the statement, to be bound anew.
 func (o *Opened) Again(query *syntax.Query) *Opened {
 	again := NewOpened(o.Text, query, o.Snapshot)
-	again.Zone, again.Load, again.Steps, again.Wide = o.Zone, o.Load, o.Steps, o.Wide
+	again.Zone, again.List, again.Load, again.Steps, again.Wide = o.Zone, o.List, o.Load, o.Steps, o.Wide
 	return again
 }
 

@@ -12,6 +12,7 @@
 //	prepared.go   whether a query reads a prepared copy
 //	rowcap.go     a relation of which each unit keeps some rows
 //	query.go      a bound query: one release block
+//	keylist.go    lists of keys that rows can have, as questions, and keys that they leave
 //	followed.go   which released rows a sum or a window is computed from
 //	select.go     a SELECT, below and above the noise; what its rows are
 //	several.go    several release blocks, and which of their rows a row stems from

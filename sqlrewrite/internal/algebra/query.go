@@ -75,6 +75,8 @@ type GroupKey struct {
 	Node   syntax.Expr   `node:"5,-"` // nil for a column
 	// Declared is the number of keys before WHERE narrowed them.
 	Declared int `node:"6,-"`
+	// Unlisted are the keys before a list narrowed them; nil: none did.
+	Unlisted []catalog.Key `node:"7,-"`
 }
 
 func (k GroupKey) Private() bool { return k.Domain == nil }

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/syntax"
@@ -41,6 +42,9 @@ func groupBy(b *algebra.Binder) error {
 		case !known && !constant:
 			b.Bound.Keys = append(b.Bound.Keys, key)
 		}
+	}
+	if keys.Narrow(b.Bound) { // it is bound again once they are known
+		return nil
 	}
 	return checkKeyCount(b)
 }

@@ -40,6 +40,6 @@ func RowOutputs(o *algebra.Opened) ([]algebra.Output, error) {
 // newBinder is a binder of one query on its own.
 func newBinder(o *algebra.Opened, query *syntax.Query, env *algebra.Environment) *algebra.Binder {
 	return &algebra.Binder{Text: o.Text, Snapshot: o.Snapshot, Zone: o.Zone, Whole: o.Query, Query: query,
-		Bound: &algebra.BoundQuery{Load: o.Load, Facts: &algebra.StatementFacts{Steps: o.Steps}},
+		Bound: &algebra.BoundQuery{Load: o.Load, Facts: &algebra.StatementFacts{Steps: o.Steps, List: o.List}},
 		CTEs:  env.With(query.With), Sources: o.Sources, Wide: o.Wide}
 }

@@ -48,6 +48,12 @@ func Narrow(domain []catalog.Key, c *algebra.Field, where algebra.Expr) []catalo
 	return kept
 }
 
+// Narrows reports whether [Narrow] applies a condition to the keys of a column.
+func Narrows(e algebra.Expr, c *algebra.Field) bool {
+	_, _, ok := keyCondition(e, c)
+	return ok
+}
+
 // keyCondition recognises c = v, c <> v, c IN (v, ...) and c NOT IN (v, ...) for constants that are not NULL.
 func keyCondition(e algebra.Expr, c *algebra.Field) (list []algebra.Constant, negated, ok bool) {
 	var x algebra.Expr

@@ -10,6 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/steps"
@@ -73,7 +74,14 @@ func planQuery(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
 }
 
 func planOnce(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
+	lists := keys.NewAsked(o.Lists, opened.Snapshot)
+	if lists != nil {
+		opened.List = lists.List
+	}
 	bound, err := plan.Asked(opened, o)
+	if needed := lists.Needed(); needed != nil && err == nil {
+		return nil, needed
+	}
 	if err != nil {
 		return nil, err
 	}

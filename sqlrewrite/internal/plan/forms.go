@@ -5,8 +5,21 @@ import "sync"
 // Forms gives the plans whose stored releases answer the question: p itself, then those that release the same block at the same price in
 // another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
 // show is a selection of groups; with that number in its outputs, or without its LIMIT, the numbers are released. A count that is shown
-// by itself shows private keys, too; one that is divided by does not. The last ones are those of earlier versions, at another part of δ.
+// by itself shows private keys, too; one that is divided by does not. Then come those of earlier versions, at another part of δ. Each of
+// them may have been released over more keys than lists leave, before there were lists or while one was not to be had: of these releases
+// the groups that are listed are shown.
 func (p *Plan) Forms() []*Plan {
+	forms := p.listedForms()
+	for _, form := range forms {
+		if wide := form.overAllKeys(); wide != nil {
+			forms = append(forms, wide)
+		}
+	}
+	return forms
+}
+
+// listedForms are the forms over the keys that lists leave.
+func (p *Plan) listedForms() []*Plan {
 	forms := []*Plan{p}
 	if p.sorted != nil {
 		forms = append(forms, p.sorted)
@@ -26,7 +39,7 @@ func (p *Plan) Forms() []*Plan {
 		o.Delta, o.evenDelta = o.evenDelta, 0
 		if earlier, err := layOut(p.Query, p.Snapshot, o, keysByOutputs); err == nil {
 			earlier.Post = p.Post // the same
-			forms = append(forms, earlier.Forms()...)
+			forms = append(forms, earlier.listedForms()...)
 		}
 	}
 	return forms

@@ -132,6 +132,9 @@ func (p *Plan) RecallIn(text []byte, b Order) (*Released, error) {
 	if rows, err = own.inOrder(rows); err != nil {
 		return nil, err
 	}
+	if p.listing != nil {
+		return own.showing(p.listing, rows)
+	}
 	return &Released{Plan: own, Rows: rows}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
@@ -40,6 +41,8 @@ type Options struct {
 	// Weights say how much the variance of the outputs with these names matters; all positive. Empty: the price is split evenly.
 	Weights map[string]*big.Rat
 	Report  Report // what is bought beside the answer; empty: nothing
+	// Lists are lists of keys that are known; nil: keys are what policy and text give by themselves, and none are asked for.
+	Lists *keys.Lists
 	// evenDelta is what earlier versions made Delta, which they divided among all releases of a question; 0: the same.
 	evenDelta mechanisms.AttoDelta
 	set       *catalog.RankSet // of a copy: by which groups and rows are left out

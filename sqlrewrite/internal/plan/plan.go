@@ -30,6 +30,7 @@ type Plan struct {
 	asked       *algebra.BoundQuery // the question, before the choice between sorting and selecting
 	sorted      *Plan               // of a selection of groups: the plan that sorts them instead; nil for others
 	wide        *wide               // nil: conditions narrow no bounds
+	listing     *Plan               // of a release over all keys: the plan over the listed ones, which shows some of it; nil for others
 	noise       []keptLaw           // by release, where it does not follow from the price; nil: it does
 	unproven    error               // of a copy: why a layout by a set of its ranks was not proven; nil: none
 	Snapshot    *catalog.Snapshot

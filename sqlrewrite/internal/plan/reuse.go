@@ -59,7 +59,10 @@ type Reuse struct {
 //   - If every release was as accurate as it should be now, or more, nothing new is released: noise on top makes up the difference.
 //   - If every release was less accurate, only the difference in ρ is released, and combined with what there was.
 func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
-	if !p.Reusable() || !p.fits(earlier) {
+	if !p.Reusable() {
+		return nil
+	}
+	if earlier = p.listed(earlier); !p.fits(earlier) {
 		return nil
 	}
 	u := &Reuse{Shown: p.copied(), earlier: earlier}

@@ -28,6 +28,7 @@
 //	planning.go        settings that a statement is planned with
 //	preconditions.go   the metadata that a statement relies on
 //	facts.go           what a release rests on of its tables
+//	keylist.go         what asks which keys there can be
 //	dryrun.go          the same statements over made-up rows, which are run before the charge
 //	post_query.go      post-processing queries
 //	post.go            post-processing queries over the released values

@@ -35,6 +35,9 @@ func (p *Printer) field(f *algebra.Field) string {
 	if p.named != nil {
 		p.named[f] = true
 	}
+	if name, other := p.called[f]; other {
+		return name
+	}
 	for _, c := range f.Caps {
 		if !slices.Contains(p.inside, c) && !p.inline {
 			return scalar.QuoteIdent(c.Alias) + "." + scalar.QuoteIdent(fmt.Sprintf("c%d", slices.Index(c.Outputs, f)))

@@ -28,7 +28,9 @@ type Printer struct {
 	known map[string]int          // constants that have a number already, by text and type
 	scans []*algebra.Scan         // those that have a mark in the text, by its number
 	named map[*algebra.Field]bool // the fields that the text names; nil: not collected
-	leaf  func(*Printer, algebra.Expr)
+	// called are other names of fields than their own; nil: none has one.
+	called map[*algebra.Field]string
+	leaf   func(*Printer, algebra.Expr)
 	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
 	collation string
 	inline    bool       // for people: constants in place, no casts

@@ -1,0 +1,203 @@
+package keys
+
+import (
+	"slices"
+
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/syntax"
+)
+
+// maxDeclared caps how many combinations of declared keys a list looks at.
+const maxDeclared = 1_000_000
+
+// input is a part of the rows of a list: a public table, or a column whose keys are declared.
+type input struct {
+	scan *algebra.Scan // nil: a column
+	key  int           // the column's place among the keys
+	of   int           // the component that it belongs to: an input that stands for it
+}
+
+// scope is what the conditions of a query say of its inputs.
+type scope struct {
+	q          *algebra.BoundQuery
+	inputs     []input
+	conditions []algebra.Expr // that hold on every row that counts
+}
+
+// Narrow leaves the keys of a query that lists leave, and reports whether it waits for lists. Keys are asked for together as far as
+// conditions tie what they come from.
+func Narrow(q *algebra.BoundQuery) (waiting bool) {
+	list := q.Shared().List
+	if list == nil || q.Private() || len(q.Keys) == 0 {
+		return false
+	}
+	s := &scope{q: q, conditions: algebra.BoundConjuncts(q.Where)}
+	s.item(q.Source.Node)
+	s.declared()
+	for _, c := range s.components() {
+		switch tuples, known := list(c.KeyList); {
+		case !known:
+			waiting = true
+		case tuples != nil:
+			c.apply(q, tuples)
+		}
+	}
+	return waiting
+}
+
+// item collects the public tables whose rows are there on every row that counts, and the conditions of joins that hold there. On the side
+// of an outer join that may be absent a table narrows nothing yet, nor does a condition inside of that side.
+func (s *scope) item(n algebra.FromItem) {
+	switch n := n.(type) {
+	case *algebra.Scan:
+		if n.Table.Public {
+			s.inputs = append(s.inputs, input{scan: n, of: len(s.inputs)})
+		}
+	case *algebra.RowCap:
+		s.item(n.Of)
+	case *algebra.Joined:
+		switch {
+		case n.Kind == syntax.FullJoin:
+		case n.Kind == syntax.RightJoin:
+			s.item(n.Right)
+		case n.Kind == syntax.LeftJoin, n.Semi:
+			s.item(n.Left)
+		default:
+			s.item(n.Left)
+			s.item(n.Right)
+			s.conditions = append(s.conditions, algebra.BoundConjuncts(n.On)...)
+		}
+	}
+}
+
+// declared adds the keys that are columns of other relations.
+func (s *scope) declared() {
+	for i, k := range s.q.Keys {
+		f := algebra.PlainField(k.X)
+		if f == nil || s.inputOf(f) >= 0 || f.Public || mayBeAbsent(f) || !isListed(f.Type) {
+			continue
+		}
+		s.inputs = append(s.inputs, input{key: i, of: len(s.inputs)})
+	}
+}
+
+// mayBeAbsent reports whether an outer join has rows without one of the field's side.
+func mayBeAbsent(f *algebra.Field) bool {
+	for side := f.Side; side != nil; side = side.Outer {
+		if side.Absent {
+			return true
+		}
+	}
+	return false
+}
+
+// isListed reports whether the texts of declared keys are values of a type.
+func isListed(t catalog.Type) bool {
+	switch t {
+	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Bool, catalog.Text, catalog.Char, catalog.Enum, catalog.Date,
+		catalog.UUID:
+		return true
+	default:
+		return false
+	}
+}
+
+// inputOf is the place of the input that gives a field; -1: none.
+func (s *scope) inputOf(f *algebra.Field) int {
+	return slices.IndexFunc(s.inputs, func(in input) bool {
+		if in.scan == nil {
+			return algebra.PlainField(s.q.Keys[in.key].X) == f
+		}
+		return slices.Contains(in.scan.Fields, f)
+	})
+}
+
+// component is a list with the places of its keys.
+type component struct {
+	algebra.KeyList
+	places []int
+}
+
+// components are the lists of a query: those that can say more than its keys do by themselves.
+func (s *scope) components() (all []component) {
+	implied := make([]algebra.Expr, len(s.conditions))
+	for i, e := range s.conditions {
+		if implied[i] = Implied(e, func(f *algebra.Field) bool { return s.inputOf(f) >= 0 }); implied[i] != nil {
+			s.tie(domain.ColumnsOf(implied[i]))
+		}
+	}
+	for of := range s.inputs {
+		var c component
+		combinations := 1
+		for _, in := range s.inputs {
+			if in.of != of {
+				continue
+			}
+			if in.scan != nil {
+				c.Scans = append(c.Scans, in.scan)
+				continue
+			}
+			k := s.q.Keys[in.key]
+			c.Declared = append(c.Declared, algebra.DeclaredKeys{Of: algebra.PlainField(k.X), Keys: k.Domain})
+			combinations = min(combinations*max(len(k.Domain), 1), maxDeclared+1)
+		}
+		for i, k := range s.q.Keys {
+			if f := algebra.PlainField(k.X); f != nil && s.component(f) == of {
+				c.Keys, c.places = append(c.Keys, f), append(c.places, i)
+			}
+		}
+		var where []algebra.Expr
+		for _, e := range implied {
+			if e == nil {
+				continue
+			}
+			if columns := domain.ColumnsOf(e); len(columns) > 0 && s.component(columns[0]) == of {
+				where = append(where, e)
+			}
+		}
+		c.Where = algebra.All(where)
+		if len(c.Keys) > 0 && combinations <= maxDeclared && c.tells(where) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// component is the input that stands for the component of a field; -1: it is of none.
+func (s *scope) component(f *algebra.Field) int {
+	if at := s.inputOf(f); at >= 0 {
+		return s.inputs[at].of
+	}
+	return -1
+}
+
+// tie makes one component of those of some fields.
+func (s *scope) tie(fields []*algebra.Field) {
+	for _, f := range fields {
+		one, other := s.component(fields[0]), s.component(f)
+		for i := range s.inputs {
+			if s.inputs[i].of == other {
+				s.inputs[i].of = one
+			}
+		}
+	}
+}
+
+// tells reports whether a list can say more than [domain.Narrow], which applied conditions on a key alone.
+func (c component) tells(where []algebra.Expr) bool {
+	return len(where) > 0 && (len(c.Keys) > 1 || len(c.Scans)+len(c.Declared) > 1 ||
+		slices.ContainsFunc(where, func(e algebra.Expr) bool { return !domain.Narrows(e, c.Keys[0]) }))
+}
+
+// apply leaves the keys that are in a tuple.
+func (c component) apply(q *algebra.BoundQuery, tuples [][]catalog.Key) {
+	for i, place := range c.places {
+		listed := make(map[catalog.Key]bool, len(tuples))
+		for _, t := range tuples {
+			listed[t[i]] = true
+		}
+		q.Keys[place].Leave(func(k catalog.Key) bool { return listed[k] })
+	}
+}

@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"slices"
+
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/scalar"
+)
+
+// A list leaves a question fewer keys than it had before there were lists. What was released over all of them answers it too: the listed
+// groups are shown, with the noise that they have.
+
+// overAllKeys is the plan of the same release over all keys that it would have without lists; nil where they leave none out, or where that
+// was refused.
+func (p *Plan) overAllKeys() *Plan {
+	if !p.Query.FewerKeys() {
+		return nil
+	}
+	all, err := layOut(p.Query.Unlisted(), p.Snapshot, p.Options, keysByOutputs)
+	if err != nil {
+		return nil
+	}
+	all.Post = p.Post // which is proven
+	all.wide = p.wideOver((*Plan).overAllKeys)
+	if p.Query.Top == 0 {
+		all.listing = p
+	} // else groups were selected among all, and are shown as they were
+	return all
+}
+
+// wideOver gives a plan over all keys the one within the bounds of the policy, made of that of the listed ones.
+func (p *Plan) wideOver(allKeys func(*Plan) *Plan) *wide {
+	if p.wide == nil {
+		return nil
+	}
+	return &wide{made: func(Options) (*Plan, error) {
+		if listed := p.Wide(); listed != nil {
+			return allKeys(listed), nil
+		}
+		return nil, nil
+	}}
+}
+
+// showing is a stored release of a plan over all keys as the release of one over the listed ones.
+func (p *Plan) showing(listed *Plan, rows []ReleasedRow) (*Released, error) {
+	rows = slices.DeleteFunc(rows, func(r ReleasedRow) bool { return !inDomain(listed.Query, r.Keys) })
+	rows, err := listed.inOrder(rows)
+	if err != nil {
+		return nil, err
+	}
+	p.Query, p.Parts, p.Post, p.identity, p.asked, p.listing = listed.Query, listed.Parts, listed.Post, listed.identity, listed.asked, nil
+	return &Released{Plan: p, Rows: rows}, nil
+}
+
+// BlockQuestions are the names of what is released, at any price: the plan's own, and that over all keys where a vector of these has the
+// same noise for the same price, so that it is one over the listed keys with more groups.
+func (p *Plan) BlockQuestions() []*Plan {
+	all := []*Plan{p}
+	if over := p.overAllKeys(); over != nil && p.hasNormsOf(over) {
+		all = append(all, over)
+	}
+	return all
+}
+
+// hasNormsOf reports whether one unit moves the releases of two plans by the same.
+func (p *Plan) hasNormsOf(q *Plan) bool {
+	for _, r := range p.Releases {
+		l1, l2 := p.Bounding.Norms(r.Statistic)
+		other1, other2 := q.Bounding.Norms(r.Statistic)
+		if l1.Cmp(other1) != 0 || l2.Cmp(other2) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// listed is a vector over all keys as one over the listed ones; itself, where it is no such vector.
+func (p *Plan) listed(v *Vector) *Vector {
+	if !p.Query.FewerKeys() {
+		return v
+	}
+	all := p.Query.Unlisted()
+	if int64(len(v.Sums)) != scalar.ClampInt64(all.PublicTuples()) {
+		return v
+	}
+	own := &Vector{Rho: v.Rho}
+	_ = EachPublicTuple(all, func(i int, keys []catalog.Key) error {
+		if inDomain(p.Query, keys) {
+			own.Sums = append(own.Sums, v.Sums[i])
+		}
+		return nil
+	})
+	return own
+}
+
+// Unlisted is the plan of the same question over all keys, by whose name its answers were known; nil where lists leave none out.
+func (p *Plan) Unlisted() *Plan {
+	if !p.FewerKeys() {
+		return nil
+	}
+	all, err := newPlan(p.asked.Unlisted(), p.Snapshot, p.Options)
+	if err != nil {
+		return nil
+	}
+	all.wide = p.wideOver((*Plan).Unlisted)
+	return all
+}
+
+// FewerKeys reports whether lists leave out keys of the question.
+func (p *Plan) FewerKeys() bool { return p.asked != nil && p.asked.FewerKeys() }

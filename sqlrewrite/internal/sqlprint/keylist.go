@@ -1,0 +1,65 @@
+package sqlprint
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/scalar"
+)
+
+// PrintKeyList prints what asks for a list: its different tuples, each key as the text that a group of it shows, up to so many. Relations
+// have names of their own, so that the text does not depend on the query that needs the list; values and conditions are printed as that
+// query's statement prints them. ok is false for a condition that names something else than the list's inputs.
+func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool) {
+	p := &StatementPrinter{Printer: NewRowPrinter()}
+	p.called = make(map[*algebra.Field]string)
+	var from, outputs []string
+	for i, s := range l.Scans {
+		named := *s
+		named.Alias = "t" + strconv.Itoa(i)
+		for _, f := range s.Fields {
+			p.called[f] = scalar.QuoteIdent(named.Alias) + "." + scalar.QuoteIdent(f.Name)
+		}
+		from = append(from, p.mark(&named))
+	}
+	texts := make(map[*algebra.Field]string)
+	for i, d := range l.Declared {
+		name := scalar.QuoteIdent("d" + strconv.Itoa(i))
+		from = append(from, p.declaredKeys(d)+" AS "+name)
+		p.called[d.Of], texts[d.Of] = name+".x", name+".k"
+	}
+	for i, f := range l.Keys {
+		output, declared := texts[f]
+		if !declared {
+			output = asTextSQL(p.Key(algebra.Column{Of: f}))
+		}
+		outputs = append(outputs, fmt.Sprintf("%s AS k%d", output, i))
+	}
+	p.write("SELECT DISTINCT ", strings.Join(outputs, ", "), ", NULL::bigint AS ordinal\nFROM ", strings.Join(from, " CROSS JOIN "))
+	if l.Where != nil {
+		p.clause("\nWHERE ", p.Text(l.Where))
+	}
+	p.write("\nLIMIT ", strconv.Itoa(most))
+	for f := range p.named {
+		if _, called := p.called[f]; !called {
+			return "", nil, false
+		}
+	}
+	return template{text: p.B.String(), scans: p.scans, named: p.named}.sql(), p.Args, true
+}
+
+// declaredKeys are the keys of a column as rows: k the texts, x the values that they are of.
+func (p *Printer) declaredKeys(d algebra.DeclaredKeys) string {
+	all := make([]*string, len(d.Keys))
+	for i, k := range d.Keys {
+		all[i] = scalar.KeyText(k)
+	}
+	t := d.Of.Type
+	if t == catalog.Char { // as leaves give it
+		t = catalog.Text
+	}
+	return fmt.Sprintf("(SELECT u.k AS k, u.k::%s AS x FROM pg_catalog.unnest($%d::pg_catalog.text[]) AS u(k))", sqlType(t), p.rawArg(all))
+}

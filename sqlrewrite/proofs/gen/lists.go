@@ -1,0 +1,62 @@
+package gen
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"noisegate.example/catalog"
+	lists "noisegate.example/sqlrewrite/internal/keys"
+	"noisegate.example/sqlrewrite/internal/pipeline"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/sqlprint"
+)
+
+// Lists answers what plans ask of a database about their keys, as the gateway does, and remembers it.
+type Lists struct {
+	on    *pgx.Conn
+	known map[lists.Name]lists.Tuples
+}
+
+// NewLists remembers nothing yet.
+func NewLists(on *pgx.Conn) *Lists { return &Lists{on, make(map[lists.Name]lists.Tuples)} }
+
+// Plan plans a query with the lists that it needs.
+func (l *Lists) Plan(sql string, snapshot *catalog.Snapshot, o plan.Options) (*plan.Plan, error) {
+	o.Lists = &lists.Lists{Known: l.known}
+	for {
+		p, err := pipeline.Rewrite(sql, snapshot, o)
+		var needed *lists.Needed
+		if !errors.As(err, &needed) {
+			return p, err
+		}
+		for _, q := range needed.Questions {
+			if l.known[q.Name], err = l.ask(q.Post()); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// ask gives the tuples of a list.
+func (l *Lists) ask(post sqlprint.Post) (lists.Tuples, error) {
+	if err := post.Prove(nil); err != nil {
+		return nil, err
+	}
+	rows, err := l.on.Query(context.Background(), post.SQL(), append([]any{pgx.QueryExecModeDescribeExec}, post.Args()...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	tuples := lists.Tuples{}
+	for rows.Next() {
+		raw := rows.RawValues()
+		tuple := make([]catalog.Key, len(raw)-1) // without the ordinal
+		for i := range tuple {
+			tuple[i] = catalog.Key{Text: string(raw[i]), Null: raw[i] == nil}
+		}
+		tuples = append(tuples, tuple)
+	}
+	return tuples, rows.Err()
+}

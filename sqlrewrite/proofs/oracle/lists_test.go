@@ -1,0 +1,161 @@
+package oracle
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
+	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/proofs/gen"
+)
+
+var listQueries = flag.Int("list-queries", 300, "random queries whose lists of keys are held against all rows")
+
+// No row that counts has a key that is off its list: groups of the statement over all keys, in PostgreSQL, are all on the lists. These are
+// parts of what there is without them.
+//
+// needs: postgres
+func TestListsHoldEveryRow(t *testing.T) {
+	t.Parallel()
+	w := gen.NewWorld(t, 31, gen.Wild, 1000)
+	w.Fill(t, true)
+	lists := gen.NewLists(w.Conn)
+	r := rand.New(rand.NewPCG(5, 6)) // reproducible on purpose
+	narrowed, groups := 0, 0
+	for range *listQueries {
+		sql := listQuery(r)
+		p, err := lists.Plan(sql, w.Snapshot, rewritetest.Sharp())
+		if fault.CodeOf(err) == fault.CodeFanOut {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		wide := p.Unlisted()
+		if wide == nil {
+			continue
+		}
+		narrowed++
+		for i, k := range p.Query.Keys {
+			if all := wide.Query.Keys[i].Domain; slices.ContainsFunc(k.Domain, func(d catalog.Key) bool { return !slices.Contains(all, d) }) {
+				t.Fatalf("%s: the list has keys that there are not without it: %v", sql, k.Domain)
+			}
+		}
+		for _, row := range rewritetest.Sealed(t, w.Conn, wide.Statements(&plan.Draws{})) {
+			groups++
+			for i, k := range p.Query.Keys {
+				if !slices.Contains(k.Domain, row.Keys[i]) && slices.Contains(wide.Query.Keys[i].Domain, row.Keys[i]) {
+					t.Fatalf("%s: rows have the key %v, which is off the list %v", sql, row.Keys[i], k.Domain)
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d queries were narrowed; without lists they have %d groups", narrowed, *listQueries, groups)
+	if narrowed < *listQueries/4 || groups < *listQueries {
+		t.Errorf("only %d queries were narrowed, of %d groups", narrowed, groups)
+	}
+}
+
+// listQuery writes a query of one count.
+func listQuery(r *rand.Rand) string {
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	from := pick("events e JOIN zones z ON z.k_num = e.k_num JOIN tags t ON t.k_num = z.k_num",
+		"events e, zones z, tags t", "events e JOIN zones z ON z.k_num = e.k_num AND (z.weight > 0 OR e.k_num = 2) CROSS JOIN tags t",
+		"events e JOIN zones z ON z.k_num = e.k_num LEFT JOIN tags t ON t.k_num = z.k_num AND z.weight < 5",
+		"tags t RIGHT JOIN (events e JOIN zones z ON z.k_num <> e.k_num) ON t.k_num = e.k_num AND t.tag <> 'red'",
+		"zones z JOIN events e ON true JOIN tags t ON t.k_num > z.k_num")
+	keys := []string{"z.zone", "t.tag", "e.k_text", "e.k_num", "z.k_num", "t.k_num", "e.k_bool", "z.opened"}
+	r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	by := strings.Join(keys[:1+r.IntN(3)], ", ")
+	sql := fmt.Sprintf("SELECT %s, count(*) FROM %s", by, from)
+	return sql + " WHERE " + listCondition(r, 3) + " GROUP BY " + by
+}
+
+// listCondition writes a condition, on public columns, on declared keys and on what neither list knows.
+func listCondition(r *rand.Rand, depth int) string {
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	if depth > 0 && r.IntN(4) > 0 {
+		return fmt.Sprintf(pick("(%s AND %s)", "(%s OR %s)", "(NOT (%s AND %s))", "(NOT %s OR %s)"), listCondition(r, depth-1),
+			listCondition(r, depth-1))
+	}
+	return pick("z.zone = 'inner'", "z.zone <> 'inner'", "z.weight > 0", "z.weight BETWEEN -5 AND 7", "z.opened >= DATE '2024-01-01'",
+		"extract(year FROM z.opened) = 2024", "t.tag IN ('red', 'blue')", "t.tag LIKE 'r%'", "t.tag IS NULL", "t.k_num = z.k_num",
+		"z.k_num = e.k_num", "e.k_text = 'a' OR e.k_text = 'c'", "e.k_text IS NULL", "e.k_text > 'a'", "coalesce(e.k_text, 'b') = 'b'",
+		"e.k_num = 2 OR e.k_num = 3", "e.k_num + 1 > 2", "e.k_bool", "NOT e.k_bool", "e.k_bool IS NOT TRUE", "e.n4 > 3", "e.note LIKE '%a%'",
+		"e.k_num * z.k_num > 2", "z.zone || t.tag <> 'innerred'", "length(z.zone) = 5", "e.k_num IN (SELECT k_num FROM tags WHERE tag = 'red')",
+		"e.nn = z.weight", "1 = 2", "CASE WHEN z.weight > 0 THEN t.tag = 'red' ELSE e.k_bool END")
+}
+
+// starTables are a small star schema: sales of one buyer each, with three public dimensions.
+const starTables = `
+CREATE TABLE public.day(day_key int PRIMARY KEY, year int NOT NULL, month_key int NOT NULL);
+CREATE TABLE public.item(item_key int PRIMARY KEY, maker varchar(6) NOT NULL, category varchar(7) NOT NULL, brand varchar(9) NOT NULL);
+CREATE TABLE public.vendor(vendor_key int PRIMARY KEY, town varchar(12) NOT NULL, nation varchar(15) NOT NULL, continent varchar(12) NOT NULL);
+CREATE TABLE public.sale(sale_key int PRIMARY KEY, buyer_key int NOT NULL, item_key int NOT NULL, vendor_key int NOT NULL, day_key int NOT NULL,
+  channel text NOT NULL, revenue int NOT NULL);
+INSERT INTO public.vendor SELECT g, n || g % 10, n, c FROM generate_series(1, 100) g JOIN (VALUES (0, 'CANADA', 'AMERICA'), (1, 'CHINA', 'ASIA'),
+  (2, 'GREECE', 'EUROPE'), (3, 'INDIA', 'ASIA'), (4, 'JAPAN', 'ASIA'), (5, 'PERU', 'AMERICA')) AS land(i, n, c) ON i = g / 10 % 6;
+INSERT INTO public.item SELECT g, 'M' || g % 5, 'M' || g % 5 || g / 5 % 5, 'M' || g % 5 || g / 5 % 5 || g / 25 % 4 FROM generate_series(1, 200) g;
+INSERT INTO public.day SELECT to_char(d, 'YYYYMMDD')::int, extract(year FROM d)::int, to_char(d, 'YYYYMM')::int
+  FROM generate_series(date '1996-01-01', date '1998-12-31', '1 day') d;`
+
+const starPolicy = `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  day: {public: true}
+  item: {public: true}
+  vendor: {public: true}
+  sale:
+    unit: {column: buyer_key}
+    max_rows: 12
+    max_groups: 12
+    columns:
+      channel: {domain: [search, mail, friend, advert]}
+      revenue: {bounds: [0, 100000]}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`
+
+// Public knowledge narrows keys: WHERE on one column of a dimension leaves those of the others that stand beside it.
+//
+// needs: postgres
+func TestListsNarrow(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	db.Exec(t, starTables)
+	snapshot := gen.SnapshotOf(t, db, starPolicy)
+	lists := gen.NewLists(db.Conn(t, db.DSN))
+	const star = "sale s, day d, item i, vendor v WHERE s.day_key = d.day_key AND s.item_key = i.item_key AND s.vendor_key = v.vendor_key"
+	for sql, want := range map[string]string{
+		"SELECT v.nation, sum(s.revenue) FROM " + star + " AND v.continent = 'ASIA' GROUP BY 1":                             "3 of 6",
+		"SELECT v.nation, sum(s.revenue) FROM " + star + " AND NOT (v.continent <> 'ASIA' OR s.revenue < 3) GROUP BY 1":     "3 of 6",
+		"SELECT v.nation, sum(s.revenue) FROM " + star + " AND (v.continent = 'ASIA' OR s.revenue < 3) GROUP BY 1":          "6 of 6",
+		"SELECT v.town, sum(s.revenue) FROM " + star + " AND (v.town = 'CHINA1' OR v.town = 'CHINA6') GROUP BY 1":           "2 of 60",
+		"SELECT d.year, i.brand, sum(s.revenue) FROM " + star + " AND i.category = 'M12' AND d.year < 1998 GROUP BY 1, 2":   "8 of 300",
+		"SELECT d.month_key, count(*) FROM sale s JOIN day d USING (day_key) WHERE d.year = 1997 GROUP BY 1":                "12 of 36",
+		"SELECT s.channel, count(*) FROM sale s WHERE s.channel = 'mail' OR s.channel LIKE 'f%' GROUP BY 1":                 "2 of 4",
+		"SELECT s.channel, count(*) FROM sale s WHERE s.channel = 'mail' OR s.revenue > 3 GROUP BY 1":                       "4 of 4",
+		"SELECT v.nation, count(*) FROM sale s LEFT JOIN vendor v USING (vendor_key) WHERE v.continent = 'ASIA' GROUP BY 1": "7 of 7",
+		"SELECT v.nation, count(*) FROM " + star + " AND v.continent = 'NOWHERE' GROUP BY 1":                                "0 of 6",
+	} {
+		p, err := lists.Plan(sql, snapshot, rewritetest.Sharp())
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		wide := p
+		if p.Unlisted() != nil {
+			wide = p.Unlisted()
+		}
+		if got := fmt.Sprintf("%s of %s", p.Query.PublicTuples(), wide.Query.PublicTuples()); got != want {
+			t.Errorf("%s: %s keys, want %s", sql, got, want)
+		}
+	}
+}
