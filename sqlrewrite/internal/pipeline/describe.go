@@ -11,7 +11,7 @@ import (
 
 // Open is [ReadWithin] for a query that has no price yet; nil when it needs one.
 func Open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (*free.PublicPlan, error) {
-	opened, err := open(n, text, snapshot, o)
+	opened, err := open(n, text, snapshot, o, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ const (
 // Describe gives the columns of a query's answer before it has a price. With rows, a query of rows that are not shown has the columns that
 // it would have.
 func Describe(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options, rows bool) ([]plan.Column, error) {
-	opened, err := open(n, text, snapshot, o)
+	opened, err := open(n, text, snapshot, o, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func Describe(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Op
 		return columnsOf(public), err
 	}
 	private, err := planQuery(opened, plan.Options{Epsilon: describedEpsilon, Delta: describedDelta, Mechanism: plan.MechanismLaplace,
-		Currency: catalog.Pure, Confidence: 0.95})
+		Currency: catalog.Pure, Confidence: 0.95}, nil)
 	if err != nil {
 		return nil, err
 	}

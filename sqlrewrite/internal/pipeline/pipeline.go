@@ -23,11 +23,12 @@ func Rewrite(text string, snapshot *catalog.Snapshot, o plan.Options) (*plan.Pla
 
 // RewriteWithin parses, binds and plans a query that reads private rows; [ReadWithin] takes every query.
 func RewriteWithin(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (*plan.Plan, error) {
-	opened, err := open(n, text, snapshot, o)
+	lists := keys.NewAsked(o.Lists, snapshot)
+	opened, err := open(n, text, snapshot, o, lists)
 	if err != nil {
 		return nil, err
 	}
-	return planQuery(opened, o)
+	return planQuery(opened, o, lists)
 }
 
 // Read is [ReadWithin] while somebody waits, however long it takes.
@@ -42,42 +43,42 @@ func Read(text string, snapshot *catalog.Snapshot, o plan.Options) (private *pla
 // ReadWithin parses, binds and plans a query: exactly one of private and public is not nil when there is no error.
 func ReadWithin(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (private *plan.Plan, public *free.PublicPlan,
 	err error) {
-	opened, err := open(n, text, snapshot, o)
+	lists := keys.NewAsked(o.Lists, snapshot)
+	opened, err := open(n, text, snapshot, o, lists)
 	if err != nil {
 		return nil, nil, err
 	}
 	if public, err = free.OpenPlan(opened); public != nil || err != nil {
 		return nil, public, err
 	}
-	private, err = planQuery(opened, o)
+	private, err = planQuery(opened, o, lists)
 	return private, nil, err
 }
 
-func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options) (*algebra.Opened, error) {
+func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options, lists *keys.Asked) (*algebra.Opened, error) {
 	query, err := parse.ParseAt(text, o.Dialect, parse.Clock{Now: o.Now, Zone: o.Zone})
 	opened := algebra.NewOpened(text, query, snapshot)
 	opened.Steps = n
 	opened.Zone = o.Zone
+	if lists != nil {
+		opened.List = lists.List
+	}
 	return opened, err
 }
 
-func planQuery(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
-	p, err := planOnce(opened, o)
+func planQuery(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan.Plan, error) {
+	p, err := planOnce(opened, o, lists)
 	if plan.IsDear(err) && !opened.Load.Dear {
 		again := opened.Again(opened.Query)
 		again.Load.Dear = true
-		if capped, refused := planOnce(again, o); refused == nil {
+		if capped, refused := planOnce(again, o, lists); refused == nil {
 			return capped, nil
 		}
 	}
 	return p, err
 }
 
-func planOnce(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
-	lists := keys.NewAsked(o.Lists, opened.Snapshot)
-	if lists != nil {
-		opened.List = lists.List
-	}
+func planOnce(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan.Plan, error) {
 	bound, err := plan.Asked(opened, o)
 	if needed := lists.Needed(); needed != nil && err == nil {
 		return nil, needed
@@ -92,7 +93,7 @@ func planOnce(opened *algebra.Opened, o plan.Options) (*plan.Plan, error) {
 	wide := func(n *steps.Count, o plan.Options) (*plan.Plan, error) {
 		again := opened.Again(opened.Query)
 		again.Wide, again.Steps, again.Load.Dear = true, n, false
-		return planQuery(again, o)
+		return planQuery(again, o, lists)
 	}
 	// Totals over released groups have the centre of what is released: beside other releases each release has to fit them.
 	if err != nil || bound.Blocks != nil && opened.Levels != nil {
