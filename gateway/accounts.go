@@ -97,6 +97,11 @@ func policyOf(s *catalog.Snapshot) budget.Policy {
 	return budget.Policy{Version: s.Version, Digest: s.Digest}
 }
 
+// held reports whether nothing is run for a caller: an account of theirs is frozen, or so many of their questions failed.
+func (p Accounts) held() bool {
+	return p.failed >= p.failures || slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen })
+}
+
 // tolerated is how many failures of an analyst within a day a policy puts up with.
 func tolerated(snapshot *catalog.Snapshot) int64 {
 	if snapshot.MaxFailures > 0 {

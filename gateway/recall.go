@@ -67,20 +67,30 @@ func (s *Service) lookBack(ctx context.Context, q *prepared, tick *Schedule, acc
 func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	own := *q
 	own.Charge.Shared = false
-	if err := s.Named(ctx, &own.Charge, q.earlier...); err != nil {
-		return false, err
+	if stored, err := s.stored(ctx, own.Charge, q.earlier); stored || err != nil {
+		return stored, err
 	}
-	stored, err := s.Replay(ctx, own.Charge)
-	switch code := fault.CodeOf(err); {
-	case code == fault.CodeRequestInFlight || code == fault.CodeBudgetLostAnswer: // it is not there, or not yet
-	case err != nil || stored != nil:
-		return stored != nil, err
+	if s.recalls(&own) {
+		if found, _, err := s.find(ctx, &own, nil); err != nil || found.Whole != nil {
+			return err == nil, err
+		}
 	}
-	if !s.recalls(&own) {
+	if q.unlisted == nil {
 		return false, nil
 	}
-	found, _, err := s.find(ctx, &own, nil)
-	return err == nil && found.Whole != nil, err
+	return s.stored(ctx, own.Charge, q.unlisted)
+}
+
+// stored reports whether the answer of a charge is there, under its name or another.
+func (s *Service) stored(ctx context.Context, charge budget.Charge, names [][32]byte) (bool, error) {
+	if err := s.Named(ctx, &charge, names...); err != nil {
+		return false, err
+	}
+	stored, err := s.Replay(ctx, charge)
+	if code := fault.CodeOf(err); code == fault.CodeRequestInFlight || code == fault.CodeBudgetLostAnswer { // it is not there, or not yet
+		return false, nil
+	}
+	return stored != nil, err
 }
 
 // enterAll enters the flights of all that a question releases, in one certain order, so that no two questions wait for each other.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"math/big"
 
 	"noisegate.example/api"
@@ -38,6 +39,9 @@ func planFor(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot
 		options.Delta = p.defaults.delta
 		private, public, refusal = planWith(ctx, r, snapshot, p, options, err)
 	}
+	if errors.As(refusal, new(*sqlrewrite.NeedLists)) {
+		return nil, nil, refusal
+	}
 	if refusal != nil && err == nil {
 		refusal = sqlrewrite.Suggest(ctx, refusal, r.SQL, snapshot, options)
 	}
@@ -49,7 +53,7 @@ func planFor(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot
 
 // knowing adds to the options of a request what does not come from it: its time and zone, and the memories of its analyst.
 func knowing(o, known sqlrewrite.Options) sqlrewrite.Options {
-	o.Proofs, o.Noises, o.Now, o.Zone = known.Proofs, known.Noises, known.Now, known.Zone
+	o.Proofs, o.Noises, o.Now, o.Zone, o.Lists = known.Proofs, known.Noises, known.Now, known.Zone, known.Lists
 	return o
 }
 
@@ -68,8 +72,9 @@ func planWith(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 	case public != nil:
 		return nil, public, nil
 	case err != nil && unreadable == nil:
-		if plan := ofPolicy(ctx, r, snapshot, p, options); plan != nil {
-			return plan, nil, nil
+		plan, waits := ofPolicy(ctx, r, snapshot, p, options)
+		if plan != nil || waits != nil {
+			return plan, nil, waits
 		}
 		return nil, nil, err
 	case err != nil || unreadable != nil:
@@ -80,21 +85,25 @@ func planWith(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 }
 
 // ofPolicy plans a request without a price at any one, where the answer is a function of the policy, so that it costs nothing; nil for
-// others.
-func ofPolicy(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts, known sqlrewrite.Options) *sqlrewrite.Plan {
+// others. Its error is that of a query that waits for lists.
+func ofPolicy(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapshot, p Accounts,
+	known sqlrewrite.Options) (*sqlrewrite.Plan, error) {
 	if r.Plan != "" || len(r.MaxError) > 0 {
-		return nil
+		return nil, nil
 	}
 	r.Epsilon, r.Mechanism, r.Selection = "1", "", ""
 	options, err := optionsOf(r, p)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	plan, _, err := sqlrewrite.Read(ctx, r.SQL, snapshot, knowing(options, known))
-	if err != nil || plan == nil || plan.NeedsData() {
-		return nil
+	switch {
+	case errors.As(err, new(*sqlrewrite.NeedLists)):
+		return nil, err
+	case err != nil || plan == nil || plan.NeedsData():
+		return nil, nil
 	}
-	return plan
+	return plan, nil
 }
 
 // optionsOf reads everything of a request but its text. Without a price it takes the policy's default.

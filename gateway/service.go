@@ -106,6 +106,7 @@ type Service struct {
 	abandoned  time.Duration
 	log        *slog.Logger
 	proofs     each.Analyst[sqlrewrite.Proofs]
+	keyLists   each.Analyst[keyLists]
 	noises     each.Analyst[mechanisms.Noises]
 	memory     *held.Budget // of answers
 	serving    serving
@@ -262,6 +263,9 @@ func (s *Service) paid(ctx context.Context, who auth.Principal, r Request, tick 
 	if err != nil || paid.Replayed {
 		return q, paid, err
 	}
+	if err := s.Named(ctx, &q.Charge, q.unlisted...); err != nil { // what it was released of was not found
+		return nil, Receipt{}, err
+	}
 	paid, err = Sell(ctx, s, tick, Sale[*api.Result]{Order: &q.Order, Data: q.data,
 		Tries: func(ctx context.Context) ([]sqlrewrite.DryRun, error) { return s.tries(ctx, q) },
 		Work:  func(ctx context.Context) (Finish[*api.Result], error) { return s.run(ctx, q) }})
@@ -304,7 +308,10 @@ func (s *Service) foresee(ctx context.Context, who auth.Principal, r Request, ti
 	if err != nil {
 		return nil, nil
 	}
-	q, refusal := s.planned(ctx, who, r, o)
+	q, refusal := s.planned(ctx, who, r, o, false)
+	if errors.As(refusal, new(*sqlrewrite.NeedLists)) { // they are asked for once the accounts are known
+		return nil, nil
+	}
 	if refusal != nil {
 		q = &prepared{Order: *o, leave: func() {}}
 	}
@@ -350,6 +357,7 @@ type prepared struct {
 	plan     *sqlrewrite.Plan       // nil for a free question, which has no charge either
 	public   *sqlrewrite.PublicPlan // nil for one that has a price
 	earlier  [][32]byte             // see [Service.Named]
+	unlisted [][32]byte             // so are these, of answers over all keys; tried where no release answers
 	sharing  sharing
 	released []released.Release // by place in [sqlrewrite.Plan.Blocks]
 	shares   bool               // the policy gives releases to other analysts
@@ -372,7 +380,8 @@ func (q *prepared) asOf() time.Time {
 	return q.version.AsOf
 }
 
-// prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data.
+// prepare finds policy and accounts, plans the query and makes out the charge. It touches no protected data; public tables may be asked
+// which keys there can be.
 func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*prepared, error) {
 	if r.Version != "" && r.Version != versionLatest {
 		return nil, fault.RequestVersion(versionLatest + ", or left out")
@@ -382,16 +391,17 @@ func (s *Service) prepare(ctx context.Context, who auth.Principal, r Request) (*
 		return nil, err
 	}
 	s.last.Of(who.Subject).keep(o.On, accountIDs(who, r.Dataset), o.Accounts)
-	return s.planned(ctx, who, r, o)
+	return s.planned(ctx, who, r, o, true)
 }
 
-// planned plans a question for the accounts of an order, whatever was spent of them.
-func (s *Service) planned(ctx context.Context, who auth.Principal, r Request, o *Order) (*prepared, error) {
+// planned plans a question for the accounts of an order, whatever was spent of them. It asks for lists of keys, or ends with
+// [sqlrewrite.NeedLists].
+func (s *Service) planned(ctx context.Context, who auth.Principal, r Request, o *Order, asks bool) (*prepared, error) {
 	snapshot, accounts := o.On, o.Accounts
 	now, copies := s.clock.Now(), s.copies(snapshot)
 	q := &prepared{Order: *o, data: s.datasets[r.Dataset].Data, reader: reader{r.Dataset, who.Subject, snapshot.Version}, leave: func() {}}
-	plan, public, err := planFor(ctx, r.QueryRequest, snapshot, q.Delay.leftOf(accounts),
-		sqlrewrite.Options{Proofs: s.ProofsOf(who), Noises: s.noises.Of(who.Subject), Now: now})
+	plan, public, err := s.withLists(ctx, r.QueryRequest, o, q.reader,
+		sqlrewrite.Options{Proofs: s.ProofsOf(who), Noises: s.noises.Of(who.Subject), Now: now}, asks)
 	if err != nil {
 		return nil, err
 	}
@@ -435,6 +445,9 @@ func (s *Service) planned(ctx context.Context, who auth.Principal, r Request, o 
 	if !q.fresh {
 		for _, earlier := range plan.EarlierFingerprints() {
 			q.earlier = append(q.earlier, released.Drawing(r.Plan, earlier))
+		}
+		for _, unlisted := range plan.UnlistedFingerprints() {
+			q.unlisted = append(q.unlisted, released.Drawing(r.Plan, unlisted))
 		}
 	}
 	return q, nil
@@ -524,7 +537,7 @@ func (s *Service) finish(ctx context.Context, q *prepared, released *sqlrewrite.
 	return encode(released.Plain()), nil
 }
 
-// Estimate prices a question without asking it. It costs nothing and touches no row.
+// Estimate prices a question without asking it. It costs nothing and touches no protected row.
 func (s *Service) Estimate(ctx context.Context, who auth.Principal, r api.QueryRequest) (e *api.EstimateResponse, err error) {
 	defer func() { s.refusals.count(r.Dataset, who.Subject, Estimated, err) }()
 	release, err := s.Enter(ctx, who)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 
 	"noisegate.example/budget"
 	"noisegate.example/catalog"
@@ -23,8 +22,7 @@ type sharing struct {
 // account of theirs is frozen or when so many of their questions failed that nothing is run for them. Both end what a
 // caller learns; what they bought themselves they may read again.
 func GivenFree(snapshot *catalog.Snapshot, p Accounts) bool {
-	frozen := slices.ContainsFunc(p.balances, func(b budget.Balance) bool { return b.Frozen })
-	return snapshot.ShareReleases && !frozen && p.failed < p.failures
+	return snapshot.ShareReleases && !p.held()
 }
 
 // atAnyPrice gives names of the question at any price, where others' releases at other prices may help to answer it; nil: they do not.

@@ -42,6 +42,7 @@ func memories() map[string]memory {
 		"gateway.flights":                         {byAnalyst, "the analyst is in its key"},
 		"gateway.freeReads":                       {byAnalyst, "the reader is in its key"},
 		"gateway.gate":                            {byAnalyst, "who runs and waits, by subject; that all places are taken is the machine's load"},
+		"gateway.keyLists":                        {byAnalyst, "lists of keys that one analyst's questions asked for"},
 		"gateway.jobs":                            {byAnalyst, "questions that are not waited for, by subject"},
 		"gateway.lastAccounts":                    {byAnalyst, "the accounts of one analyst, once the ledger has all of them"},
 		"gateway.limits":                          {ofThePolicy, "limits of lines of policies"},
