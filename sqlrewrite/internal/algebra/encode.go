@@ -63,7 +63,35 @@ func EncodeBlock(q *BoundQuery, laws []string, ordered bool) (encoded []byte, or
 		x.field(0, func() { basic(x, laws[i]) })
 	})
 	x.field(7, func() { basic(x, q.Top) })
+	if len(q.Listed) > 0 { // a block without lists has the name that it had before there were any
+		x.field(8, func() { x.lists(q.Listed, order[0]) })
+	}
 	return x.out, order
+}
+
+// lists encodes lists of tuples, whose keys stand at some places of an encoding: columns in the order of these, tuples in that of their
+// bytes.
+func (x *encoder) lists(all []Listed, places []int) {
+	lists := make([][]byte, len(all))
+	for i, l := range all {
+		columns := slices.Clone(l.Places)
+		slices.SortFunc(columns, func(a, b int) int { return slices.Index(places, a) - slices.Index(places, b) })
+		tuples := make([][]byte, len(l.Tuples))
+		for j, t := range l.Tuples {
+			tuples[j] = x.apart(func() {
+				for _, place := range columns {
+					x.field(1, func() { x.key(t[slices.Index(l.Places, place)]) })
+				}
+			})
+		}
+		slices.SortFunc(tuples, bytes.Compare)
+		lists[i] = x.apart(func() {
+			x.list(1, len(columns), func(j int) { basic(x, slices.Index(places, columns[j])) })
+			x.field(2, func() { x.parts(1, tuples) })
+		})
+	}
+	slices.SortFunc(lists, bytes.Compare)
+	x.parts(1, lists)
 }
 
 // EncodeOutputs encodes what is computed from released values of a block, or of several, with the names of the outputs.

@@ -1,6 +1,7 @@
 package algebra
 
 import (
+	"math/big"
 	"slices"
 
 	"noisegate.example/catalog"
@@ -21,6 +22,98 @@ type List func(KeyList) (tuples [][]catalog.Key, known bool)
 type DeclaredKeys struct {
 	Of   *Field
 	Keys []catalog.Key
+}
+
+// Listed are the tuples that some keys of a query have together.
+type Listed struct {
+	Places []int           // among the keys, ascending
+	Tuples [][]catalog.Key // each once, in the order of the keys
+}
+
+// ListOf is which list has a key, and its column there; -1: none has.
+func (q *BoundQuery) ListOf(key int) (list, column int) {
+	for i, l := range q.Listed {
+		if at := slices.Index(l.Places, key); at >= 0 {
+			return i, at
+		}
+	}
+	return -1, -1
+}
+
+// LeaveTuples keeps of the combinations of some keys the tuples of a list.
+func (q *BoundQuery) LeaveTuples(places []int, tuples [][]catalog.Key) {
+	order := make([]map[catalog.Key]int, len(places))
+	combinations := big.NewInt(1)
+	for i, place := range places {
+		order[i] = make(map[catalog.Key]int)
+		for at, k := range q.Keys[place].Domain {
+			order[i][k] = at
+		}
+		combinations.Mul(combinations, big.NewInt(int64(len(order[i]))))
+	}
+	var left [][]catalog.Key
+	for _, t := range tuples {
+		known := true
+		for i, k := range t {
+			_, declared := order[i][k]
+			known = known && declared
+		}
+		if known {
+			left = append(left, t)
+		}
+	}
+	compare := func(a, b []catalog.Key) int {
+		for i := range places {
+			if c := order[i][a[i]] - order[i][b[i]]; c != 0 {
+				return c
+			}
+		}
+		return 0
+	}
+	slices.SortFunc(left, compare)
+	left = slices.CompactFunc(left, func(a, b []catalog.Key) bool { return compare(a, b) == 0 })
+	if combinations.Cmp(big.NewInt(int64(len(left)))) > 0 {
+		q.Listed = append(q.Listed, Listed{places, left})
+	}
+}
+
+// EachTuple visits the tuples of keys that appear, in the order of the keys, until one visit gives an error; without keys there is one, the
+// empty tuple. A visitor may keep the tuple.
+func (q *BoundQuery) EachTuple(visit func(keys []catalog.Key) error) error {
+	ranges := make([][2]int, len(q.Listed)) // of each list, the tuples that begin as the keys so far
+	for i, l := range q.Listed {
+		ranges[i] = [2]int{0, len(l.Tuples)}
+	}
+	keys := make([]catalog.Key, len(q.Keys))
+	var from func(at int) error
+	from = func(at int) error {
+		if at == len(keys) {
+			return visit(slices.Clone(keys))
+		}
+		list, column := q.ListOf(at)
+		if list < 0 {
+			for _, k := range q.Keys[at].Domain {
+				keys[at] = k
+				if err := from(at + 1); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		tuples, all := q.Listed[list].Tuples, ranges[list]
+		defer func() { ranges[list] = all }()
+		for first, next := all[0], 0; first < all[1]; first = next {
+			keys[at] = tuples[first][column]
+			for next = first + 1; next < all[1] && tuples[next][column] == keys[at]; next++ {
+			}
+			ranges[list] = [2]int{first, next}
+			if err := from(at + 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return from(0)
 }
 
 // Leave keeps the keys that a list leaves, and remembers which there were without it.
@@ -45,6 +138,9 @@ func (q *BoundQuery) FewerKeys() bool {
 	if slices.ContainsFunc(q.Blocks, (*BoundQuery).FewerKeys) {
 		return true
 	}
+	if len(q.Listed) > 0 {
+		return true
+	}
 	for _, keys := range [][]GroupKey{q.Keys, q.Within} {
 		for _, k := range keys {
 			if k.Unlisted != nil {
@@ -59,7 +155,7 @@ func (q *BoundQuery) FewerKeys() bool {
 func (q *BoundQuery) Unlisted() *BoundQuery {
 	own := *q
 	own.Keys, own.Within = unlisted(q.Keys), unlisted(q.Within)
-	own.Blocks = nil
+	own.Listed, own.Blocks = nil, nil
 	for _, block := range q.Blocks {
 		own.Blocks = append(own.Blocks, block.Unlisted())
 	}

@@ -21,6 +21,7 @@ type BoundQuery struct {
 	Source     *Relation // what is read
 	Where      Expr      // over columns; nil: none
 	Keys       []GroupKey
+	Listed     []Listed    // tuples of keys: of their combinations no others appear
 	Statistics []Statistic // the releases, each once (A07)
 	Estimators []Estimator // what outputs, HAVING and ORDER BY may refer to
 
@@ -91,8 +92,23 @@ func (q *BoundQuery) Narrowed() bool {
 	})
 }
 
-// PublicTuples is the number of combinations of the keys' domains; 1 without keys. Only for blocks without private keys.
+// PublicTuples is the number of tuples of keys that appear: the combinations of the keys' domains and of lists of tuples; 1 without keys.
+// Only for blocks without private keys.
 func (q *BoundQuery) PublicTuples() *big.Int {
+	n := big.NewInt(1)
+	for i, k := range q.Keys {
+		if l, _ := q.ListOf(i); l < 0 {
+			n.Mul(n, big.NewInt(int64(len(k.Domain))))
+		}
+	}
+	for _, l := range q.Listed {
+		n.Mul(n, big.NewInt(int64(len(l.Tuples))))
+	}
+	return n
+}
+
+// Combinations is the number of combinations of the keys' domains, which bounds the groups of a statement; 1 without keys.
+func (q *BoundQuery) Combinations() *big.Int {
 	n := big.NewInt(1)
 	for _, k := range q.Keys {
 		n.Mul(n, big.NewInt(int64(len(k.Domain))))

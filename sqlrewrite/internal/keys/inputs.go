@@ -185,13 +185,14 @@ func (s *scope) tie(fields []*algebra.Field) {
 	}
 }
 
-// tells reports whether a list can say more than [domain.Narrow], which applied conditions on a key alone.
+// tells reports whether a list can say more than [domain.Narrow], which applied conditions on a key alone: which keys stand beside each
+// other, or what other conditions leave.
 func (c component) tells(where []algebra.Expr) bool {
-	return len(where) > 0 && (len(c.Keys) > 1 || len(c.Scans)+len(c.Declared) > 1 ||
+	return len(c.Keys) > 1 || len(where) > 0 && (len(c.Scans)+len(c.Declared) > 1 ||
 		slices.ContainsFunc(where, func(e algebra.Expr) bool { return !domain.Narrows(e, c.Keys[0]) }))
 }
 
-// apply leaves the keys that are in a tuple.
+// apply leaves the tuples of a list: of each key what is in one, and of the combinations these.
 func (c component) apply(q *algebra.BoundQuery, tuples [][]catalog.Key) {
 	for i, place := range c.places {
 		listed := make(map[catalog.Key]bool, len(tuples))
@@ -199,5 +200,8 @@ func (c component) apply(q *algebra.BoundQuery, tuples [][]catalog.Key) {
 			listed[t[i]] = true
 		}
 		q.Keys[place].Leave(func(k catalog.Key) bool { return listed[k] })
+	}
+	if len(c.places) > 1 {
+		q.LeaveTuples(c.places, tuples)
 	}
 }

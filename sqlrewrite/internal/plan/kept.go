@@ -70,13 +70,20 @@ func (p *Plan) KeptLeast() int64 {
 		row += len("null") - len("[]")
 	}
 	total := groups * int64(row)
-	for _, k := range p.Query.Keys {
+	for i, k := range p.Query.Keys {
+		keys := k.Domain
+		if l, column := p.Query.ListOf(i); l >= 0 {
+			keys = nil
+			for _, t := range p.Query.Listed[l].Tuples {
+				keys = append(keys, t[column])
+			}
+		}
 		texts := int64(0)
-		for _, key := range k.Domain {
+		for _, key := range keys {
 			text, _ := json.Marshal(scalar.KeyText(key)) // a text or null, which are written always
 			texts += int64(len(text))
 		}
-		total += groups / int64(len(k.Domain)) * texts
+		total += groups / int64(len(keys)) * texts
 	}
 	return total - 1 + int64(len(`{"rows":[]}`)) // no comma after the last
 }
@@ -200,7 +207,8 @@ func (p *Plan) inOrder(rows []ReleasedRow) ([]ReleasedRow, error) {
 		slices.SortFunc(rows, func(a, b ReleasedRow) int { return CompareKeys(p.Query, a.Keys, b.Keys) })
 		return rows, nil
 	case p.Query.Top > 0:
-		if int64(len(rows)) != p.Query.Top || slices.ContainsFunc(rows, func(r ReleasedRow) bool { return !inDomain(p.Query, r.Keys) }) {
+		has := domainOf(p.Query)
+		if int64(len(rows)) != p.Query.Top || slices.ContainsFunc(rows, func(r ReleasedRow) bool { return !has(r.Keys) }) {
 			return nil, fault.Internal(errKept)
 		}
 		return rows, nil
@@ -219,31 +227,44 @@ func (p *Plan) inOrder(rows []ReleasedRow) ([]ReleasedRow, error) {
 	return all, err
 }
 
-// inDomain reports whether public keys are those of a group that can appear.
-func inDomain(q *algebra.BoundQuery, keys []catalog.Key) bool {
-	for i, k := range q.Keys {
-		if !slices.Contains(k.Domain, keys[i]) {
-			return false
+// domainOf tells whether public keys are those of a group that can appear.
+func domainOf(q *algebra.BoundQuery) (has func(keys []catalog.Key) bool) {
+	lists := make([]map[string]bool, len(q.Listed))
+	for i, l := range q.Listed {
+		lists[i] = make(map[string]bool, len(l.Tuples))
+		for _, t := range l.Tuples {
+			lists[i][scalar.KeyIdentity(t)] = true
 		}
 	}
-	return true
+	domains := make([]map[catalog.Key]bool, len(q.Keys))
+	for i, k := range q.Keys {
+		domains[i] = make(map[catalog.Key]bool, len(k.Domain))
+		for _, d := range k.Domain {
+			domains[i][d] = true
+		}
+	}
+	return func(keys []catalog.Key) bool {
+		for i, k := range keys {
+			if !domains[i][k] {
+				return false
+			}
+		}
+		for i, l := range q.Listed {
+			if !lists[i][scalar.KeyIdentity(at(keys, l.Places))] {
+				return false
+			}
+		}
+		return true
+	}
 }
 
-// EachPublicTuple visits the combinations of public keys in the order of the keys; without keys there is one, the empty tuple.
+// EachPublicTuple visits the tuples of public keys in the order of the keys; without keys there is one, the empty tuple.
 func EachPublicTuple(q *algebra.BoundQuery, visit func(i int, keys []catalog.Key) error) error {
-	for i := range scalar.ClampInt64(q.PublicTuples()) {
-		keys := make([]catalog.Key, len(q.Keys))
-		rest := i
-		for k := len(q.Keys) - 1; k >= 0; k-- {
-			n := int64(len(q.Keys[k].Domain))
-			keys[k] = q.Keys[k].Domain[rest%n]
-			rest /= n
-		}
-		if err := visit(int(i), keys); err != nil {
-			return err
-		}
-	}
-	return nil
+	i := -1
+	return q.EachTuple(func(keys []catalog.Key) error {
+		i++
+		return visit(i, keys)
+	})
 }
 
 // CompareKeys orders tuples as ORDER BY orders them: NULL last, numbers by value, everything else by its bytes.

@@ -43,7 +43,8 @@ func (p *Plan) wideOver(allKeys func(*Plan) *Plan) *wide {
 
 // showing is a stored release of a plan over all keys as the release of one over the listed ones.
 func (p *Plan) showing(listed *Plan, rows []ReleasedRow) (*Released, error) {
-	rows = slices.DeleteFunc(rows, func(r ReleasedRow) bool { return !inDomain(listed.Query, r.Keys) })
+	has := domainOf(listed.Query)
+	rows = slices.DeleteFunc(rows, func(r ReleasedRow) bool { return !has(r.Keys) })
 	rows, err := listed.inOrder(rows)
 	if err != nil {
 		return nil, err
@@ -83,9 +84,9 @@ func (p *Plan) listed(v *Vector) *Vector {
 	if int64(len(v.Sums)) != scalar.ClampInt64(all.PublicTuples()) {
 		return v
 	}
-	own := &Vector{Rho: v.Rho}
+	own, has := &Vector{Rho: v.Rho}, domainOf(p.Query)
 	_ = EachPublicTuple(all, func(i int, keys []catalog.Key) error {
-		if inDomain(p.Query, keys) {
+		if has(keys) {
 			own.Sums = append(own.Sums, v.Sums[i])
 		}
 		return nil

@@ -78,7 +78,7 @@ func ofGroups(q *algebra.BoundQuery, asked Bounds) (Bounding, error) {
 	case len(q.Keys) == 0:
 		s.Kind, s.MaxGroups = PerUnit, 1
 	case !q.Private():
-		if tuples := scalar.ClampInt64(q.PublicTuples()); tuples <= s.MaxGroups {
+		if tuples := scalar.ClampInt64(q.Combinations()); tuples <= s.MaxGroups {
 			s.Kind, s.MaxGroups = PerUnitAndKey, max(tuples, 1)
 		} else if q.Top > 0 {
 			s.Kind, s.MaxGroups = PerUnitAndKey, tuples // a selection of groups costs the same however many a unit is in
@@ -132,7 +132,7 @@ func contribution(q *algebra.BoundQuery, asked Bounds, one bool) (rows, groups, 
 // oneInGroup makes a bounding flat where a unit may be in every group, and the catalog proves that it has at most one row in each: rows
 // that agree in their keys and in what WHERE fixes agree in a unique key but for the unit.
 func oneInGroup(q *algebra.BoundQuery, s *Bounding) bool {
-	tuples := scalar.ClampInt64(q.PublicTuples())
+	tuples := scalar.ClampInt64(q.Combinations())
 	if q.Private() || tuples > s.MaxGroups {
 		return false
 	}

@@ -152,7 +152,7 @@ func cells(q *algebra.BoundQuery, rows int64) int64 {
 	case q.Private():
 		return rows
 	default:
-		return max(min(rows, scalar.ClampInt64(q.PublicTuples())), 1)
+		return max(min(rows, scalar.ClampInt64(q.Combinations())), 1)
 	}
 }
 
