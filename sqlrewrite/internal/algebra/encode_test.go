@@ -389,8 +389,9 @@ func TestEachFieldOfABlockIsEncoded(t *testing.T) {
 	for typ, fields := range map[reflect.Type]map[string]string{
 		reflect.TypeFor[BoundQuery](): {"Source": block, "Where": block, "Keys": block, "Listed": block, "Statistics": block, "Top": block,
 			"Within": block, "Estimators": outputs, "Outputs": outputs, "Having": outputs, "OrderBy": outputs, "Limit": outputs,
-			"Offset": outputs, "Post": outputs, "Inner": outputs, "Blocks": outputs, "Facts": cost, "Pairs": cost, "Fan": cost, "Spare": cost, "Load": cost, "At": people,
-			"Scans": "what Post reads", "Part": "the bounding and Within are there", "Reports": "an option of the request"},
+			"Offset": outputs, "Post": outputs, "Inner": outputs, "Blocks": outputs, "Facts": cost, "Pairs": cost,
+			"Fan": cost, "Spare": cost, "Load": cost, "At": people, "Scans": "what Post reads",
+			"Part": "the bounding and Within are there", "Reports": "an option of the request"},
 		reflect.TypeFor[Estimator](): {"How": outputs, "T": outputs, "Of": outputs, "Name": people},
 		reflect.TypeFor[Relation](): {"Node": block, "Owners": block, "Parts": "names", "Fields": "names", "Pending": "nil after binding",
 			"Table": people, "Keys": "the bounding is there", "Lateral": "the node is there", "MaxRows": "the bounding is there",

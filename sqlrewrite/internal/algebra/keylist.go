@@ -80,40 +80,48 @@ func (q *BoundQuery) LeaveTuples(places []int, tuples [][]catalog.Key) {
 // EachTuple visits the tuples of keys that appear, in the order of the keys, until one visit gives an error; without keys there is one, the
 // empty tuple. A visitor may keep the tuple.
 func (q *BoundQuery) EachTuple(visit func(keys []catalog.Key) error) error {
-	ranges := make([][2]int, len(q.Listed)) // of each list, the tuples that begin as the keys so far
-	for i, l := range q.Listed {
-		ranges[i] = [2]int{0, len(l.Tuples)}
+	n := len(q.Keys)
+	if n == 0 {
+		return visit([]catalog.Key{})
 	}
-	keys := make([]catalog.Key, len(q.Keys))
-	var from func(at int) error
-	from = func(at int) error {
-		if at == len(keys) {
-			return visit(slices.Clone(keys))
+	keys, next, end := make([]catalog.Key, n), make([]int, n), make([]int, n)
+	begin := make([][2]int, n) // of a key of a list, the tuples that begin as the keys up to it
+	enter := func(at int) {
+		switch list, column := q.ListOf(at); {
+		case list < 0:
+			next[at], end[at] = 0, len(q.Keys[at].Domain)
+		case column == 0:
+			next[at], end[at] = 0, len(q.Listed[list].Tuples)
+		default:
+			of := begin[q.Listed[list].Places[column-1]]
+			next[at], end[at] = of[0], of[1]
 		}
-		list, column := q.ListOf(at)
-		if list < 0 {
-			for _, k := range q.Keys[at].Domain {
-				keys[at] = k
-				if err := from(at + 1); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		tuples, all := q.Listed[list].Tuples, ranges[list]
-		defer func() { ranges[list] = all }()
-		for first, next := all[0], 0; first < all[1]; first = next {
-			keys[at] = tuples[first][column]
-			for next = first + 1; next < all[1] && tuples[next][column] == keys[at]; next++ {
-			}
-			ranges[list] = [2]int{first, next}
-			if err := from(at + 1); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
-	return from(0)
+	enter(0)
+	for at := 0; at >= 0; {
+		if next[at] == end[at] {
+			at--
+			continue
+		}
+		first := next[at]
+		next[at]++
+		if list, column := q.ListOf(at); list < 0 {
+			keys[at] = q.Keys[at].Domain[first]
+		} else {
+			tuples := q.Listed[list].Tuples
+			for keys[at] = tuples[first][column]; next[at] < end[at] && tuples[next[at]][column] == keys[at]; {
+				next[at]++
+			}
+			begin[at] = [2]int{first, next[at]}
+		}
+		if at < n-1 {
+			at++
+			enter(at)
+		} else if err := visit(slices.Clone(keys)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Leave keeps the keys that a list leaves, and remembers which there were without it.
