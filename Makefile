@@ -170,7 +170,7 @@ COSTED  ?= 2000
 PROVED  ?= $(filter ./sqlrewrite/proofs/%,$(call having,sqlrewrite/proofs/gen"$$))
 
 proofs: ## the proofs of the rewriter in PROVED (all that ask random queries) on QUERIES (5000) random queries each, the work of COSTED (2000)
-	$(TEST) -count=1 -timeout 30m $(PROVED) -proof-queries $(QUERIES) -cost-queries $(COSTED) -total-expressions 20000
+	$(TEST) -count=1 -timeout 30m $(PROVED) -proof-queries $(QUERIES) -cost-queries $(COSTED) -total-expressions 20000 -list-queries 5000
 
 proofs-mutants: ## every planted mistake that the proofs of the rewriter find
 	$(TEST) -count=1 -run KillMutants -timeout 30m $(PROVED) -proof-queries $(QUERIES) -all-mutants

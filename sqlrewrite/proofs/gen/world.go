@@ -30,6 +30,7 @@ import (
 // runs few, make proofs runs enough to check the tests' power, make neighbours 500,000.
 var (
 	proofQueries     = flag.Int("proof-queries", 40, "random queries of each proof test")
+	ListQueries      = flag.Int("list-queries", 160, "random queries whose lists of keys are held against all rows")
 	TotalExpressions = flag.Int("total-expressions", 4000, "random expressions over the worst rows")
 	Couplings        = flag.Int("coupling-queries", 5000, "random queries through two gateways, at most; each takes as long as five others")
 	AllMutants       = flag.Bool("all-mutants", false, "try every mutant, not some")

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,8 +17,6 @@ import (
 	"noisegate.example/sqlrewrite/proofs/gen"
 )
 
-var listQueries = flag.Int("list-queries", 160, "random queries whose lists of keys are held against all rows")
-
 // No row that counts has a key that is off its list: groups of the statement over all keys, in PostgreSQL, are all on the lists. These are
 // parts of what there is without them.
 //
@@ -31,7 +28,7 @@ func TestListsHoldEveryRow(t *testing.T) {
 	lists := gen.NewLists(w.Conn)
 	r := rand.New(rand.NewPCG(5, 6)) // reproducible on purpose
 	narrowed, groups := 0, 0
-	for range *listQueries {
+	for range *gen.ListQueries {
 		sql := listQuery(r)
 		p, err := lists.Plan(sql, w.Snapshot, rewritetest.Sharp())
 		if fault.CodeOf(err) == fault.CodeFanOut {
@@ -58,8 +55,8 @@ func TestListsHoldEveryRow(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d queries were narrowed; without lists they have %d groups", narrowed, *listQueries, groups)
-	if narrowed < *listQueries/4 || groups < *listQueries {
+	t.Logf("%d of %d queries were narrowed; without lists they have %d groups", narrowed, *gen.ListQueries, groups)
+	if narrowed < *gen.ListQueries/4 || groups < *gen.ListQueries {
 		t.Errorf("only %d queries were narrowed, of %d groups", narrowed, groups)
 	}
 }
