@@ -21,7 +21,7 @@ const (
 	listTime    = 2 * time.Second // of one list
 	listMinute  = 6 * time.Second // of the lists of one analyst within a minute
 	listMinutes = time.Minute
-	mostListed  = 400_000 // keys that are remembered of the lists of one analyst
+	mostListed  = 100_000 // keys that are remembered of the lists of one analyst
 )
 
 // keyLists are what one analyst knows of lists. Its zero value is ready; it is safe for concurrent use.
