@@ -67,7 +67,7 @@ func (s *Service) lookBack(ctx context.Context, q *prepared, tick *Schedule, acc
 func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	own := *q
 	own.Charge.Shared = false
-	if stored, err := s.stored(ctx, own.Charge, q.earlier); stored || err != nil {
+	if stored, err := s.isStored(ctx, own.Charge, q.earlier); stored || err != nil {
 		return stored, err
 	}
 	if s.recalls(&own) {
@@ -78,11 +78,11 @@ func (s *Service) bought(ctx context.Context, q *prepared) (bool, error) {
 	if q.unlisted == nil {
 		return false, nil
 	}
-	return s.stored(ctx, own.Charge, q.unlisted)
+	return s.isStored(ctx, own.Charge, q.unlisted)
 }
 
-// stored reports whether the answer of a charge is there, under its name or another.
-func (s *Service) stored(ctx context.Context, charge budget.Charge, names [][32]byte) (bool, error) {
+// isStored reports whether the answer of a charge is there, under its name or another.
+func (s *Service) isStored(ctx context.Context, charge budget.Charge, names [][32]byte) (bool, error) {
 	if err := s.Named(ctx, &charge, names...); err != nil {
 		return false, err
 	}
