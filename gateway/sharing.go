@@ -42,12 +42,19 @@ func (q *prepared) reuse() error {
 	if q.sharing.best == nil {
 		return nil
 	}
-	if wide := q.plan.WideUnder(q.sharing.under); wide != nil { // it is released, and kept, as it was before
-		q.plan, q.sharing.questions, q.released = wide, wide.BlockQuestions(), released.Of(wide, "")
-		q.nameSeries()
+	plan := q.plan
+	if wide := plan.WideUnder(q.sharing.under); wide != nil {
+		if plan = wide; plan.Loss().Rho > q.plan.Loss().Rho { // weights split the price in another way
+			return nil
+		}
 	}
-	if q.sharing.reuse = q.plan.Reuse(q.sharing.best); q.sharing.reuse == nil {
+	reuse := plan.Reuse(q.sharing.best)
+	if reuse == nil { // what is released is what was priced
 		return nil
+	}
+	if q.sharing.reuse = reuse; plan != q.plan { // it is released, and kept, as it was before
+		q.plan, q.sharing.questions, q.released = plan, plan.BlockQuestions(), released.Of(plan, "")
+		q.nameSeries()
 	}
 	fresh := q.sharing.reuse.Fresh()
 	if fresh == nil { // no row is read: there is no time to hide

@@ -9,6 +9,8 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/auth"
 	"noisegate.example/gateway/released"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // boughtWide buys what a request asks for as versions before migration 027 did: within the bounds of the policy, and under that name.
@@ -115,5 +117,40 @@ func TestVectorsWithinThePolicysBounds(t *testing.T) {
 		if got := r.ask(t, ana, asked(c[0])); !closeTo(string(got.Spent.Rho), c[1]) && string(got.Spent.Rho) != c[1] {
 			t.Errorf("at %s it cost %s, want %s: %s", c[0], got.Spent.Rho, c[1], got.Result)
 		}
+	}
+}
+
+// What was kept within the policy's bounds and does not help changes neither what a question releases nor what it costs: the split of its
+// price by weights, and so its ρ, is that of the narrowed bounds.
+func TestVectorsThatDoNotHelpChangeNothing(t *testing.T) {
+	r := sharingRig(t)
+	r.policies.snapshot.WideReleases = true
+	r.data.do = func() ([]sqlrewrite.ExactRow, error) {
+		return []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(10), mechanisms.SealInt64(20)}}}, nil
+	}
+	ana := principal(t, "ana", "analysts")
+	asked := func(sums, rows api.Decimal) Request {
+		request := count("1")
+		request.SQL = "SELECT sum(age) AS s, count(*) AS n FROM people WHERE age BETWEEN 0 AND 1"
+		request.Weights = map[string]api.Decimal{"s": sums, "n": rows}
+		return request
+	}
+	r.boughtWide(t, ana, asked("0.000001", "1"))
+	q, err := r.prepare(t.Context(), ana, asked("1", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.recall(t.Context(), q, r.Schedule("d")); err != nil {
+		t.Fatal(err)
+	}
+	priced := q.plan.Loss()
+	if wide := q.plan.WideUnder(q.sharing.under); q.sharing.best == nil || wide == nil || wide.Loss() == priced {
+		t.Fatal("there is no vector within the policy's bounds, or it costs the same")
+	}
+	if err := q.reuse(); err != nil || q.sharing.reuse != nil {
+		t.Fatalf("it helps: %v", err)
+	}
+	if got := q.plan.Loss(); got != priced || q.Charge.Loss != priced {
+		t.Errorf("it releases what costs %+v for %+v, and was priced %+v", got, q.Charge.Loss, priced)
 	}
 }
