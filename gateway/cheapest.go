@@ -60,7 +60,7 @@ func cheapest(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 		}
 		return nil, fault.RequestMaxError("larger: " + reached(best, bounds))
 	}
-	return plan, nil
+	return plan.Narrow(), nil
 }
 
 // affords reports whether an account that has spent nothing may pay for a plan, and for a delay where there is one;

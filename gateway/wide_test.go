@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"math/big"
 	"testing"
 
 	"noisegate.example/api"
@@ -152,5 +153,29 @@ func TestVectorsThatDoNotHelpChangeNothing(t *testing.T) {
 	}
 	if got := q.plan.Loss(); got != priced || q.Charge.Loss != priced {
 		t.Errorf("it releases what costs %+v for %+v, and was priced %+v", got, q.Charge.Loss, priced)
+	}
+}
+
+// What was kept within the policy's bounds answers no question that bounds its error: its noise is larger.
+func TestMaxErrorIsKeptWithinNarrowedBounds(t *testing.T) {
+	r := sharingRig(t)
+	r.policies.snapshot.WideReleases = true
+	ana := principal(t, "ana", "analysts")
+	request := gaussianCount("0.001")
+	request.SQL = "SELECT sum(age) AS s FROM people WHERE age < 3"
+	r.boughtWide(t, ana, request)
+	request.Rho, request.MaxError = "", map[string]api.Decimal{"s": "50"}
+	q, err := r.prepare(t.Context(), ana, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.recall(t.Context(), q, r.Schedule("d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.reuse(); err != nil {
+		t.Fatal(err)
+	}
+	if !keeps(q.plan, map[string]*big.Rat{"s": big.NewRat(50, 1)}) {
+		t.Error("the error is larger than the question allows")
 	}
 }
