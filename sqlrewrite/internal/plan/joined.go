@@ -116,7 +116,11 @@ func (p *Plan) together(made []*Released) (*Released, error) {
 			if err != nil {
 				return nil, err
 			}
-			if out.Blocks[i], err = several.Plans[i].Recall(text); err != nil {
+			block := several.Plans[i]
+			if block.Query.Narrowed() && !out.Blocks[first].Plan.Query.Narrowed() { // given as it was before conditions narrowed bounds
+				block = block.Wide()
+			}
+			if out.Blocks[i], err = block.Recall(text); err != nil {
 				return nil, err
 			}
 		case several.given[i] != nil:

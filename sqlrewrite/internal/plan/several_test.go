@@ -437,3 +437,27 @@ func TestSeveralOptions(t *testing.T) {
 		t.Errorf("slots: %v", err)
 	}
 }
+
+// A release that was bought within the policy's bounds has the values of all blocks that are equal to the one that it is of.
+func TestEqualBlocksOfAWideRelease(t *testing.T) {
+	o, _ := severalOptions()
+	const block = "(SELECT avg(age) AS mean FROM people WHERE age < %s)"
+	p := rewritetest.TownPlan(t, fmt.Sprintf("SELECT a.mean - b.mean FROM "+block+" AS a, "+block+" AS b", "30", "30.0"), o)
+	if len(p.Several.Plans) != 2 || len(p.Different()) != 1 {
+		t.Fatalf("%d blocks, %d releases", len(p.Several.Plans), len(p.Different()))
+	}
+	wide := p.Different()[0].Wide()
+	bought, err := wide.Recall([]byte(`{"rows":[{"keys":null,"noisy":[7,3]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := p.Given([]*plan.Released{bought}).Whole()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, made := range whole.Blocks {
+		if got, want := made.Plan.ValueText(0, made.Rows[0]), wide.ValueText(0, bought.Rows[0]); got != want {
+			t.Errorf("block %d has the value %s, want %s", i, got.Text, want.Text)
+		}
+	}
+}
