@@ -55,8 +55,14 @@ func (k *Implied) copied() *Implied {
 	return &own
 }
 
-// Inner sets what is known of a column of a query in FROM, once it is asked for; nil: nothing.
-func (k *Implied) Inner(f *algebra.Field, within func() *algebra.Bounds) { k.inner[f] = within }
+// Inner sets what is known of a column of a query in FROM, once it is asked for; nil: nothing. Conditions outside of that query change
+// nothing of it, so that it is set once: two columns that are computed of two columns each, level by level, would be asked for ever more often
+// (A44).
+func (k *Implied) Inner(f *algebra.Field, within func() *algebra.Bounds) {
+	if k.inner[f] == nil {
+		k.inner[f] = within
+	}
+}
 
 // TakeColumns learns what other rows say of the columns of an item. Where a join has no row of the item, they are NULL; expressions over
 // them need not be.
