@@ -35,9 +35,8 @@ const (
 	realRatchet = realHome + "/ratchet.json"
 	// Each question is asked realDraws times at ε 1, each time by another analyst: by make whole and make real.
 	realDraws = 5
-	// realExact is the ε at which an answer is compared with PostgreSQL's, and realSelected that of one whose ρ no ledger can hold then:
-	// of selections it grows with the square.
-	realExact, realSelected = "10000", "1000"
+	// realExact is the ε at which an answer is compared with PostgreSQL's.
+	realExact = "10000"
 	// realUseful is the largest error of an answer that is useful.
 	realUseful = 0.1
 )
@@ -259,10 +258,6 @@ func (s *stack) askReal(t *testing.T, analysts []*api.Client, q realQuestion) re
 	var answers []*api.QueryResponse
 	for _, analyst := range analysts {
 		answer, err := analyst.Query(t.Context(), request, "")
-		if err != nil && problemOf(t, err).Code == "budget/exhausted" && request.Epsilon == realExact {
-			request.Epsilon = realSelected
-			answer, err = analyst.Query(t.Context(), request, "")
-		}
 		if err != nil {
 			p := problemOf(t, err)
 			return realVerdict{id: q.id, refused: p.Code, why: p.Detail}

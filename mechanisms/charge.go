@@ -41,17 +41,24 @@ func rhoOfShares(epsilon *big.Rat, n int64) PicoRho {
 	return PicoRho(ceilFixed(exact.CeilQuo(product, epsilon.Denom()), int64(RhoUnit)))
 }
 
-// rhoOfBoundedRange is the ρ of an ε-bounded-range mechanism, ε²/8 (Cesar, Rogers 2021, arXiv 2004.07223).
-func rhoOfBoundedRange(epsilon *big.Rat) PicoRho {
+// rhoOfBoundedRange is the ρ of n mechanisms of a bounded range of ε/n each: (ε/n)²/8 each (Cesar, Rogers 2021, arXiv 2004.07223), or that
+// of any ε/n-DP mechanism, which is less from a range of 7.994 on.
+func rhoOfBoundedRange(epsilon *big.Rat, n int64) PicoRho {
 	square := new(big.Rat).Mul(epsilon, epsilon)
-	return PicoRho(ceilUnits(square.Quo(square, big.NewRat(8, 1)), int64(RhoUnit)))
+	square.Quo(square, new(big.Rat).SetInt(new(big.Int).Mul(big.NewInt(8), big.NewInt(n))))
+	return min(PicoRho(ceilUnits(square, int64(RhoUnit))), rhoOfShares(epsilon, n))
 }
 
-// BoundedRangeEpsilon is the largest ε whose bounded-range mechanisms (exponential, quantile) cost at most ρ; 0 if there is none.
-func BoundedRangeEpsilon(rho PicoRho) PicoEpsilon {
+// pureEpsilon is the largest ε at which any ε-DP mechanism costs at most ρ; 0 if there is none.
+func pureEpsilon(rho PicoRho) PicoEpsilon {
+	return epsilonFor(rho, func(e float64) float64 { return e * math.Tanh(e/2) }, func(e PicoEpsilon) PicoRho { return rhoOfPure(e.Rat()) })
+}
+
+// boundedRangeEpsilon is the largest ε whose bounded-range mechanisms (exponential, quantile) cost at most ρ; 0 if there is none.
+func boundedRangeEpsilon(rho PicoRho) PicoEpsilon {
 	// ε²/8 in pico units is e²/(8·10¹²) for e pico-ε.
 	square := new(big.Int).Mul(big.NewInt(int64(rho)), big.NewInt(8*int64(RhoUnit)))
-	return min(PicoEpsilon(saturate(square.Sqrt(square))), MaxEpsilon)
+	return max(min(PicoEpsilon(saturate(square.Sqrt(square))), MaxEpsilon), pureEpsilon(rho))
 }
 
 // rhoOfLaplace is the ρ of discrete Laplace noise of scale b under a shift by Δ, both exact.

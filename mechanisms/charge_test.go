@@ -204,16 +204,38 @@ func slowHalfWidth(variance float64, level Confidence) int64 {
 	}
 }
 
-// TestBoundedRangeEpsilon: the ε of a price in ρ keeps to the price, and one pico more does not.
+// The ε of a price in ρ keeps to the price, and one pico more does not; above a ρ of 8, where floating point is near it, 10⁻¹² more.
 func TestBoundedRangeEpsilon(t *testing.T) {
 	for _, rho := range []PicoRho{1, 2, 1000, RhoUnit / 7, RhoUnit, 12345 * RhoUnit} {
-		e := BoundedRangeEpsilon(rho)
-		if rhoOfBoundedRange(e.Rat()) > rho || rhoOfBoundedRange((e+1).Rat()) <= rho {
+		e := boundedRangeEpsilon(rho)
+		more := e + 1
+		if rho > 8*RhoUnit {
+			more += e / 1_000_000_000_000
+		}
+		if rhoOfBoundedRange(e.Rat(), 1) > rho || rhoOfBoundedRange(more.Rat(), 1) <= rho {
 			t.Errorf("ρ %v buys ε %v", rho, e)
 		}
 	}
-	if BoundedRangeEpsilon(0) != 0 {
+	if boundedRangeEpsilon(0) != 0 {
 		t.Error("nothing buys something")
+	}
+}
+
+// A selection costs no more ρ than any mechanism of its ε, which is at most ε, so that every ε has a charge that a ledger holds.
+func TestSelectionsCostAtMostTheirEpsilon(t *testing.T) {
+	for _, epsilon := range []PicoEpsilon{EpsilonUnit, 7_994_622_979_000, 7_994_622_980_000, 8_588 * EpsilonUnit, 10_000 * EpsilonUnit, MaxEpsilon} {
+		for _, picks := range []int{1, 3} {
+			for _, by := range selectors() {
+				m, err := NewTopK(TopKParameters{K: picks, By: by,
+					SelectionParameters: SelectionParameters{Sensitivity: big.NewInt(1), Epsilon: epsilon}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if loss := m.Loss(); loss.Rho > rhoOfShares(epsilon.Rat(), int64(picks)) || int64(loss.Rho) > int64(epsilon) {
+					t.Errorf("%d picks by %s at ε %s cost ρ %s", picks, by, epsilon, loss.Rho)
+				}
+			}
+		}
 	}
 }
 

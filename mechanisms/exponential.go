@@ -2,7 +2,6 @@ package mechanisms
 
 import (
 	"errors"
-	"math"
 	"math/big"
 	"slices"
 )
@@ -48,12 +47,12 @@ func IsSelector(name Name) bool {
 }
 
 // SelectionEpsilon is the largest ε at which the selector with a name costs at most ρ; 0 if there is none. The exponential mechanism has a
-// range of ε and costs ε²/8, the others ε·tanh(ε/2).
+// range of ε and costs ε²/8 where that is less than the ε·tanh(ε/2) of the others.
 func SelectionEpsilon(name Name, rho PicoRho) PicoEpsilon {
 	if name == ExponentialMechanism {
-		return BoundedRangeEpsilon(rho)
+		return boundedRangeEpsilon(rho)
 	}
-	return epsilonFor(rho, func(e float64) float64 { return e * math.Tanh(e/2) }, func(e PicoEpsilon) PicoRho { return rhoOfPure(e.Rat()) })
+	return pureEpsilon(rho)
 }
 
 var errSelector = errors.New("mechanisms: no selector has this name")
@@ -111,8 +110,8 @@ func (m selection) describe(name Name) Parameters {
 // Exponential is the exponential mechanism: a candidate is chosen with probability proportional to e^(ε·score/2Δ), or to
 // e^(ε·score/Δ) if scores are monotone.
 //
-// Guarantee: ε-bounded range, hence ε-DP and ε²/8-zCDP. Domain: integer scores of any size. Sampler: exact (choose.go). Source:
-// McSherry, Talwar 2007; Dong, Durfee, Rogers 2020; Cesar, Rogers 2021 (arXiv 2004.07223).
+// Guarantee: ε-bounded range, hence ε-DP, ε²/8-zCDP and ε·tanh(ε/2)-zCDP. Domain: integer scores of any size. Sampler: exact (choose.go).
+// Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020; Cesar, Rogers 2021 (arXiv 2004.07223); Harrison, Manurangsi (arXiv 2510.25746).
 type Exponential struct {
 	selection
 	decay decay
@@ -121,9 +120,9 @@ type Exponential struct {
 // Name is [ExponentialMechanism].
 func (m *Exponential) Name() Name { return ExponentialMechanism }
 
-// Loss is ε and ε²/8.
+// Loss is ε, and the less of ε²/8 and ε·tanh(ε/2).
 func (m *Exponential) Loss() Loss {
-	return Loss{Epsilon: m.parameters.Epsilon, Rho: rhoOfBoundedRange(m.parameters.Epsilon.Rat())}
+	return Loss{Epsilon: m.parameters.Epsilon, Rho: rhoOfBoundedRange(m.parameters.Epsilon.Rat(), 1)}
 }
 
 // Select chooses a candidate.
@@ -153,7 +152,7 @@ type TopKParameters struct {
 // TopK chooses k different candidates, best first: k selections of ε/k each, one after another on the candidates that are left. By the
 // exponential mechanism this is the same as adding Gumbel noise once and taking the k largest (Durfee, Rogers 2019, arXiv 1905.04273).
 //
-// Guarantee: by composition of k selections, ε-DP and k·(ε/k)²/8-zCDP by the exponential mechanism, ε·tanh(ε/2k)-zCDP by the others.
+// Guarantee: by composition of k selections, ε-DP and ε·tanh(ε/2k)-zCDP, by the exponential mechanism also k·(ε/k)²/8-zCDP.
 // Domain and sampler: those of the selector.
 type TopK struct {
 	picks TopKParameters
@@ -190,15 +189,13 @@ func orExponential(by Name) Name {
 // Name is [TopKSelection].
 func (m *TopK) Name() Name { return TopKSelection }
 
-// Loss is ε, and ε²/8k by the exponential mechanism, ε·tanh(ε/2k) by the others.
+// Loss is ε, and ε·tanh(ε/2k); by the exponential mechanism ε²/8k where that is less.
 func (m *TopK) Loss() Loss {
-	epsilon, k := m.picks.Epsilon.Rat(), int64(m.picks.K)
-	loss := Loss{Epsilon: m.picks.Epsilon, Rho: rhoOfShares(epsilon, k)}
+	rho := rhoOfShares
 	if m.picks.By == ExponentialMechanism {
-		rho := epsilon.Mul(epsilon, epsilon)
-		loss.Rho = PicoRho(ceilUnits(rho.Quo(rho, new(big.Rat).SetInt64(8*k)), int64(RhoUnit)))
+		rho = rhoOfBoundedRange
 	}
-	return loss
+	return Loss{Epsilon: m.picks.Epsilon, Rho: rho(m.picks.Epsilon.Rat(), int64(m.picks.K))}
 }
 
 // Select returns the indexes of the chosen candidates in the order of choice; all of them if there are fewer than k.

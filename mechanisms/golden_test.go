@@ -206,7 +206,7 @@ func TestGoldenMechanismZCDP(t *testing.T) {
 		case "pure_dp_worst_case":
 			v.charged(t, rhoOfPure(v.rat(t, "eps")), v.output(t, "rho_tight"))
 		case "exponential_mechanism":
-			v.charged(t, rhoOfBoundedRange(v.rat(t, "eps")), v.output(t, "rho_cesar_rogers"))
+			v.charged(t, rhoOfBoundedRange(v.rat(t, "eps"), 1), v.output(t, "rho_cesar_rogers"))
 		case "laplace":
 			// Continuous noise is the limit of a fine grid: the discrete charge comes from above.
 			shift := big.NewInt(1_000_000_000)
@@ -247,7 +247,7 @@ func TestGoldenLedgerCharge(t *testing.T) {
 		case "pure":
 			got = rhoOfPure(param)
 		case "exponential":
-			got = rhoOfBoundedRange(param)
+			got = rhoOfBoundedRange(param, 1)
 		case "zcdp":
 			got = PicoRho(ceilUnits(param, int64(RhoUnit)))
 		default:

@@ -17,7 +17,7 @@ type SoftmaxParameters struct {
 // Softmax chooses an index with probability proportional to e^(γ·value): the exponential mechanism named by its rate, which is
 // adding Gumbel noise of scale 1/γ and taking the largest.
 //
-// Guarantee: γ·Range bounded range, hence pure ε = γ·Range and ρ = ε²/8. Domain: machine integers. Sampler: exact (choose.go). Source:
+// Guarantee: γ·Range bounded range, hence pure ε = γ·Range, and ρ = ε²/8 or ε·tanh(ε/2). Domain: machine integers. Sampler: exact (choose.go). Source:
 // Dong, Durfee, Rogers 2020; Cesar, Rogers 2021 (arXiv 2004.07223).
 type Softmax struct {
 	rate  *big.Rat
@@ -40,11 +40,11 @@ func NewSoftmax(p SoftmaxParameters) (*Softmax, error) {
 	m.decay = newDecay(m.rate)
 	epsilon := new(big.Rat).SetInt(m.span)
 	epsilon.Mul(epsilon, m.rate)
-	m.loss = Loss{Epsilon: PicoEpsilon(ceilUnits(epsilon, int64(EpsilonUnit))), Rho: rhoOfBoundedRange(epsilon)}
+	m.loss = Loss{Epsilon: PicoEpsilon(ceilUnits(epsilon, int64(EpsilonUnit))), Rho: rhoOfBoundedRange(epsilon, 1)}
 	return m, nil
 }
 
-// Loss is ε = γ·Range and ρ = ε²/8, both rounded up; δ is 0.
+// Loss is ε = γ·Range, and ρ the less of ε²/8 and ε·tanh(ε/2), all rounded up; δ is 0.
 func (m *Softmax) Loss() Loss { return m.loss }
 
 // Select chooses an index; -1 for an empty vector.

@@ -231,7 +231,7 @@ func (m approxModel) discretise(h float64) *lossGrid {
 // rangeModel is a bounded-range release. Its law depends on where in the range the losses lie; PLD takes the pure one.
 type rangeModel struct{ pureModel }
 
-func (m rangeModel) rho() float64 { return m.eps * m.eps / 8 }
+func (m rangeModel) rho() float64 { return min(m.eps*m.eps/8, m.pureModel.rho()) }
 
 // renyi is that of Cesar and Rogers 2021 (arXiv 2004.07223), section 3: the largest Kullback-Leibler divergence of a range ε,
 // x-1-ln x with x = ε/(1-e^-ε), and ε²/8 for each order above 1; at most ε.
