@@ -43,7 +43,7 @@ func Suggest(ctx context.Context, err error, sql string, snapshot *catalog.Snaps
 		options.Epsilon = mechanisms.EpsilonUnit
 	}
 	options.Lists = nil // nobody asks for those of a suggestion
-	ctx, cancel := context.WithTimeout(ctx, steps.MaxTime)
+	ctx, cancel := steps.InTime(ctx)
 	defer cancel()
 	return suggest.Suggest(err, sql, snapshot, func(text string) error {
 		_, _, err := Read(ctx, text, snapshot, options)

@@ -17,6 +17,7 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // TestGoldenStatementsRun runs every statement of the golden files, and the post-processing queries above them, as the gateway would: on
@@ -65,7 +66,7 @@ func TestGoldenStatementsRun(t *testing.T) {
 func runGolden(t *testing.T, database *pgexec.Database, calculator *pgexec.Calculator, snapshot *catalog.Snapshot,
 	d *datadriven.TestData) error {
 	t.Helper()
-	plan, err := sqlrewrite.Rewrite(t.Context(), d.Input, snapshot, rewritetest.ParseOptions(t, d))
+	plan, err := sqlrewrite.Rewrite(steps.WithoutClock(t.Context()), d.Input, snapshot, rewritetest.ParseOptions(t, d))
 	if err != nil {
 		return err
 	}

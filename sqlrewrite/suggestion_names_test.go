@@ -13,6 +13,7 @@ import (
 	"noisegate.example/internal/randomtest"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/steps"
 )
 
 // TestSuggestionsQuoteNames: where tables and columns have names that SQL wants in quotes, the same suggestions are given as without, and
@@ -41,7 +42,7 @@ func TestSuggestionsQuoteNames(t *testing.T) {
 			return w
 		})
 	}
-	random := rand.New(rand.NewPCG(3, 29))
+	ctx, random := steps.WithoutClock(t.Context()), rand.New(rand.NewPCG(3, 29))
 	one := func(of ...string) string { return of[random.IntN(len(of))] }
 	texts := map[string]bool{} // whether a name in it is misspelled, which need not be near to every other name
 	for _, form := range refusedForms() {
@@ -64,9 +65,9 @@ func TestSuggestionsQuoteNames(t *testing.T) {
 		given := 0
 		for _, plainText := range slices.Sorted(maps.Keys(texts)) {
 			text := renamed(plainText, change, scalar.NameText)
-			_, _, err := Read(t.Context(), text, snapshot, o)
+			_, _, err := Read(ctx, text, snapshot, o)
 			var refusal *fault.Error
-			if err == nil || !errors.As(Suggest(t.Context(), err, text, snapshot, o), &refusal) {
+			if err == nil || !errors.As(Suggest(ctx, err, text, snapshot, o), &refusal) {
 				t.Errorf("%s: %v", text, err)
 				continue
 			}
@@ -86,7 +87,7 @@ func TestSuggestionsQuoteNames(t *testing.T) {
 				continue
 			}
 			given++
-			if _, _, err := Read(t.Context(), suggested, snapshot, o); err != nil {
+			if _, _, err := Read(ctx, suggested, snapshot, o); err != nil {
 				t.Errorf("%s suggests %s: %v", text, suggested, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"noisegate.example/internal/pgtest"
 	"noisegate.example/internal/randomtest"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/internal/suggest"
 )
 
@@ -234,6 +235,7 @@ func TestSuggestionsEqualTheOriginal(t *testing.T) {
 			fmt.Sprintf(agrees, sql)+") q").Scan(&rows)
 		return rows, err
 	}
+	ctx := steps.WithoutClock(t.Context())
 	o := rewritetest.Sharp()
 	o.Delta, o.Now = 1, rewritetest.GoldenNow()
 	for _, form := range refusedForms() {
@@ -242,14 +244,14 @@ func TestSuggestionsEqualTheOriginal(t *testing.T) {
 			texts[form.text(one)] = true
 		}
 		for _, text := range slices.Sorted(maps.Keys(texts)) {
-			_, _, err := Read(t.Context(), text, snapshot, o)
+			_, _, err := Read(ctx, text, snapshot, o)
 			if err == nil {
 				t.Errorf("%s: %s is accepted", form.name, text)
 				continue
 			}
 			told := map[string]string{}
 			var refusal *fault.Error
-			if !errors.As(Suggest(t.Context(), err, text, snapshot, o), &refusal) {
+			if !errors.As(Suggest(ctx, err, text, snapshot, o), &refusal) {
 				t.Fatal(err)
 			}
 			for _, d := range refusal.Details {
@@ -268,7 +270,7 @@ func TestSuggestionsEqualTheOriginal(t *testing.T) {
 			if suggested == "" {
 				continue
 			}
-			if _, _, err := Read(t.Context(), suggested, snapshot, o); err != nil {
+			if _, _, err := Read(ctx, suggested, snapshot, o); err != nil {
 				t.Errorf("%s suggests %s: %v", text, suggested, err)
 			}
 			agrees := form.agrees

@@ -76,9 +76,24 @@ func (n *Count) Visits() int { return n.visits }
 
 var errTime = errors.New("planning takes too long")
 
+// timeless marks a context whose planning may take any time.
+type timeless struct{}
+
+// WithoutClock gives a context in which [Run] counts steps and levels alone, and [InTime] does not end: whether a text is planned then does
+// not depend on what else the machine does. It is for proofs.
+func WithoutClock(ctx context.Context) context.Context { return context.WithValue(ctx, timeless{}, true) }
+
+// InTime gives a context that ends after [MaxTime].
+func InTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Value(timeless{}) != nil {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, MaxTime, errTime)
+}
+
 // Run plans a text within the limits: beyond them the error is sql/too-complex, and that of ctx where it ended.
 func Run[T any](ctx context.Context, plan func(*Count) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, MaxTime, errTime)
+	ctx, cancel := InTime(ctx)
 	defer cancel()
 	return Bounded(&Count{ended: func() error {
 		if err := ctx.Err(); err == nil || !errors.Is(context.Cause(ctx), errTime) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/steps"
@@ -109,5 +111,27 @@ func TestPassing(t *testing.T) {
 		if levels := down(n, 2*steps.MaxDepth); levels != 2*steps.MaxDepth {
 			t.Error(levels)
 		}
+	}
+}
+
+// A text that takes longer than a machine should is refused, and one that is planned for a proof is not.
+func TestClock(t *testing.T) {
+	for _, proof := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			if proof {
+				ctx = steps.WithoutClock(ctx)
+			}
+			_, err := steps.Run(ctx, func(n *steps.Count) (int, error) {
+				time.Sleep(2 * steps.MaxTime)
+				for range 1000 {
+					down(n, 1)
+				}
+				return n.Visits(), nil
+			})
+			if refused := fault.CodeOf(err) == fault.CodeTooComplex; refused == proof || !refused && err != nil {
+				t.Errorf("for a proof %v: %v", proof, err)
+			}
+		})
 	}
 }

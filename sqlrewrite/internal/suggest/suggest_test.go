@@ -18,6 +18,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/internal/suggest"
 )
 
@@ -58,7 +59,7 @@ func suggestionsOf(err error) (texts []string) {
 func TestSuggestionsAreAccepted(t *testing.T) {
 	suggested := 0
 	eachGoldenRefusal(t, rewritetest.GoldenClauses(), func(sql string, snapshot *catalog.Snapshot, o plan.Options, refusal *fault.Error) {
-		for _, text := range suggestionsOf(sqlrewrite.Suggest(t.Context(), refusal, sql, snapshot, o)) {
+		for _, text := range suggestionsOf(sqlrewrite.Suggest(steps.WithoutClock(t.Context()), refusal, sql, snapshot, o)) {
 			suggested++
 			if _, _, err := pipeline.Read(text, snapshot, o); err != nil {
 				t.Errorf("%s\n suggests %s\n which is refused: %v", sql, text, err)
@@ -80,7 +81,7 @@ func TestSuggestGolden(t *testing.T) {
 		if err == nil {
 			d.Fatalf(t, "accepted as it is")
 		}
-		err = sqlrewrite.Suggest(t.Context(), err, d.Input, snapshot, o)
+		err = sqlrewrite.Suggest(steps.WithoutClock(t.Context()), err, d.Input, snapshot, o)
 		var b strings.Builder
 		for _, text := range suggestionsOf(err) {
 			if _, _, err := pipeline.Read(text, snapshot, o); err != nil {
@@ -113,7 +114,7 @@ func FuzzSuggest(f *testing.F) {
 		if err == nil {
 			err = fault.Unsupported(fault.Position{Line: line, Column: column}, "x", "").WithPart("id")
 		}
-		for _, text := range suggestionsOf(sqlrewrite.Suggest(t.Context(), err, sql, snapshot, o)) {
+		for _, text := range suggestionsOf(sqlrewrite.Suggest(steps.WithoutClock(t.Context()), err, sql, snapshot, o)) {
 			if _, _, err := pipeline.Read(text, snapshot, o); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
@@ -133,7 +134,7 @@ func TestRefusalsHelp(t *testing.T) {
 			return
 		}
 		var told *fault.Error
-		errors.As(sqlrewrite.Suggest(t.Context(), refusal, sql, snapshot, o), &told)
+		errors.As(sqlrewrite.Suggest(steps.WithoutClock(t.Context()), refusal, sql, snapshot, o), &told)
 		if refusal.Pos.Line == 0 || refusal.Pos.Column == 0 || len(told.Details) == 0 {
 			t.Errorf("%s\n has no place in the text: %v", sql, refusal)
 		}
