@@ -98,6 +98,32 @@ func tells(r *algebra.Relation, f *algebra.Field) bool {
 	return f.Identity() && f.Identifies == kind
 }
 
+// dividesByKey reports whether SELECT DISTINCT of columns makes the groups of a key that tells one unit: the unit's id is not among them.
+func dividesByKey(b *algebra.Binder, r *algebra.Relation) bool {
+	if !b.Query.Distinct || !plainColumns(b) {
+		return false
+	}
+	divides := false
+	for _, item := range b.Query.Items {
+		f, err := column(b, item.Expr.(*syntax.Column))
+		if err != nil || slices.Contains(r.Owners, f) {
+			return false
+		}
+		divides = divides || tells(r, f) && !f.PrivateKeys
+	}
+	return divides
+}
+
+// groupedBy is SELECT DISTINCT of columns as GROUP BY.
+func groupedBy(q *syntax.Query) *syntax.Query {
+	grouped := *q
+	grouped.Distinct = false
+	for _, item := range q.Items {
+		grouped.GroupBy = append(grouped.GroupBy, item.Expr)
+	}
+	return &grouped
+}
+
 // noteOwn says so where the groups may be others than those that were asked for.
 func (g *grouping) noteOwn(path *algebra.Field) {
 	f := g.own

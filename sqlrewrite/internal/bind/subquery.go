@@ -117,7 +117,10 @@ func rowsOf(b *algebra.Binder) (*algebra.Relation, error) {
 	}
 	b.Bound.Source = r
 	if !q.Groups() && q.Having == nil && !slices.ContainsFunc(q.Items, func(i syntax.Item) bool { return callsAggregate(i.Expr) }) {
-		return project(b, r)
+		if !dividesByKey(b, r) {
+			return project(b, r)
+		}
+		b.Query = groupedBy(q)
 	}
 	if !r.Owned() {
 		return nil, fault.Unsupported(b.Position(q.Pos), "an aggregate of a public table beside rows of people",

@@ -136,6 +136,9 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("one row per key of one's own",
 			"orders o LEFT JOIN (SELECT order_id, count(*) AS c, sum(n4) AS s, max(money) AS m, min(k_num) AS k FROM items GROUP BY order_id) g "+
 				"ON g.order_id = o.order_id", "o", "buyer", names{numbers: []string{"g.c", "g.s", "g.m"}}),
+		joined("distinct keys of one's own",
+			"orders o JOIN (SELECT DISTINCT order_id, n2 AS c FROM items WHERE n2 IS NOT NULL) g ON g.order_id = o.order_id", "o", "buyer",
+			names{numbers: []string{"g.c"}}),
 		joined("one row per unique key",
 			"events e JOIN (SELECT event, k_num AS k, count(*) AS c, sum(n2) AS s FROM events GROUP BY k_num, event "+
 				"HAVING count(*) > 0) g ON g.event = e.event", "e", "unit", names{numbers: []string{"g.c", "g.s"}, keys: []string{"g.k"}}),
