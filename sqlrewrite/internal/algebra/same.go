@@ -3,6 +3,7 @@ package algebra
 import (
 	"slices"
 
+	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -16,6 +17,38 @@ func Same(a, b Expr) bool { return new(matching).expr(a, b) }
 
 // Identical is [Same] as PostgreSQL tells expressions of GROUP BY apart: every constant has its type.
 func Identical(a, b Expr) bool { return (&matching{typed: true}).expr(a, b) }
+
+// SameKey is [Same] for keys of groups: PostgreSQL leaves out a cast to the type that a value has, so that GROUP BY x::text is GROUP BY x
+// where x is a text.
+func SameKey(a, b Expr) bool { return Same(withoutIdleCasts(a), withoutIdleCasts(b)) }
+
+func withoutIdleCasts(e Expr) Expr {
+	e = written(e)
+	if c, ok := e.(Cast); ok && isIdle(c) {
+		return withoutIdleCasts(c.X)
+	}
+	return Map(e, withoutIdleCasts)
+}
+
+// isIdle reports whether PostgreSQL leaves out a cast. One that takes a modifier off, as of numeric(6,1) to numeric, it keeps; here varchar
+// and enums may be text already.
+func isIdle(c Cast) bool {
+	if c.T != c.X.Typ() || len(c.Mods) > 0 {
+		return false
+	}
+	switch c.T {
+	case catalog.Text:
+		return !slices.ContainsFunc(FreeFields(c.X), func(f *Field) bool {
+			return f.Type == catalog.Text && (f.TypeOID == varcharOID || f.TypMod >= 0 || f.Enum != "")
+		})
+	case catalog.Bool, catalog.Date, catalog.UUID:
+		return true
+	default:
+		return c.T.IsInteger()
+	}
+}
+
+const varcharOID = 1043 // of PostgreSQL's pg_type.dat
 
 // Same reports whether two statistics are one integer of every group. Their grids follow from their expressions.
 func (m Statistic) Same(n Statistic) bool {

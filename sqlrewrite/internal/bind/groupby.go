@@ -35,12 +35,15 @@ func groupBy(b *algebra.Binder) error {
 		if err != nil {
 			return err
 		}
-		_, known := keyOf(b, key.X)
+		at, known := keyOf(b, key.X)
 		switch constant := algebra.IsConstant(key.X); {
 		case constant && b.Query.Sets != nil: // it is NULL in the totals
 			return refuseConstantKey(b, n)
-		case !known && !constant:
+		case constant:
+		case !known:
 			b.Bound.Keys = append(b.Bound.Keys, key)
+		case b.Bound.Keys[at.Index].Node == nil: // it is written in two ways
+			b.Bound.Keys[at.Index].Node = key.Node
 		}
 	}
 	if keys.Narrow(b.Bound) { // it is bound again once they are known
@@ -94,7 +97,7 @@ func plainColumns(b *algebra.Binder) bool {
 // keyOf finds the key that an expression over a row is.
 func keyOf(b *algebra.Binder, x algebra.Expr) (algebra.KeyRef, bool) {
 	for i, k := range b.Bound.Keys {
-		if algebra.Same(k.X, x) {
+		if algebra.SameKey(k.X, x) {
 			return algebra.KeyRef{Index: i, Name: k.Name, T: k.X.Typ()}, true
 		}
 	}

@@ -118,7 +118,7 @@ func keyValue(b *algebra.Binder, x algebra.Expr) (algebra.Expr, bool) {
 	}
 	if b.Level != nil {
 		for _, k := range b.Level.Absent {
-			if algebra.Same(k.X, x) {
+			if algebra.SameKey(k.X, x) {
 				return algebra.Constant{T: algebra.OutputType(x.Typ()), Null: true}, true
 			}
 		}

@@ -167,11 +167,7 @@ func (w *Writer) Query() (sql string, from Origin) {
 		q.aliases = append(q.aliases, alias)
 	}
 	addKey := func(key string) {
-		// PostgreSQL takes a text's cast to text for the text: both are one key, in whatever set of totals either is.
-		same := func(other string) bool {
-			return strings.TrimSuffix(key, "::text") == strings.TrimSuffix(other, "::text")
-		}
-		if !slices.Contains(q.keys, key) && !(w.exact && slices.ContainsFunc(q.keys, same)) {
+		if !slices.Contains(q.keys, key) {
 			q.keys = append(q.keys, key)
 			add(key)
 		}
