@@ -36,10 +36,14 @@ func groupBy(b *algebra.Binder) error {
 			return err
 		}
 		at, known := keyOf(b, key.X)
-		switch constant := algebra.IsConstant(key.X); {
-		case constant && b.Query.Sets != nil: // it is NULL in the totals
+		test, isTest := n.(*syntax.Is)
+		value, isConstant := key.X.(algebra.Constant)
+		switch {
+		case isTest && isConstant:
+			b.Constants = append([]algebra.ConstantKey{{Node: test, Value: value}}, b.Constants...) // before one that another set has
+		case algebra.IsConstant(key.X) && b.Query.Sets != nil: // it is NULL in the totals
 			return refuseConstantKey(b, n)
-		case constant:
+		case algebra.IsConstant(key.X):
 		case !known:
 			b.Bound.Keys = append(b.Bound.Keys, key)
 		case b.Bound.Keys[at.Index].Node == nil: // it is written in two ways
@@ -50,6 +54,18 @@ func groupBy(b *algebra.Binder) error {
 		return nil
 	}
 	return checkKeyCount(b)
+}
+
+// constantKey is the value of a key that is the same in all groups.
+func constantKey(b *algebra.Binder, n syntax.Expr) (algebra.Expr, bool) {
+	test, ok := n.(*syntax.Is)
+	at := slices.IndexFunc(b.Constants, func(k algebra.ConstantKey) bool {
+		return ok && k.Node.What == test.What && k.Node.Not == test.Not && sameRowValue(b, k.Node.X, test.X)
+	})
+	if at < 0 {
+		return nil, false
+	}
+	return b.Constants[at].Value, true
 }
 
 func refuseConstantKey(b *algebra.Binder, n syntax.Expr) error {
@@ -104,8 +120,23 @@ func keyOf(b *algebra.Binder, x algebra.Expr) (algebra.KeyRef, bool) {
 	return algebra.KeyRef{}, false
 }
 
+// isKey reports whether an expression above the aggregates is a key.
+func (s blockScope) isKey(e algebra.Expr) bool {
+	switch e := e.(type) {
+	case algebra.KeyRef:
+		return true
+	case algebra.Constant:
+		return slices.ContainsFunc(s.Constants, func(k algebra.ConstantKey) bool { return k.Value == e })
+	default:
+		return false
+	}
+}
+
 // computedKey finds the key that an expression above the aggregates repeats.
 func (s blockScope) computedKey(n syntax.Expr) (algebra.Expr, bool) {
+	if value, ok := constantKey(s.Binder, n); ok {
+		return value, true
+	}
 	keys := s.Bound.Keys
 	if s.Level != nil {
 		keys = slices.Concat(keys, s.Level.Absent)

@@ -25,16 +25,17 @@ func levels(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*alge
 	if l := o.Apart[q]; l != nil {
 		return l, nil
 	}
-	block, err := bindBlock(sourceOf(o, q, env))
+	source := sourceOf(o, q, env)
+	block, err := bindBlock(source)
 	if err != nil {
 		return nil, err
 	}
-	if o.OneByOne || len(o.Blocks) > 0 || separates(block) {
+	if o.OneByOne || len(o.Blocks) > 0 || separates(source.Binder, block) {
 		l, err := oneByOne(o, q, env, block)
 		o.Apart[q] = l
 		return l, err
 	}
-	b := &leveled{Binder: sourceOf(o, q, env).Binder, block: block, rows: &algebra.Derived{}}
+	b := &leveled{Binder: source.Binder, block: block, rows: &algebra.Derived{}}
 	o.Items++
 	b.rows.Alias = nextAlias(o)
 	for i, k := range block.Keys {

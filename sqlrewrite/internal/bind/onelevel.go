@@ -12,12 +12,13 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// What is no sum over groups, and what has private keys, has no totals that are sums of released groups: there each set of ROLLUP, CUBE and
+// What is no sum over groups, and what has private or constant keys, has no totals that are sums of released groups: there each set of ROLLUP, CUBE and
 // GROUPING SETS is a query of its own, a release at its share of the price, and the answer is their UNION ALL.
 
-// separates reports whether the sets of such a query are released one by one.
-func separates(block *algebra.BoundQuery) bool {
-	return block.Private() || slices.ContainsFunc(block.Estimators, func(v algebra.Estimator) bool {
+// separates reports whether the sets of such a query are released one by one. A constant among the keys has no column that totals could
+// leave out.
+func separates(b *algebra.Binder, block *algebra.BoundQuery) bool {
+	return len(b.Constants) > 0 || block.Private() || slices.ContainsFunc(block.Estimators, func(v algebra.Estimator) bool {
 		return v.How != algebra.MeanOf && (v.How != algebra.AsReleased || !adds(block.Statistics[v.Of[0]]))
 	})
 }
@@ -106,6 +107,10 @@ func absentKeys(b *algebra.Binder, q *syntax.Query, set []int) error {
 		} else if key.X, err = expression(b, rowScope{b}, n); err != nil {
 			return err
 		}
+		if c, ok := key.X.(algebra.Constant); ok {
+			b.Constants = append(b.Constants, algebra.ConstantKey{Node: n.(*syntax.Is), Value: algebra.Constant{T: c.T, Null: true}})
+			continue
+		}
 		b.Level.Absent = append(b.Level.Absent, key)
 	}
 	return nil
@@ -131,8 +136,8 @@ func groupingOf(b *algebra.Binder, s blockScope, n *syntax.Call) (algebra.Expr, 
 	args, err := expressions(b, s, n.Args)
 	value := int64(0)
 	for _, arg := range args {
-		_, there := arg.(algebra.KeyRef)
-		value = value<<1 | int64(algebra.BoolIndex(!there))
+		c, isConstant := arg.(algebra.Constant)
+		value = value<<1 | int64(algebra.BoolIndex(isConstant && c.Null))
 	}
 	return algebra.Constant{T: catalog.Int4, Text: strconv.FormatInt(value, 10)}, err
 }

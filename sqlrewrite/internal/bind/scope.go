@@ -60,7 +60,7 @@ func (s blockScope) Call(n *syntax.Call) (algebra.Expr, error) {
 	case n.Name == syntax.Grouping && s.Level != nil:
 		return groupingOf(s.Binder, s, n)
 	case n.Name == syntax.Grouping:
-		return groupingCall(s.Binder, s, n, func(e algebra.Expr) bool { _, ok := e.(algebra.KeyRef); return ok })
+		return groupingCall(s.Binder, s, n, s.isKey)
 	}
 	if n.Over != nil {
 		return windowFunction(s.Binder, s, s.Query.Windows, n)

@@ -132,8 +132,6 @@ func computedKeys() []production {
 				return w.Pick(p.names.keys...) + "::text"
 			}
 			p.depth = 0
-			p.names.ids = nil // whether an id is NULL may be a constant, which is no key
-
 			for { // a query as a value is no part of a key
 				if condition := w.condition(p); !valueOfQuery.MatchString(condition) {
 					return "(" + condition + ")"

@@ -28,7 +28,8 @@ const (
   weight  double
   price   numeric(10,2)
   ratio   numeric
-  sold    date not null`
+  sold    date not null
+  kind    varchar(9) not null`
 	oraclePolicy = `version: 1
 dataset: test
 neighbours: add-remove
@@ -44,6 +45,7 @@ tables:
       price:  {bounds: [-10, 1000], step: 0.01}
       ratio:  {bounds: [0, 1], step: 0.001}
       sold:   {bounds: [2023-01-01, 2024-12-31]}
+      kind:   {domain: [new, used]}
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
@@ -52,7 +54,8 @@ budgets:
 CREATE TABLE public.sales AS SELECT i AS id, i % 40 AS buyer, (ARRAY['north','south','west'])[i % 3 + 1] AS region,
   (ARRAY[1, 2, 10])[(i / 3) % 3 + 1] AS grade, (i / 9) % 2 = 0 AS mailed, nullif((ARRAY['x','Y','é','','none'])[i % 5 + 1], 'none') AS shop,
   i * 7 % 101 AS items, CASE WHEN i % 4 > 0 THEN (i * 3 % 200) / 4.0::float8 END AS weight,
-  CASE WHEN i % 6 > 0 THEN (i * 77 % 100000) / 100.0 END::numeric(10,2) AS price, (i % 1000) / 1000.0 AS ratio, DATE '2024-01-01' + i % 90 AS sold
+  CASE WHEN i % 6 > 0 THEN (i * 77 % 100000) / 100.0 END::numeric(10,2) AS price, (i % 1000) / 1000.0 AS ratio, DATE '2024-01-01' + i % 90 AS sold,
+  (ARRAY['new','used'])[i % 2 + 1]::varchar(9) AS kind
 FROM generate_series(1, 500) i;`
 )
 
@@ -134,6 +137,18 @@ var oracleQueries = []string{
 	"SELECT region, count(*) FROM sales GROUP BY ROLLUP (region) UNION ALL SELECT 'mailed', count(*) FROM sales WHERE mailed",
 	"SELECT n, count(*) FROM (SELECT mailed, count(DISTINCT grade) AS n FROM sales GROUP BY CUBE (mailed)) t GROUP BY n",
 	"SELECT count(*), avg(items) FROM sales WHERE items > 5 GROUP BY ()",
+	// A cast to the type that a value has is the value, but of varchar.
+	"SELECT region::text, region, grouping(region, region::text), count(*), sum(items) FROM sales GROUP BY ROLLUP (region::text, region)",
+	"SELECT region, region::text, grouping(region::text), count(*) FROM sales GROUP BY GROUPING SETS ((region), (region::text, mailed), ())",
+	"SELECT shop::text, shop, upper(shop), grouping(shop, upper(shop::text)), count(*) FROM sales GROUP BY CUBE (shop, upper(shop::text))",
+	"SELECT grade::int, grade, count(DISTINCT items) FROM sales GROUP BY ROLLUP (grade::int, grade)",
+	"SELECT kind::text, grouping(kind, kind::text), count(DISTINCT items) FROM sales " +
+		"GROUP BY GROUPING SETS ((kind::text), (kind), ())",
+	"SELECT region, region::text, count(*) FROM sales GROUP BY region, region::text",
+	// Whether an id is NULL is a constant.
+	"SELECT %s IS NULL, count(*) FROM sales GROUP BY (%s IS NULL)",
+	"SELECT %s IS NULL, region, grouping(%s IS NULL, region) AS level, count(*) FROM sales GROUP BY CUBE (%s IS NULL, region)",
+	"SELECT %s IS NOT NULL, shop, count(*) FROM sales GROUP BY GROUPING SETS ((1, shop), (%s IS NOT NULL), ())",
 	"SELECT mailed, sum(n), grouping(mailed) FROM (SELECT region, mailed, count(*) AS n FROM sales GROUP BY region, mailed) t " +
 		"GROUP BY CUBE (mailed)",
 }
