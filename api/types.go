@@ -138,6 +138,8 @@ type Result struct {
 	Notes     []Note      `json:"notes"`
 	// Report is what was bought beside the answer, of what its bounds leave out.
 	Report *ReportedShare `json:"report,omitempty"`
+	// Useful is how many rows are useful, by their values and intervals alone; absent where no value has an interval.
+	Useful *Useful `json:"useful,omitempty"`
 }
 
 // ReportedShare is a part of the rows, over all groups together.

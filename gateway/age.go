@@ -85,8 +85,8 @@ func (a *Answer) replay(now time.Time, f fresh) {
 	a.Note = &note
 }
 
-// Shown is the result as it is given: the stored one, and in a replay its note behind the others. All else is stored so, byte for byte. It
-// fails with internal, where what is stored cannot be read.
+// Shown is the result as it is given: the stored one, and in a replay its note behind the others, and how many rows are useful where the
+// stored one does not say. All else is stored so, byte for byte. It fails with internal, where what is stored cannot be read.
 func (a *Answer) Shown() (json.RawMessage, error) {
 	if a.Note == nil {
 		return a.Result, nil
@@ -97,8 +97,15 @@ func (a *Answer) Shown() (json.RawMessage, error) {
 		Intervals json.RawMessage   `json:"intervals"`
 		Notes     []json.RawMessage `json:"notes"`
 		Report    json.RawMessage   `json:"report,omitempty"`
+		Useful    *api.Useful       `json:"useful,omitempty"`
 	}
-	if err := json.Unmarshal(a.Result, &result); err != nil {
+	err := json.Unmarshal(a.Result, &result)
+	if err == nil && result.Useful == nil {
+		var whole api.Result
+		err = json.Unmarshal(a.Result, &whole)
+		result.Useful = judged(&whole)
+	}
+	if err != nil {
 		return nil, fault.Internal(fmt.Errorf("a stored answer cannot be read: %w", err))
 	}
 	note, err := json.Marshal(a.Note)

@@ -116,3 +116,23 @@ func TestReplayNote(t *testing.T) {
 		}
 	}
 }
+
+// TestOldAnswersCountUsefulRows: of an answer that was stored without, a replay counts them, and so does the release; else it stays.
+func TestOldAnswersCountUsefulRows(t *testing.T) {
+	const old = `{"columns":[{"name":"k","type":"text","kind":"key","half_width":null},{"name":"n","type":"bigint","kind":"aggregate",` +
+		`"half_width":10},{"name":"m","type":"numeric","kind":"derived","half_width":null}],"rows":[["a",40,7],["b",39,7],["c",400,7],["d",400,null]],` +
+		`"intervals":[[null,[30,50],[6.5,7.5]],[null,[29,49],[6.5,7.5]],[null,[390,410],null],[null,[390,410],null]],"notes":[]}`
+	a := &Answer{Result: json.RawMessage(old), Note: &api.Note{Code: noteReplayed}}
+	shown, err := a.Shown()
+	if err != nil || !strings.HasSuffix(string(shown), `,"useful":{"rows":2,"of":4}}`) { // a and d; of c a value has no interval
+		t.Errorf("%s %v", shown, err)
+	}
+	a.Result = json.RawMessage(strings.TrimSuffix(old, "}") + `,"useful":{"rows":1,"of":4}}`)
+	if shown, err = a.Shown(); err != nil || !strings.HasSuffix(string(shown), `,"useful":{"rows":1,"of":4}}`) {
+		t.Errorf("%s %v", shown, err)
+	}
+	a.Result = json.RawMessage(`{"columns":[{"name":"k","type":"text","kind":"key","half_width":null}],"rows":[["a"]],"intervals":[[null]],"notes":[]}`)
+	if shown, err = a.Shown(); err != nil || strings.Contains(string(shown), "useful") {
+		t.Errorf("%s %v", shown, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 		Notes:     notesOf(a.Notes),
 		Report:    shareOf(a.Report),
 	}
+	if a.Useful != nil {
+		r.Useful = &api.Useful{Rows: a.Useful.Rows, Of: a.Useful.Of}
+	}
 	for i, c := range a.Columns {
 		r.Columns[i] = api.Column{Name: c.Name, Type: c.Type, Kind: string(c.Kind), Mechanism: string(c.Mechanism),
 			Selection: string(c.Selection), Sensitivity: c.Sensitivity, Scale: c.Scale,
@@ -46,6 +50,39 @@ func encode(a *sqlrewrite.Answer) *api.Result {
 		}
 	}
 	return r
+}
+
+// judged counts the useful rows of a stored answer that does not say how many there are, by its values and intervals alone: such an answer
+// has no shares, and no intervals that groups have together.
+func judged(r *api.Result) *api.Useful {
+	if r.Useful != nil {
+		return r.Useful
+	}
+	known := make([]bool, len(r.Columns))
+	for _, row := range r.Intervals {
+		for i, interval := range row {
+			known[i] = known[i] || interval != nil
+		}
+	}
+	if !slices.Contains(known, true) {
+		return nil
+	}
+	var useful sqlrewrite.Useful
+	for i, row := range r.Rows {
+		var cells []sqlrewrite.Cell
+		for j, value := range row {
+			if !known[j] || value.IsNull() {
+				continue
+			}
+			cell := sqlrewrite.Cell{Value: value.String()}
+			if b := r.Intervals[i][j]; b != nil {
+				cell.Span = &sqlrewrite.Interval{Lo: b[0].String(), Hi: b[1].String()}
+			}
+			cells = append(cells, cell)
+		}
+		useful.Add(cells)
+	}
+	return &api.Useful{Rows: useful.Rows, Of: useful.Of}
 }
 
 // digitsOf is how many decimal places of a column's numbers are worth showing: those that leave two digits of the narrowest

@@ -249,6 +249,7 @@ func (s *Service) Release(ctx context.Context, who auth.Principal, id string) (*
 	if err := json.Unmarshal(stored.Answer, &release.Result); err != nil {
 		return nil, fault.Internal(err)
 	}
+	release.Useful = judged(&release.Result)
 	return release, nil
 }
 

@@ -37,7 +37,8 @@ const (
 	realDraws = 5
 	// realExact is the ε at which an answer is compared with PostgreSQL's.
 	realExact = "10000"
-	// realUseful is the largest error of an answer that is useful.
+	// realUseful is the largest error of an answer that is useful: of whole answers, missing rows and all. The gateway judges single rows by
+	// their intervals (README.md).
 	realUseful = 0.1
 )
 

@@ -30,6 +30,12 @@ type ReportedShare = answer.Report
 // Interval is a confidence interval in PostgreSQL's text form of a number.
 type Interval = answer.Interval
 
+// Useful is how many rows of an answer are useful.
+type Useful = answer.Useful
+
+// Cell is a value of an answer, as it is judged.
+type Cell = answer.Cell
+
 // Explanation is what an estimate shows.
 type Explanation = explain.Explanation
 

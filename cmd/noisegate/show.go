@@ -13,6 +13,9 @@ import (
 func (a *app) showAnswer(answer *api.QueryResponse, confidence float64) error {
 	t := newAnswerTable(answer.Result, confidence)
 	t.grouped = a.terminal
+	if useful := answer.Useful.Text(); useful != "" {
+		fmt.Fprintf(a.Out, " %s\n", useful)
+	}
 	t.write(a.Out)
 	a.showNotes(answer.Notes)
 	fmt.Fprintf(a.Out, " %s\n", spendLine(answer))

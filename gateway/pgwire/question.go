@@ -274,8 +274,11 @@ func (c *session) tellPrice(answer *gateway.Answer, released api.Result) {
 		}
 	}
 	text := ""
+	if useful := released.Useful.Text(); useful != "" {
+		text = useful + "; "
+	}
 	if len(words) > 0 {
-		text = strings.Join(words, ", ") + "; "
+		text += strings.Join(words, ", ") + "; "
 	}
 	text += costText(answer) + "; " + amount(answer.Remaining) + " left"
 	var notes []string

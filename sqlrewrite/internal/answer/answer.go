@@ -212,7 +212,7 @@ func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error)
 		}
 		a.Columns = append(a.Columns, c)
 	}
-	box, lost := NewBox(p, r.Rows...), make([]int, len(forms))
+	box, lost, judged := NewBox(p, r.Rows...), make([]int, len(forms)), newJudge(p, forms, len(r.Rows), r.Rows)
 	for _, row := range rows {
 		if len(row.Values) != len(forms)+len(followed) || row.Ordinal < 0 || row.Ordinal > len(r.Rows) ||
 			row.Ordinal == 0 && p.Query.Post == nil {
@@ -225,18 +225,23 @@ func Complete(r *plan.Released, rows []PostRow, types []string) (*Answer, error)
 		intervals := make([]*Interval, len(forms))
 		for i, f := range forms {
 			if !row.Values[i].Null && f.Column.Kind != plan.KeyColumn {
-				intervals[i] = box.interval(p.Query.Outputs[i].Expr, f, at, a.Columns[i].Type)
+				in := func(b *Box) *Interval { return b.interval(p.Query.Outputs[i].Expr, f, at, a.Columns[i].Type) }
+				intervals[i] = in(box)
 				lost[i] += algebra.BoolIndex(intervals[i] == nil)
+				judged.value(i, row.Values[i].Text, intervals[i], in)
 			}
 		}
+		judged.row()
 		a.Rows = append(a.Rows, row.Values[:len(forms)])
 		a.Intervals = append(a.Intervals, intervals)
 	}
+	a.Useful = judged.result()
 	a.Notes = append(a.Notes, unboundedNotes(p, len(rows), lost)...)
 	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(r.Rows))...)
 	if p.Query.Private() { // how many groups there are is known now
 		a.Notes = append(a.Notes, rankNotes(p, len(r.Rows))...)
 	}
+	a.Notes = append(a.Notes, hiddenNotes(r)...)
 	return a, a.report(r)
 }
 
@@ -308,6 +313,7 @@ type Answer struct {
 	Intervals [][]*Interval   // nil entries where there is none (keys)
 	Notes     []algebra.Note
 	Report    *Report // what was bought of what the bounds leave out; nil: nothing
+	Useful    *Useful // how many rows are useful; nil: there is none with an interval
 }
 
 // report adds what was bought beside the answer.

@@ -276,6 +276,23 @@ func clampedIn(walk func(*sqlprint.PreconditionWalk)) (all []*algebra.Field) {
 	return all
 }
 
+// hiddenNotes say of releases with private keys that show no group which groups there can be: a group that is larger is shown with the
+// confidence asked for.
+func hiddenNotes(releases ...*plan.Released) (notes []algebra.Note) {
+	for _, r := range releases {
+		if !r.Plan.Query.Private() || len(r.Rows) > 0 {
+			continue
+		}
+		whose := "people"
+		if r.Plan.Bounding.Kind == stability.KeptKeys {
+			whose += " that count in it"
+		}
+		notes = append(notes, algebra.Note{Code: "hidden-groups", Text: fmt.Sprintf("no group clearly has more than %d %s; smaller ones are "+
+			"hidden, not absent", r.Plan.ShownFrom(float64(r.Plan.Options.Confidence))-1, whose)})
+	}
+	return notes
+}
+
 // keyNotes says which groups appear.
 func keyNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	if p.Query.Private() {

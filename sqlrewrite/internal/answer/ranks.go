@@ -17,22 +17,30 @@ import (
 // An answer that shows the first of many groups by a noisy number shows those with the largest noise among others: the more groups there
 // are, the larger it is. How large, is known from its law and from how many groups were released.
 
-// rankNotes say how far noise alone reaches among the groups of which an answer shows the first by a noisy number; of private keys, once
-// it is known how many were released.
-func rankNotes(p *plan.Plan, rows int) []algebra.Note {
+// firstBy is the noisy number by which an answer shows the first of how many groups; nil where there is none, or all are shown. Of private
+// keys it is known once so many rows were released.
+func firstBy(p *plan.Plan, rows int) (by algebra.Expr, groups *big.Int) {
 	by, limit := ranking(p)
 	if by == nil || len(bind.ReleasesOf(p.Query, by)) == 0 {
-		return nil
+		return nil, nil
 	}
-	groups := big.NewInt(int64(rows))
+	groups = big.NewInt(int64(rows))
 	if keys := ranked(p); !keys.Private() {
 		groups = keys.PublicTuples()
 	}
 	if groups.Cmp(big.NewInt(limit)) <= 0 || groups.Cmp(big.NewInt(1)) <= 0 {
-		return nil // all are shown
+		return nil, nil
 	}
-	n, _ := new(big.Float).SetInt(groups).Float64()
-	w := reach(p, by, 1-(1-p.Options.Confidence)/mechanisms.Confidence(n))
+	return by, groups
+}
+
+// rankNotes say how far noise alone reaches among the groups of which an answer shows the first by a noisy number.
+func rankNotes(p *plan.Plan, rows int) []algebra.Note {
+	by, groups := firstBy(p, rows)
+	if by == nil {
+		return nil
+	}
+	w := reach(p, by, together(p, groups))
 	if w == nil {
 		return nil
 	}

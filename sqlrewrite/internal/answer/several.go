@@ -125,23 +125,29 @@ func completeSeveral(r *plan.Released, rows []PostRow, types []string) (*Answer,
 			return nil, err
 		}
 	}
-	box, known, lost := NewBox(p, joined...), make(sides), make([]int, len(forms))
+	groups := len(r.Blocks[0].Rows)
+	box, known, lost, judged := NewBox(p, joined...), make(sides), make([]int, len(forms)), newJudge(p, forms, groups, joined)
 	for j, row := range rows {
 		intervals := make([]*Interval, len(forms))
 		for i, s := range known.of(p, numbers[j]) {
 			if s.shown && !row.Values[i].Null && present(p, s.of.Expr, joined[j]) {
-				intervals[i] = box.interval(s.of.Expr, s.form, &place{row: j + 1}, a.Columns[i].Type)
+				in := func(b *Box) *Interval { return b.interval(s.of.Expr, s.form, &place{row: j + 1}, a.Columns[i].Type) }
+				intervals[i] = in(box)
 				lost[i] += algebra.BoolIndex(intervals[i] == nil)
+				judged.value(i, row.Values[i].Text, intervals[i], in)
 			}
 		}
+		judged.row()
 		a.Rows = append(a.Rows, row.Values[:len(forms)])
 		a.Intervals = append(a.Intervals, intervals)
 	}
+	a.Useful = judged.result()
 	a.Notes = append(a.Notes, unboundedNotes(p, len(rows), lost)...)
 	a.Notes = append(a.Notes, barNotes(p, a.Intervals, len(rows))...)
 	if ranked(p).Private() {
-		a.Notes = append(a.Notes, rankNotes(p, len(r.Blocks[0].Rows))...)
+		a.Notes = append(a.Notes, rankNotes(p, groups)...)
 	}
+	a.Notes = append(a.Notes, hiddenNotes(r.Blocks...)...)
 	return a, a.report(r)
 }
 

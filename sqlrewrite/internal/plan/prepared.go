@@ -28,7 +28,7 @@ func (p *Plan) ErrsNoMoreThan(other *Plan) bool {
 	if p.Query.Copied() != nil && !p.Query.RowByRow() {
 		return false
 	}
-	if len(p.Releases) != len(other.Releases) || p.Query.Private() && p.shownFrom() > other.shownFrom() {
+	if len(p.Releases) != len(other.Releases) || p.Query.Private() && p.ShownFrom(shownAt) > other.ShownFrom(shownAt) {
 		return false
 	}
 	for i, r := range p.Releases {
@@ -67,14 +67,14 @@ func (c *Selection) price() mechanisms.PicoEpsilon {
 	return c.Epsilon
 }
 
-// shownFrom is how many units, or counted rows, a group with private keys needs to be shown.
-func (p *Plan) shownFrom() int64 {
+// ShownFrom is how many units, or counted rows, a group with private keys needs to be shown with a probability.
+func (p *Plan) ShownFrom(probability float64) int64 {
 	if p.PartitionSelection != nil {
-		return p.PartitionSelection.Mechanism.ShownAt(shownAt)
+		return p.PartitionSelection.Mechanism.ShownAt(probability)
 	}
 	for _, r := range p.Releases {
 		if r.Shown != nil {
-			return r.Shown.ShownAt(shownAt)
+			return r.Shown.ShownAt(probability)
 		}
 	}
 	return math.MaxInt64

@@ -1,0 +1,4 @@
+package answer
+
+// PointsOf is the half-width of a useful share, in the unit of an output.
+var PointsOf = pointsOf

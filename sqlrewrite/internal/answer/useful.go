@@ -1,0 +1,172 @@
+package answer
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/bind"
+	"noisegate.example/sqlrewrite/internal/plan"
+	"noisegate.example/sqlrewrite/internal/scalar"
+)
+
+// A row of an answer is useful if each of its values is: if the half-width of its interval is at most a quarter of it; of a share, at most
+// five points of a hundred. Where an answer shows the first of many groups by a noisy number, the intervals of that number are those that
+// all groups have together. This is the one definition: answers count their useful rows by it, and estimates say what a row has to hold.
+
+// usefulPart is how many half-widths a useful value is at least, and usefulPoints the half-width of a useful share, as a part of the whole.
+const (
+	usefulPart   = 4
+	usefulPoints = 0.05
+)
+
+// Cell is a value of an answer, as it is judged.
+type Cell struct {
+	Value  string
+	Span   *Interval // nil: it has none, so that any value is possible
+	Points float64   // of a share: the half-width of a useful one, in its unit; 0: it is no share
+}
+
+func (c Cell) useful() bool {
+	if c.Span == nil {
+		return false
+	}
+	value, err1 := strconv.ParseFloat(c.Value, 64)
+	lo, err2 := strconv.ParseFloat(c.Span.Lo, 64)
+	hi, err3 := strconv.ParseFloat(c.Span.Hi, 64)
+	half := (hi - lo) / 2
+	switch {
+	case err1 != nil || err2 != nil || err3 != nil:
+		return false
+	case c.Points > 0:
+		return half <= c.Points
+	default:
+		return usefulPart*half <= math.Abs(value)
+	}
+}
+
+// Useful is how many of the rows of an answer are useful.
+type Useful struct{ Rows, Of int }
+
+// Add judges a row by its values that are not NULL; one that has no other is not useful.
+func (u *Useful) Add(cells []Cell) {
+	u.Of++
+	if len(cells) > 0 && !slices.ContainsFunc(cells, func(c Cell) bool { return !c.useful() }) {
+		u.Rows++
+	}
+}
+
+// judge counts the useful rows of an answer while it is assembled.
+type judge struct {
+	useful Useful
+	points []float64 // by output, see [Cell]; negative: the output is not judged
+	first  []bool    // by output: it reads what the first rows were chosen by
+	box    *Box      // of intervals that all groups have together
+	cells  []Cell
+}
+
+// newJudge is for an answer over these released rows; groups is how many were released of those of which it may show the first.
+func newJudge(p *plan.Plan, forms []plan.OutputForm, groups int, rows []plan.ReleasedRow) *judge {
+	j := &judge{points: make([]float64, len(forms)), first: make([]bool, len(forms))}
+	by, among := firstBy(p, groups)
+	for i, f := range forms {
+		if j.points[i] = -1; f.Column.Kind != plan.KeyColumn && f.Releases > 0 && shownWithIntervals(p, i) {
+			j.points[i] = pointsOf(p, f)
+		}
+		j.first[i] = by != nil && reads(p, p.Query.Outputs[i].Expr, by)
+	}
+	if by != nil {
+		j.box = NewBox(p, rows...)
+		j.box.sure = max(j.box.sure, together(p, among))
+	}
+	return j
+}
+
+// reads reports whether an expression reads a release that another one reads.
+func reads(p *plan.Plan, e, other algebra.Expr) bool {
+	read := bind.ReleasesOf(p.Query, other)
+	for release := range bind.ReleasesOf(p.Query, e) {
+		if read[release] {
+			return true
+		}
+	}
+	return false
+}
+
+// value notes a value of the row at hand that is not NULL, with its interval, and how a box makes that.
+func (j *judge) value(output int, value string, span *Interval, in func(*Box) *Interval) {
+	if j.points[output] < 0 {
+		return
+	}
+	if span != nil && j.first[output] {
+		span = in(j.box)
+	}
+	j.cells = append(j.cells, Cell{value, span, j.points[output]})
+}
+
+// row ends the row at hand.
+func (j *judge) row() {
+	j.useful.Add(j.cells)
+	j.cells = j.cells[:0]
+}
+
+// result is nil where nothing was judged.
+func (j *judge) result() *Useful {
+	if j.useful.Of == 0 || !slices.ContainsFunc(j.points, func(points float64) bool { return points >= 0 }) {
+		return nil
+	}
+	return &j.useful
+}
+
+// pointsOf is the half-width of a useful share, in the unit of the output; 0 where the output is no share.
+func pointsOf(p *plan.Plan, f plan.OutputForm) float64 {
+	if f.Ratio == nil {
+		return 0
+	}
+	whole := wholeOf(p, f.Ratio.Of)
+	if whole == nil {
+		return 0
+	}
+	return FloatOf(SpreadOf(f.Ratio.Context, whole.Mul(whole, new(big.Rat).SetFloat64(usefulPoints))))
+}
+
+// wholeOf is what a fraction is where it is 100 %, if it is a share of rows, of units, or a mean of zeros and ones; nil for others.
+func wholeOf(p *plan.Plan, f plan.Fraction) *big.Rat {
+	statistic := func(t plan.Weighted) algebra.Statistic { return p.Releases[t.Release].Statistic }
+	if len(f.Under.Terms) != 1 || f.Under.Constant.Sign() != 0 {
+		return nil
+	}
+	under := f.Under.Terms[0]
+	all := statistic(under)
+	if f.Within != nil { // a mean
+		if slices.ContainsFunc(f.Over.Terms, func(t plan.Weighted) bool { return statistic(t).Grid != nil && !zeroOrOne(statistic(t).Grid) }) {
+			return nil
+		}
+		return new(big.Rat).Sub(f.Within.Hi, f.Within.Lo)
+	}
+	if len(f.Over.Terms) != 1 || f.Over.Constant.Sign() != 0 || all.Filter != nil {
+		return nil
+	}
+	part := statistic(f.Over.Terms[0])
+	switch {
+	case part.Kind == all.Kind && (all.Kind == algebra.CountRows || all.Kind == algebra.CountUnits):
+	case all.Kind == algebra.CountRows && (part.Kind == algebra.CountValues || part.Kind == algebra.SumSteps && zeroOrOne(part.Grid)):
+	default:
+		return nil
+	}
+	whole := new(big.Rat).Quo(f.Over.Terms[0].Weight, under.Weight)
+	return whole.Abs(whole)
+}
+
+func zeroOrOne(g *algebra.Grid) bool {
+	return g.Lo.Sign() == 0 && g.Hi.Cmp(big.NewInt(1)) == 0 && g.Step.Cmp(scalar.One()) == 0
+}
+
+// together is the level of each of the intervals of so many groups that all hold with the level asked for.
+func together(p *plan.Plan, groups *big.Int) mechanisms.Confidence {
+	n, _ := new(big.Float).SetInt(groups).Float64()
+	return 1 - (1-p.Options.Confidence)/mechanisms.Confidence(n)
+}
