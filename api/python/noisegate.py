@@ -149,6 +149,7 @@ class Answer:
         self.rows = [tuple(row) for row in response["rows"]]
         self.intervals = response["intervals"]  # parallel to rows; None where there is none
         self.notes = [n["text"] for n in response["notes"]]
+        self.useful = response.get("useful")  # {"rows": 0, "of": 10}: how many are not mostly noise; None where nothing has an interval
         self.spent = {currency: decimal.Decimal(amount) for currency, amount in response["spent"].items() if amount is not None}
         self.remaining = {currency: decimal.Decimal(amount) for currency, amount in response["remaining"].items() if amount is not None}
         self.replayed = response["replayed"]

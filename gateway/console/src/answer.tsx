@@ -12,8 +12,14 @@ const page = 200 // rows that are shown at once: an answer may have a hundred th
 
 export function AnswerView({ result, request, headline }: { result: Result; request: QueryRequest; headline: string }) {
   const single = result.rows.length === 1 && result.columns.every(c => c.kind !== 'key')
+  const { useful } = result
   return <section class="answer" aria-label="Answer">
-    <p class="headline" role="status">{headline}</p>
+    <p class="headline" role="status">
+      {useful && useful.rows < useful.of && <>
+        {useful.of === 1 ? 'This is mostly noise.' : `${useful.rows} of ${useful.of} rows are useful; the rest is mostly noise.`}<br />
+      </>}
+      {headline}
+    </p>
     <pre class="asked"><bdi>{request.sql}</bdi></pre>
     <Guard result={result}>{single ? <Cards result={result} /> : <Chart result={result} />}</Guard>
     {result.notes.length > 0 && <ul class="notes">
@@ -86,7 +92,7 @@ function Rows({ result }: { result: Result }) {
       {shown.toLocaleString('en')} of {rows.length.toLocaleString('en')} rows.{' '}
       <button onClick={() => setShown(shown + 10 * page)}>Show more</button>
     </p>}
-    {rows.length === 0 && <p>No rows: no group has enough people to be shown.</p>}
+    {rows.length === 0 && <p>No rows.</p>}
   </>
 }
 

@@ -16,13 +16,13 @@ export interface OutputEstimate {
 }
 export interface Estimate {
   price: Amounts; remaining: Amounts; affordable: boolean; replayed?: boolean; confidence: number
-  outputs: OutputEstimate[]; notes: Note[]; as_of?: string
+  outputs: OutputEstimate[]; notes: Note[]; as_of?: string; useful?: { output: string; needs: string; of?: number; possible?: number }
 }
 export interface Column {
   name: string; type: string; kind: 'key' | 'aggregate' | 'derived' | 'public'
   mechanism?: string; half_width: Value; digits?: number; rank_error?: string; bias?: string
 }
-export interface Result { columns: Column[]; rows: Value[][]; intervals: Bounds[][]; notes: Note[] }
+export interface Result { columns: Column[]; rows: Value[][]; intervals: Bounds[][]; notes: Note[]; useful?: { rows: number; of: number } }
 export interface Answer extends Result {
   release_id: string; dataset: string; replayed: boolean; spent: Amounts; remaining: Amounts; released_at?: string; as_of?: string
 }
