@@ -33,7 +33,7 @@ type Binder struct {
 	Level *Level // nil: the query is not one set of several
 	// Constants are the keys that are the same in all groups, each a test of an id for NULL.
 	Constants []ConstantKey
-	Wide  bool   // see [Opened.Wide]
+	Wide      bool // see [Opened.Wide]
 }
 
 // Level is one set of ROLLUP, CUBE or GROUPING SETS as a query of its own.

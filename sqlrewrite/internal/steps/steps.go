@@ -81,7 +81,9 @@ type timeless struct{}
 
 // WithoutClock gives a context in which [Run] counts steps and levels alone, and [InTime] does not end: whether a text is planned then does
 // not depend on what else the machine does. It is for proofs.
-func WithoutClock(ctx context.Context) context.Context { return context.WithValue(ctx, timeless{}, true) }
+func WithoutClock(ctx context.Context) context.Context {
+	return context.WithValue(ctx, timeless{}, true)
+}
 
 // InTime gives a context that ends after [MaxTime].
 func InTime(ctx context.Context) (context.Context, context.CancelFunc) {
