@@ -73,6 +73,7 @@ const anyNumber = 1 << 20
 var (
 	oneArg       = arity{1, 1, "one argument"}
 	twoArgs      = arity{2, 2, "two arguments"}
+	threeArgs    = arity{3, 3, "three arguments"}
 	oneOrTwoArgs = arity{1, 2, "one or two arguments"}
 	upToTwoArgs  = arity{1, 2, "two arguments"}
 	someArgs     = arity{1, anyNumber, "at least one argument"}

@@ -304,6 +304,19 @@ var Builtins = []Builtin{
 		Cost: Costs{Text: Price{Ns: 100, PerUnit: 500}},
 	},
 
+	{
+		Name: "split_part", Args: threeArgs, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, shortConstant, wholePlace},
+		Safe: safeText, Keys: splits,
+		Cost: Costs{Text: Price{Ns: 500, PerUnit: 1000, Grows: Found, PerByte: 20000}},
+	},
+	{
+		Name: "replace", Args: threeArgs, Type: textCall,
+		Result: catalog.Text, Params: [3]textParameter{anyText, shortConstant, shortConstant},
+		Safe: safeText, Keys: replacements, Letters: replacedLetters,
+		Cost: Costs{Text: Price{Ns: 500, PerUnit: 1000, Grows: Found, PerByte: 20000}},
+	},
+
 	// With OVER only.
 	{Name: "row_number", Kind: WindowFunction, Window: windowForm{0, 0, -1, catalog.Int8}},
 	{Name: "rank", Kind: WindowFunction, Window: windowForm{0, 0, -1, catalog.Int8}},

@@ -140,6 +140,12 @@ func longest(unit string) int64 {
 		return 92 * microsOfDay
 	case "year":
 		return 366 * microsOfDay
+	case "decade":
+		return 10 * 366 * microsOfDay
+	case "century":
+		return 100 * 366 * microsOfDay
+	case "millennium":
+		return 1000 * 366 * microsOfDay
 	default:
 		return 0
 	}

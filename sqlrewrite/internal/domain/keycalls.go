@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"noisegate.example/catalog"
@@ -137,6 +138,41 @@ func parts(v evaluator, e algebra.Call) ([]datum, bool) {
 	})
 }
 
+// splits is split_part(x, delimiter, n): without a delimiter x is its only part, and a negative n counts from the last.
+func splits(v evaluator, e algebra.Call) ([]datum, bool) {
+	delimiter := e.Args[1].(algebra.Constant).Text
+	n, known := WholeConstant(e.Args[2])
+	if !known {
+		return nil, false
+	}
+	return v.each(e.Args[0], func(d datum) (datum, bool) {
+		all := []string{d.text}
+		if delimiter != "" {
+			all = strings.Split(d.text, delimiter)
+		}
+		place := n - 1
+		if n < 0 {
+			place = len(all) + n
+		}
+		part := ""
+		if place >= 0 && place < len(all) {
+			part = all[place]
+		}
+		return textDatum(part), len(d.text) < maxText
+	})
+}
+
+// replacements is replace(x, from, to), which for an empty from is x.
+func replacements(v evaluator, e algebra.Call) ([]datum, bool) {
+	from, to := e.Args[1].(algebra.Constant).Text, e.Args[2].(algebra.Constant).Text
+	return v.each(e.Args[0], func(d datum) (datum, bool) {
+		if from == "" {
+			return d, true
+		}
+		return textDatum(strings.ReplaceAll(d.text, from, to)), len(d.text) < maxText
+	})
+}
+
 // times are the values of a time for a function of them that only sees whole units: one of a column without a value here is given by its
 // narrowed bounds.
 func (v evaluator) times(x algebra.Expr) (s *scalar.Range, null, ok bool) {
@@ -244,6 +280,12 @@ func nextUnit(at time.Time, unit string) time.Time {
 		return at.AddDate(0, 1, 0)
 	case "quarter":
 		return at.AddDate(0, 3, 0)
+	case "decade":
+		return at.AddDate(10, 0, 0)
+	case "century":
+		return at.AddDate(100, 0, 0)
+	case "millennium":
+		return at.AddDate(1000, 0, 0)
 	default:
 		return at.AddDate(1, 0, 0)
 	}

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"unicode/utf8"
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
@@ -13,14 +14,19 @@ import (
 type textParameter int
 
 const (
-	anyText      textParameter = iota
-	constantText               // a string constant
-	wholeNumber                // an integer constant
-	wholeCount                 // an integer constant that is not negative: PostgreSQL raises an error for others
+	anyText       textParameter = iota
+	constantText                // a string constant of characters to trim
+	shortConstant               // a string constant
+	wholeNumber                 // an integer constant
+	wholeCount                  // an integer constant that is not negative: PostgreSQL raises an error for others
+	wholePlace                  // an integer constant that is not 0: PostgreSQL raises an error for 0
 )
 
 // maxTrimSet is how many characters a trim may look for: each of the text is compared with each of them.
 const maxTrimSet = 10
+
+// maxPiece is how many bytes a piece of a text may have that is looked for, or put into its place.
+const maxPiece = 40
 
 // textCall types a function of texts. Its cost and its result's size are bounded, as its texts are cut to maxText characters.
 func textCall(b *algebra.Binder, f *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
@@ -42,8 +48,12 @@ func textCall(b *algebra.Binder, f *Builtin, n *syntax.Call, args []algebra.Expr
 			if !isConstant || c.Null || scalar.FamilyOf(c.T) != scalar.TextFamily || len(c.Text) > maxTrimSet {
 				return nil, b.Unsupported(at, "characters to trim that are not a short string constant", "")
 			}
-		case wholeNumber, wholeCount:
-			if !whole || k > 1<<20 || k < -(1<<20) || param == wholeCount && k < 0 {
+		case shortConstant:
+			if !isConstant || c.Null || scalar.FamilyOf(c.T) != scalar.TextFamily || len(c.Text) > maxPiece {
+				return nil, b.Unsupported(at, "a piece of a text that is not a short string constant", "")
+			}
+		case wholeNumber, wholeCount, wholePlace:
+			if !whole || k > 1<<20 || k < -(1<<20) || param == wholeCount && k < 0 || param == wholePlace && k == 0 {
 				return nil, b.Unsupported(at, "a place in a text that is not a small whole constant", "")
 			}
 		}
@@ -133,4 +143,15 @@ func countedLetters(e algebra.Call, of func(algebra.Expr) int64) int64 {
 		return min(int64(k), of(e.Args[0]))
 	}
 	return of(e.Args[0])
+}
+
+// replacedLetters is of replace: each piece that is found becomes another one.
+func replacedLetters(e algebra.Call, of func(algebra.Expr) int64) int64 {
+	letters := of(e.Args[0])
+	from := int64(utf8.RuneCountInString(e.Args[1].(algebra.Constant).Text))
+	to := int64(utf8.RuneCountInString(e.Args[2].(algebra.Constant).Text))
+	if from == 0 || to <= from {
+		return letters
+	}
+	return letters/from*to + letters%from
 }

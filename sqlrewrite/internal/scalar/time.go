@@ -176,7 +176,7 @@ func TimeFields() []TimeField {
 
 // Truncations are the units of date_trunc, in the order of their lengths.
 func Truncations() []string {
-	return []string{"second", "minute", "hour", "day", "week", "month", "quarter", "year"}
+	return []string{"second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century", "millennium"}
 }
 
 // Truncated is date_trunc.
@@ -199,6 +199,12 @@ func Truncated(at time.Time, unit string) time.Time {
 		return time.Date(y, (m-1)/3*3+1, 1, 0, 0, 0, 0, time.UTC)
 	case "year":
 		return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC)
+	case "decade": // the 2020s begin with 2020, the 21st century with 2001
+		return time.Date(int(10*FloorDiv(int64(y), 10)), 1, 1, 0, 0, 0, 0, time.UTC)
+	case "century":
+		return time.Date(int(100*FloorDiv(int64(y-1), 100))+1, 1, 1, 0, 0, 0, 0, time.UTC)
+	case "millennium":
+		return time.Date(int(1000*FloorDiv(int64(y-1), 1000))+1, 1, 1, 0, 0, 0, 0, time.UTC)
 	default:
 		panic("sqlrewrite: unit of date_trunc that was not checked")
 	}

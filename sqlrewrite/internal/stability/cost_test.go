@@ -25,7 +25,7 @@ var costlyArguments = []string{
 	"length(worst)", "upper(worst)", "lower(worst)", "initcap(worst)", "trim(worst)", "trim('aéxyzabcd' FROM worst)", "ltrim(worst, 'é')",
 	"rtrim(worst, 'é')",
 	"left(worst, 190)", "right(worst, 190)", "substring(worst, 190, 50)", "substring(worst FROM -5 FOR 2000)", "position('ééb' IN worst)",
-	"starts_with(worst, 'éa')",
+	"starts_with(worst, 'éa')", "split_part(worst, 'é', 180)", "split_part(worst, 'é', -180)", "replace(worst, 'é', 'xyz')",
 	"worst ~ '(a|é)*é(a|é){12}x'", "worst ~* '(é?.?){15}x'", "worst ~ '(.{1,10}é)*[^é]{8}$'", `worst ~ '(\w+\s?)+\d{3}-\d{4}$'`, "worst SIMILAR TO '%é%é%é%é%a%'",
 	"worst || worst", "concat(worst, small)", "nullif(worst, 'x')", "coalesce(worst, 'x')", "greatest(worst, 'x')",
 	"abs(big)", "sign(big)", "round(big, 3)", "trunc(big)", "floor(big)", "ceil(big)", "sqrt(abs(big))", "ln(abs(big))", "log(abs(big))",

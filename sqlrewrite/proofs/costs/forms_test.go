@@ -169,6 +169,9 @@ func templates() (all []template) {
 		if f.Args.Takes(2) {
 			add(f.Name+"(%s, %s)", 2)
 		}
+		if f.Args.Takes(3) && !f.Args.Takes(10) {
+			add(f.Name+"(%s, %s, %s)", 1, constantOf(textHole), constantOf(placeHole))
+		}
 		for _, y := range constantOperands {
 			if f.Args.Takes(3) && !f.Args.Takes(10) { // of any number, two say it all
 				add(f.Name+"(%s, %s, %s)", 1, y, y)

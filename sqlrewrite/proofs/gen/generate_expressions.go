@@ -68,7 +68,8 @@ func computedConditions() []production {
 			t := w.Pick(append(p.names.private, p.names.texts...)...)
 			return fmt.Sprintf(w.Pick("upper(%[1]s) = 'X'", "length(%[1]s) > 2", "%[1]s || 'x' LIKE '%%xx'", "substring(%[1]s FROM 1 FOR 1) = 'x'",
 				"trim(%[1]s) = ''",
-				"position('b' IN %[1]s) = 2", "left(%[1]s, -1) <> ''", "starts_with(%[1]s, 'x')", "coalesce(%[1]s, 'none') = 'none'",
+				"position('b' IN %[1]s) = 2", "left(%[1]s, -1) <> ''", "starts_with(%[1]s, 'x')",
+				"split_part(%[1]s, 'b', 2) = ''", "replace(%[1]s, 'x', 'yz') = 'yz'", "coalesce(%[1]s, 'none') = 'none'",
 				"concat(%[1]s, 1) = 'x1'", "cast(%[1]s AS varchar(2)) = 'xx'", "%[1]s::char(3) = 'x'", "%[1]s LIKE 'x!_%%' ESCAPE '!'"), t)
 		}},
 		{name: "condition/regular expression", write: func(w *Writer, p place) string {

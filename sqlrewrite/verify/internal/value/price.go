@@ -192,6 +192,11 @@ func ofFirst(times int64) func([]Measure) int64 {
 	return func(operands []Measure) int64 { return times * operands[0].bytes }
 }
 
+// replacedBytes is of replace, whose second and third operands are constants.
+func replacedBytes(o []Measure) int64 {
+	return Product(o[0].bytes, int64(growth(len(o[1].text), len(o[2].text))))
+}
+
 func ofAll(operands []Measure) (sum int64) {
 	for _, o := range operands {
 		if o.Kind.IsText() || o.Kind == Enum {
@@ -379,3 +384,6 @@ func finds(o []Measure) int64 {
 	}
 	return 500 + 2*lengthOf(o) + Product(o[0].bytes, depth)
 }
+
+// findsAll is of functions that look for a constant again after each place where it stands.
+func findsAll(o []Measure) int64 { return Capped(finds(o), Product(20, o[0].bytes)) }

@@ -80,6 +80,8 @@ var functions = map[string]function{
 	"btrim":        taking("t tt", ofText(Text, 1, 0)).sized(ofFirst(1)).priced(trims),
 	"ltrim":        taking("t tt", ofText(Text, 1, 0)).sized(ofFirst(1)).priced(trims),
 	"rtrim":        taking("t tt", ofText(Text, 1, 0)).sized(ofFirst(1)).priced(trims),
+	"split_part":   taking("tQK", (*Terms).splitPart).sized(ofFirst(1)).priced(findsAll),
+	"replace":      taking("tQQ", (*Terms).replace).sized(replacedBytes).priced(findsAll),
 	"concat":       taking("*", (*Terms).concat).sized(ofAll),
 
 	"age":           taking("ss zz", (*Terms).age).priced(lengths(500, 0)),

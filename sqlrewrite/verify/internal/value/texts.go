@@ -10,7 +10,8 @@ import (
 // Texts (Lemma 5a):
 //
 //  1. Functions of texts raise an error where a result would be too long: they are taken for texts of at most 10,000 characters. *Example.*
-//     upper(x) of a text column is refused; of CASE WHEN octet_length(x) <= 1024 THEN x END it is taken.
+//     upper(x) of a text column is refused; of CASE WHEN octet_length(x) <= 1024 THEN x END it is taken. replace(x, a, b) has as many
+//     characters as x, times those of b over those of a rounded up where that is more: the pieces that are replaced do not overlap.
 //  2. LIKE raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both
 //     patterns are constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which
 //     PostgreSQL's and this reader agree (compilable). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
@@ -67,6 +68,32 @@ func (d *Terms) substr(name string, args ...*Value) *Value {
 		refuse("substr of a negative length")
 	}
 	return d.short(Text, args[0].Chars, name, args)
+}
+
+// splitPart raises an error for the place 0; places from the end are taken since PostgreSQL 14.
+func (d *Terms) splitPart(name string, args ...*Value) *Value {
+	if args[1].Null || args[2].Number().Sign() == 0 {
+		refuse("split_part of the place 0, or by NULL")
+	}
+	return d.short(Text, args[0].Chars, name, args)
+}
+
+// replace makes at most times as many characters, where each of the first constant becomes so many of the second.
+func (d *Terms) replace(name string, args ...*Value) *Value {
+	if args[1].Null || args[2].Null {
+		refuse("replace of or by NULL")
+	}
+	times := growth(utf8.RuneCountInString(args[1].text), utf8.RuneCountInString(args[2].text))
+	return d.short(Text, args[0].Chars*times, name, args)
+}
+
+// growth is how often a text grows by what it has at most when pieces of one length become pieces of another: where nothing is looked for,
+// nothing is replaced.
+func growth(from, to int) int {
+	if from == 0 {
+		return 1
+	}
+	return max(1, (to+from-1)/from)
 }
 
 // concat leaves NULLs out.
