@@ -196,6 +196,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"cost.go", `rows.Cmp(most) < 0`, `true`},
 	{"cost.go", `rows.Add(rows, n)`, ``},
 	{"join.go", `inner.parent, inner.meeting = &scope{d: s.d, number: s.d.Number(), rel: left}, s.meeting`, `inner.parent = &scope{d: s.d, number: s.d.Number(), rel: left}`},
+	{"internal/relation/rows.go", `of.Add(of, more)`, `more.Add(of, more)`},
 	{"internal/relation/pairs.go", `both.outer = append(both.outer, x.outer...)`, ``},
 	{"internal/relation/ranks.go", `if unit == nil || !solid[unit.ID] {`, `if unit == nil {`},
 	{"internal/relation/ranks.go", `rank != nil && solid[rank.ID] && rank.Checked`, `rank != nil && rank.Checked`},

@@ -47,6 +47,10 @@ func TestUnsafeWork(t *testing.T) {
 		{1, people("")},
 		{3, people(`JOIN ONLY "public"."tags" AS t ON t.shop_id = p.ward`)},
 		{40, people(`JOIN ONLY "public"."tags" AS t ON t.shop_id > p.ward`)},
+		// Rows of UNION ALL are those of both sides; what has no FROM is one row.
+		{41, people(`JOIN (SELECT t.shop_id AS x FROM ONLY "public"."tags" AS t UNION ALL SELECT «5»::integer AS x) AS u ON u.x > p.ward`)},
+		{50, people(`JOIN (SELECT s.shop_id AS x FROM ONLY "public"."shops" AS s UNION ALL SELECT t.shop_id AS x FROM ONLY "public"."tags" AS t) AS u ` +
+			`ON u.x = p.ward`)},
 		{1, people(`JOIN ` + visits + `ON v.person_id = p.person_id`)},
 		{none, of(count, "v.person_id", visits+`JOIN ONLY "public"."visits" AS w ON v.person_id = w.person_id`)},
 		{5, of(count, "v.person_id", visits+`JOIN `+cap5+` AS w ON v.person_id = w.person_id`)},

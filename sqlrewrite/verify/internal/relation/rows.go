@@ -154,6 +154,13 @@ func (d *Proof) UnionAll(l, r *Relation) *Relation {
 		p.ids = append(p.ids, v.ID)
 		both.Columns = append(both.Columns, Column{"", l.Columns[i].Name, v})
 	}
+	if owner == nil { // as many rows as both have
+		if of, more := l.Met(d, false), r.Met(d, false); of != nil && more != nil {
+			if of.Add(of, more); of.IsInt64() {
+				p.most = of.Int64()
+			}
+		}
+	}
 	both.Parts = []*part{p}
 	return both
 }
