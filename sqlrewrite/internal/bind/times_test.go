@@ -3,6 +3,7 @@ package bind_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/rewritetest"
+	"noisegate.example/sqlrewrite/syntax"
 )
 
 // What the clock says is a constant of its day: the question is that of the literal.
@@ -70,7 +72,7 @@ func TestMovedClockIsPostgres(t *testing.T) {
 		now := time.Date(2020+r.IntN(9), time.Month(1+r.IntN(12)), 25+r.IntN(8), r.IntN(24), r.IntN(60), r.IntN(60),
 			r.IntN(1000)*1_000_000, time.UTC)
 		by := fmt.Sprintf("%s interval '%d months %d days %d minutes'", []string{"+", "-"}[r.IntN(2)], r.IntN(30), r.IntN(40), r.IntN(3000))
-		unit := []string{"day", "week", "month", "quarter", "year"}[r.IntN(5)]
+		unit := []string{"day", "week", "month", "quarter", "year", "decade", "century", "millennium"}[r.IntN(8)]
 		form := "(date_trunc('" + unit + "', %s " + by + ") " + by + ")::text"
 		var want string
 		literal := "TIMESTAMP '" + now.Format("2006-01-02 15:04:05.999999") + "'"
@@ -143,5 +145,63 @@ budgets:
 	}
 	if compared < 1000 {
 		t.Errorf("only %d templates were compared", compared)
+	}
+}
+
+// Rows of generate_series are PostgreSQL's, or it is refused because there are none or too many.
+func TestSeriesIsPostgres(t *testing.T) {
+	db := pgtest.New(t)
+	conn := db.Conn(t, db.DSN)
+	rewritetest.MustExec(t, conn, "SET timezone = 'UTC'")
+	r := rand.New(rand.NewPCG(43, 44)) // reproducible on purpose
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	taken := 0
+	for range 300 {
+		at := time.Date(2020+r.IntN(9), time.Month(1+r.IntN(12)), 1+r.IntN(31), r.IntN(24), r.IntN(60), 0, 0, time.UTC)
+		last := at.AddDate(0, 0, r.IntN(500)-100)
+		end := func(at time.Time) string {
+			return pick("DATE '", "TIMESTAMP '", "TIMESTAMPTZ '") + at.Format(pick("2006-01-02", "2006-01-02 15:04:05")) + "'"
+		}
+		series := fmt.Sprintf("generate_series(%s, %s, INTERVAL '%s')", end(at), end(last),
+			pick("1 day", "1 month", "1 week", "-3 days", "7 hours 20 minutes", "1 year", "1 month -2 days", "0 days"))
+		if r.IntN(4) == 0 {
+			series = fmt.Sprintf("generate_series(%d, %d, %d)", r.IntN(30)-10, r.IntN(900)-200, r.IntN(9)-4)
+		}
+		var want []string
+		var kind *string
+		err := conn.QueryRow(t.Context(), "SELECT array_agg(x::text), min(pg_typeof(x)::text) FROM "+series+" AS x").Scan(&want, &kind)
+		query, refused := parse.ParseAt("SELECT * FROM "+series+" AS x", "", parse.Clock{})
+		if wrong := err != nil || len(want) == 0 || len(want) > 400; wrong != (refused != nil) {
+			t.Fatalf("%s: %v, and PostgreSQL gives %d rows, %v", series, refused, len(want), err)
+		} else if wrong {
+			continue
+		}
+		taken++
+		var got []string
+		var rows func(q *syntax.Query)
+		rows = func(q *syntax.Query) {
+			if q.Set != nil {
+				rows(q.Set.Left)
+				rows(q.Set.Right)
+				return
+			}
+			e, sign := q.Items[0].Expr, ""
+			if negative, ok := e.(*syntax.Unary); ok {
+				e, sign = negative.X, "-"
+			}
+			if cast, ok := e.(*syntax.Cast); ok {
+				if e = cast.X; (cast.Type == "timestamp") != (*kind == "timestamp without time zone") {
+					t.Fatalf("%s is of type %s, not %s", series, cast.Type, *kind)
+				}
+			}
+			got = append(got, sign+e.(*syntax.Literal).Text)
+		}
+		rows(query.From[0].(*syntax.Subquery).Query)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s is %v, not %v", series, got, want)
+		}
+	}
+	if taken < 100 {
+		t.Errorf("%d series were compared", taken)
 	}
 }

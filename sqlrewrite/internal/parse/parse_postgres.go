@@ -85,6 +85,7 @@ type converter struct {
 	conversion
 	Clock
 	moments map[syntax.Expr]moment // constants that the clock gave
+	rows    int                    // of constants, so far
 }
 
 func (c *converter) statement(statements []*pg.RawStmt) *syntax.Query {
@@ -97,6 +98,10 @@ func (c *converter) statement(statements []*pg.RawStmt) *syntax.Query {
 		return nil
 	}
 	selected, ok := statements[0].Stmt.Node.(*pg.Node_SelectStmt)
+	if ok && len(selected.SelectStmt.ValuesLists) > 0 {
+		c.refuse(c.keyword("VALUES"), "VALUES by itself", "Noisegate answers SELECT statements: SELECT * FROM (VALUES (1)) AS t(x)")
+		return nil
+	}
 	if !ok {
 		first, hint := c.firstToken(statements[0].StmtLocation), "Noisegate answers SELECT statements"
 		if first.word == "EXPLAIN" {
@@ -113,7 +118,11 @@ func (c *converter) selectStatement(n *pg.SelectStmt, at syntax.Pos) *syntax.Que
 	if c.refusal != nil {
 		return nil
 	}
-	q := &syntax.Query{Pos: at, With: c.with(take(&n.WithClause))}
+	q := &syntax.Query{Pos: at}
+	if lists := take(&n.ValuesLists); len(lists) > 0 {
+		q = c.values(lists, at)
+	}
+	q.With = c.with(take(&n.WithClause))
 	if n.Op != pg.SetOperation_SETOP_NONE {
 		q.Set = c.setOperation(n, at)
 	}
@@ -135,6 +144,7 @@ func (c *converter) selectStatement(n *pg.SelectStmt, at syntax.Pos) *syntax.Que
 	q.Offset = c.rowCount(take(&n.LimitOffset))
 	n.LimitOption, n.Op = 0, 0 // looked at by refuseClauses
 	c.spent(n, at)
+	c.seriesOutput(q)
 	return q
 }
 
@@ -184,9 +194,7 @@ func (c *converter) placeOf(n *pg.SelectStmt, otherwise syntax.Pos) syntax.Pos {
 // refuseClauses names the clauses of SELECT that are not taken, at their keyword.
 func (c *converter) refuseClauses(n *pg.SelectStmt, at syntax.Pos) {
 	switch {
-	case len(n.ValuesLists) > 0:
-		c.refuse(c.keyword("VALUES"), "VALUES", "Noisegate answers SELECT statements over a table")
-	case len(n.TargetList) == 0 && n.Op == pg.SetOperation_SETOP_NONE:
+	case len(n.TargetList) == 0 && len(n.ValuesLists) == 0 && n.Op == pg.SetOperation_SETOP_NONE:
 		c.refuse(at, "an empty select list", "name what to compute: SELECT count(*)")
 	case n.IntoClause != nil:
 		c.refuse(c.keyword("INTO"), "SELECT INTO", "a query cannot write")
@@ -233,6 +241,8 @@ func (c *converter) relation(node *pg.Node) syntax.Relation {
 		return c.join(n.JoinExpr)
 	case *pg.Node_RangeSubselect:
 		return c.derived(n.RangeSubselect)
+	case *pg.Node_RangeFunction:
+		return c.rangeFunction(node, n.RangeFunction)
 	default:
 		c.unknown(node)
 		return nil
