@@ -230,7 +230,8 @@ func own(b *algebra.Binder, j *joining) error {
 		owned, public = public, owned
 	}
 	if drops {
-		j.out.Note("ownerless", "rows of %s without a row of %s belong to nobody and are left out", cmp.Or(public.Table, "constants"), owned.Table)
+		j.out.Note("ownerless", "rows of %s without a row of %s belong to nobody and are left out", cmp.Or(public.Table, "constants"),
+			owned.Table)
 	}
 	j.out.Owners, j.out.Pending, j.out.Table = owned.Owners, owned.Pending, owned.Table
 	j.out.MaxRows, j.out.MaxGroups, j.out.MaxValues, j.out.MaxTotal = owned.MaxRows, owned.MaxGroups, owned.MaxValues, owned.MaxTotal
