@@ -411,7 +411,7 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 			args = args[1:]
 		}
 	case form == pg.CoercionForm_COERCE_SQL_SYNTAX && call.Name == "timezone":
-		return c.refuse(call.Pos, "AT TIME ZONE", "times are read as they are stored")
+		return c.refuse(call.Pos, "AT TIME ZONE", "times are in UTC: leave it out, or for another zone add hours: x - interval '5 hours'")
 	default:
 		return c.refuse(call.Pos, "the syntax of "+call.Name, "")
 	}
