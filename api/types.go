@@ -52,6 +52,9 @@ type QueryRequest struct {
 	Plan string `json:"plan,omitempty"`
 	// AtMost is the most that the request may be charged; above it the request is refused, free. It is no part of the question.
 	AtMost *Price `json:"at_most,omitempty"`
+	// RequireUseful refuses, free, what fewer than this part of the rows can be useful of, in (0, 1], where that is known: the policy says
+	// about how many people there are, and keys are public. It is no part of the question.
+	RequireUseful *float64 `json:"require_useful,omitempty"`
 	// Wait is for how many seconds the request waits for its answer: after that it is told where to come back for it. It waits until there
 	// is one when absent. It is no part of the question.
 	Wait *int64 `json:"wait,omitempty"`
@@ -208,8 +211,10 @@ type EstimateResponse struct {
 	// Simultaneous: the half-widths are those of intervals that all hold together.
 	Simultaneous bool             `json:"simultaneous,omitempty"`
 	Outputs      []OutputEstimate `json:"outputs"`
-	Plan         string           `json:"plan"`
-	Notes        []Note           `json:"notes"`
+	// Useful is what a row has to hold to be useful; absent where that is not known before there is an answer.
+	Useful *UsefulEstimate `json:"useful,omitempty"`
+	Plan   string          `json:"plan"`
+	Notes  []Note          `json:"notes"`
 	// AsOf and DataVersion are, where a prepared copy would answer, of which time its rows are and which one it is.
 	AsOf        *time.Time `json:"as_of,omitempty"`
 	DataVersion string     `json:"data_version,omitempty"`

@@ -40,6 +40,9 @@ type Snapshot struct {
 	// MaxFailures is how many failures of an analyst's questions within a day stop further ones; 0: [DefaultMaxFailures].
 	MaxFailures int64
 
+	// People is about how many units the tables are about, as the policy says for everybody to know; 0: it does not.
+	People int64
+
 	Pate *PatePolicy // what the policy fixes for ensembles of teachers
 
 	Warnings []Warning // what the policy's author should know

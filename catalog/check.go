@@ -30,6 +30,12 @@ func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 	if len(c.problems) > 0 {
 		return nil, inOrder(c.problems)
 	}
+	if p.About != nil {
+		if snapshot.People = p.About.People; len(snapshot.Kinds()) > 1 {
+			return nil, []error{fault.PolicyInvalid(p.About.pos, "about says how many people there are, and units are of several kinds: "+
+				strings.Join(snapshot.Kinds(), "; "), "leave it out")}
+		}
+	}
 	for _, t := range snapshot.Tables {
 		t.checked, t.among = t, snapshot.Tables
 	}

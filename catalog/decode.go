@@ -101,6 +101,8 @@ func (d *decoder) policy(root *node) *Policy {
 		"stewards":       func(n *node) { p.Stewards = d.stewards(n) },
 
 		"refresh_charges": func(n *node) { p.RefreshCharges = d.truth(n, "refresh_charges") },
+
+		"about": func(n *node) { p.About = d.about(n) },
 	})
 	for _, key := range []string{"version", "dataset", "tables", "budgets"} {
 		if root.kind == mappingNode && !has(root, key) {
@@ -109,6 +111,23 @@ func (d *decoder) policy(root *node) *Policy {
 	}
 	d.checkTiming(root, p)
 	return p
+}
+
+// maxPeople bounds how many people a dataset is about.
+const maxPeople = 100_000_000_000
+
+// about reads what everybody may know of the people in the tables. Their number is round, so that nobody copies an exact one.
+func (d *decoder) about(n *node) *AboutPolicy {
+	a := &AboutPolicy{pos: n.pos}
+	d.fields(n, "about", map[string]func(*node){"people": func(n *node) {
+		if a.People = d.whole(n, "people", "", maxPeople); len(strings.TrimRight(n.text, "0")) > 2 {
+			d.problem(n.pos, "write 5000 or 12000", "people must be a round number, of at most two digits before its zeros: analysts see it")
+		}
+	}})
+	if n.kind == mappingNode && !has(n, "people") {
+		d.problem(n.pos, "write about: {people: 5000}", "about says about how many people there are in the tables")
+	}
+	return a
 }
 
 func (d *decoder) constant(n *node, what, want string) {

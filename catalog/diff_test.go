@@ -59,6 +59,7 @@ func TestDiffSaysWhomAChangeFavours(t *testing.T) {
 		{"max_failures: 7\n", "", Tightens, "max_failures: 7 → none"},
 		{"dataset: d\n", "dataset: d\nshare_releases: true\n", Loosens, "share_releases"},
 		{"dataset: d\n", "dataset: d\nrefresh_charges: true\n", Changes, "refresh_charges"},
+		{"dataset: d\n", "dataset: d\nabout: {people: 5000}\n", Changes, "about"},
 		{"dataset: d\n", "dataset: d\ndata_version: x\n", Changes, "data_version: none → x"},
 		{"dataset: d\n", "dataset: d\ntiming: {unit_ms: 5, epsilon: 0.5, delta: 1e-9}\n", Tightens, "timing"},
 	} {

@@ -29,6 +29,15 @@ type Policy struct {
 	Timing *Timing `json:",omitempty"` // nil: the guarantee does not cover time
 
 	Stewards *StewardsPolicy `json:",omitempty"` // nil: one steward is enough for everything
+
+	About *AboutPolicy `json:",omitempty"` // nil: nothing is said of the people
+}
+
+// AboutPolicy is what everybody may know of the people in the tables.
+type AboutPolicy struct {
+	People int64 // about so many; round
+
+	pos fault.Position
 }
 
 // TableName names a relation of the protected database.

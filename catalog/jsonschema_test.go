@@ -60,6 +60,7 @@ func TestSchemaHasTheParsersKeys(t *testing.T) {
 	for place, document := range map[string]string{
 		"":                          file("public: true", "dataset: true", odd),
 		"timing":                    file("public: true", "dataset: true", "timing: {"+odd+"}"),
+		"about":                     file("public: true", "dataset: true", "about: {"+odd+"}"),
 		"$defs/table":               file(odd, "dataset: true", ""),
 		"$defs/unit":                file("unit: {"+odd+"}", "dataset: true", ""),
 		"$defs/column":              file("columns: {c: {"+odd+"}}", "dataset: true", ""),

@@ -49,6 +49,7 @@ func TestRenewedTables(t *testing.T) {
 	}{
 		{nil, "[]"},
 		{[]string{"epsilon: 10", "epsilon: 20"}, "[]"},
+		{[]string{"neighbours: add-remove\n", "neighbours: add-remove\nabout: {people: 5000}\n"}, "[]"},
 		{[]string{"neighbours: add-remove\n", "neighbours: add-remove\nshare_releases: true\n"}, "[]"},
 		{[]string{"      age: {bounds: [0, 100]}\n", "\n      # a line more\n      age: {bounds: [0, 100]}\n"}, "[]"},
 		{[]string{"max_groups: 2\n  geo", "max_groups: 3\n  geo"}, "[items]"},
@@ -73,5 +74,17 @@ func TestRenewedTables(t *testing.T) {
 		if got := c.review.Renews(); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q", c.review, got)
 		}
+	}
+}
+
+// What a policy says of its people is said of one kind of units.
+func TestAboutIsOfOneKind(t *testing.T) {
+	about := strings.Replace(reviewedPolicy, "tables:\n", "about: {people: 5000}\ntables:\n", 1)
+	if snapshot, problems := Check(policyOf(t, about), testSchema()); len(problems) > 0 || snapshot.People != 5000 {
+		t.Errorf("%+v %v", snapshot, problems)
+	}
+	two := strings.Replace(about, "unit: {via: id, to: visits}", "unit: {column: id, of: things}\n    not_covered: [people]", 1)
+	if _, problems := Check(policyOf(t, two), testSchema()); len(problems) != 1 || !strings.Contains(problems[0].Error(), "several kinds") {
+		t.Errorf("%v", problems)
 	}
 }

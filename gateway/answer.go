@@ -13,6 +13,7 @@ import (
 	"noisegate.example/budget"
 	"noisegate.example/catalog"
 	"noisegate.example/gateway/internal/amounts"
+	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite"
 )
@@ -216,6 +217,23 @@ func (s *Service) headroom(b budget.Balance) api.Amounts {
 	return amounts.Headroom(amounts.Released(b, s.clock.Now()))
 }
 
+// usefulOf is what an estimate says of useful rows; nil for nothing.
+func usefulOf(told *sqlrewrite.Foretold) *api.UsefulEstimate {
+	if told == nil {
+		return nil
+	}
+	return &api.UsefulEstimate{Output: told.Output, Needs: api.Decimal(told.Needs), Of: told.Of, Possible: told.Possible}
+}
+
+// useless refuses a question of which fewer rows can be useful than the request wants; what is not known refuses nothing.
+func useless(r api.QueryRequest, told *sqlrewrite.Foretold) error {
+	if r.RequireUseful == nil || told == nil || told.Possible == nil ||
+		float64(*told.Possible) >= *r.RequireUseful*float64(told.Of) {
+		return nil
+	}
+	return fault.Useless(*told.Possible, told.Of, told.Output, told.Needs)
+}
+
 // estimate shows a plan's price and expected error.
 func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateResponse {
 	own, loss, explained := amounts.Released(q.Accounts.Own(), now), q.Charge.Loss, q.plan.Explain()
@@ -223,7 +241,7 @@ func estimate(r api.QueryRequest, q *prepared, now time.Time) *api.EstimateRespo
 		Dataset: r.Dataset, Price: amounts.Of(loss), Remaining: amounts.Headroom(own), Affordable: amounts.Affordable(own, loss),
 		Confidence: LevelOf(r), Simultaneous: r.Confidence != nil && r.Confidence.Simultaneous,
 		Plan: explained.Tree, Notes: q.Delay.Note(append(notesOf(explained.Notes), foretold(q)...)),
-		Outputs: make([]api.OutputEstimate, len(explained.Outputs)),
+		Outputs: make([]api.OutputEstimate, len(explained.Outputs)), Useful: usefulOf(q.plan.Foretell(q.On.People)),
 	}
 	if q.version != nil {
 		asOf := q.asOf()

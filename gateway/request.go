@@ -112,7 +112,7 @@ func optionsOf(r api.QueryRequest, p Accounts) (sqlrewrite.Options, error) {
 	o := sqlrewrite.Options{Currency: catalog.Form(limit.Form)}
 	var err error
 	for _, read := range []func(api.QueryRequest, *sqlrewrite.Options) error{
-		readMechanism, readSelection, readConfidence, readDialect, readBounds, readReport, readWeights, readDelta, readPrice,
+		readMechanism, readSelection, readConfidence, readDialect, readBounds, readReport, readWeights, readUseful, readDelta, readPrice,
 	} {
 		if err = read(r, &o); err != nil {
 			return sqlrewrite.Options{}, err
@@ -252,6 +252,14 @@ func readWeights(r api.QueryRequest, o *sqlrewrite.Options) (err error) {
 	return err
 }
 
+// readUseful checks the part of the rows that a request wants to be useful, which no plan depends on.
+func readUseful(r api.QueryRequest, _ *sqlrewrite.Options) error {
+	if part := r.RequireUseful; part != nil && !(*part > 0 && *part <= 1) {
+		return wrongUseful()
+	}
+	return nil
+}
+
 // positives reads an amount above 0 for each name.
 func positives(texts map[string]api.Decimal, wrong func() error) (map[string]*big.Rat, error) {
 	numbers := make(map[string]*big.Rat, len(texts))
@@ -343,6 +351,8 @@ func WrongType(field string) error {
 		return wrongAtMost()
 	case "weights":
 		return wrongWeights()
+	case "require_useful":
+		return wrongUseful()
 	case "params":
 		return fault.RequestParams("a list of values, one for each $n of the text")
 	case "confidence":
@@ -391,6 +401,8 @@ func wrongAtMost() error {
 func wrongWeights() error {
 	return fault.RequestWeights("an object with a positive decimal number for each output it names")
 }
+
+func wrongUseful() error { return fault.RequestUseful("a number above 0 and at most 1, such as 0.5") }
 
 func wrongConfidence() error {
 	return fault.RequestConfidence("a number above 0 and at most 0.999999999, or " +

@@ -440,6 +440,9 @@ func (s *Service) planned(ctx context.Context, who auth.Principal, r Request, o 
 			c.Loss, q.Refusal = accounts.floor.charged(c.Loss), accounts.Takes(lossesOf(plan)...)
 		}
 	}
+	if q.Refusal == nil {
+		q.Refusal = useless(r.QueryRequest, q.plan.Foretell(snapshot.People))
+	}
 	q.complete(only)
 	q.priceLatest(r.Version == versionLatest)
 	if !q.fresh {
@@ -462,9 +465,9 @@ func (q *prepared) complete(only error) {
 	q.Refusal = orElse(only, orElse(q.Refusal, q.Untimed)) // an answer from before the policy said so is given again
 }
 
-// asAsked is a request without at_most and wait, which are no part of the question: the next request may have others.
+// asAsked is a request without at_most, require_useful and wait, which are no part of the question: the next request may have others.
 func asAsked(r api.QueryRequest) api.QueryRequest {
-	r.AtMost, r.Wait = nil, nil
+	r.AtMost, r.RequireUseful, r.Wait = nil, nil, nil
 	return r
 }
 

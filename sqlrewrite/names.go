@@ -36,6 +36,9 @@ type Useful = answer.Useful
 // Cell is a value of an answer, as it is judged.
 type Cell = answer.Cell
 
+// Foretold is what a row of an answer has to hold to be useful, and how many can.
+type Foretold = answer.Foretold
+
 // Explanation is what an estimate shows.
 type Explanation = explain.Explanation
 
@@ -227,6 +230,10 @@ func (r *Released) Kept() ([]byte, error) { return r.made.Kept() }
 // KeptLeast is how many bytes [Released.Kept] gives at least, known before anything is released; the plan is one of [Plan.Blocks]. It is 0
 // where groups are selected, as it is not known how many are shown.
 func (p *Plan) KeptLeast() int64 { return p.made.KeptLeast() }
+
+// Foretell foretells the use of a plan of one release whose rows are those of the answer; nil for others, and where nothing that is
+// released is shown as it is. People is about how many there are, 0 where that is not known. It depends on no row.
+func (p *Plan) Foretell(people int64) *Foretold { return answer.Foretell(p.made, people) }
 
 // AnswerBytes is about how many bytes an answer has, known before anything is released; the plan is one of [Plan.Blocks]. It is 0 where
 // rows decide.

@@ -47,24 +47,25 @@ func (f gatewayFlags) clientFor(ctx context.Context, a *app, dataset *string) (*
 
 // questionFlags are what query and estimate have in common.
 type questionFlags struct {
-	SQL          string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
-	Param        []string          `help:"Value of $1, then of $2, ...: JSON as in the API, or text." placeholder:"VALUE" sep:"none"`
-	Dataset      string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
-	Epsilon      string            `help:"Price in epsilon. Without any price, the policy's default; none: refused." placeholder:"E" xor:"price"`
-	Rho          string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
-	MaxError     map[string]string `help:"Instead of a price: the cheapest one at which the half-width of OUTPUT stays within N." placeholder:"OUTPUT=N" xor:"price"`
-	Delta        string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon; the policy's default when absent." placeholder:"D"`
-	Mechanism    string            `enum:"auto,laplace,gaussian,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"Noise: auto, laplace or gaussian; a selection where the question only selects."`
-	Selection    string            `enum:"auto,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"How quantiles, modes and first groups are chosen: auto, exponential, permute_and_flip or report_noisy_max."`
-	Confidence   *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
-	Simultaneous bool              `help:"Intervals that all hold together with the level, instead of one by one."`
-	Dialect      string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`
-	MaxGroups    *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
-	MaxRows      *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
-	MaxRowsTotal *int64            `help:"At most that many rows per person in all groups together; less noise where people are in many groups." placeholder:"N"`
-	Report       string            `enum:",kept" default:"" help:"Bought beside the answer, at a part of its price: kept, which part of the rows is in the figures." placeholder:"kept"`
-	Prepared     bool              `negatable:"" default:"true" help:"From a prepared copy, where that is no worse; --no-prepared asks the table itself."`
-	Latest       bool              `help:"From the rows that there are now, and paid for each time; of a prepared copy, its newest version."`
+	SQL           string            `arg:"" optional:"" help:"The question; read from standard input when absent or -."`
+	Param         []string          `help:"Value of $1, then of $2, ...: JSON as in the API, or text." placeholder:"VALUE" sep:"none"`
+	Dataset       string            `help:"The dataset; may be left out when there is only one." placeholder:"NAME"`
+	Epsilon       string            `help:"Price in epsilon. Without any price, the policy's default; none: refused." placeholder:"E" xor:"price"`
+	Rho           string            `help:"Price in rho (zCDP)." placeholder:"R" xor:"price"`
+	MaxError      map[string]string `help:"Instead of a price: the cheapest one at which the half-width of OUTPUT stays within N." placeholder:"OUTPUT=N" xor:"price"`
+	Delta         string            `help:"Delta, for private group keys or Gaussian noise priced in epsilon; the policy's default when absent." placeholder:"D"`
+	Mechanism     string            `enum:"auto,laplace,gaussian,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"Noise: auto, laplace or gaussian; a selection where the question only selects."`
+	Selection     string            `enum:"auto,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"How quantiles, modes and first groups are chosen: auto, exponential, permute_and_flip or report_noisy_max."`
+	Confidence    *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
+	Simultaneous  bool              `help:"Intervals that all hold together with the level, instead of one by one."`
+	RequireUseful *float64          `help:"Refuse, free, what fewer than this part of the rows can be useful of, where the policy says how many people there are." placeholder:"P"`
+	Dialect       string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`
+	MaxGroups     *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
+	MaxRows       *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
+	MaxRowsTotal  *int64            `help:"At most that many rows per person in all groups together; less noise where people are in many groups." placeholder:"N"`
+	Report        string            `enum:",kept" default:"" help:"Bought beside the answer, at a part of its price: kept, which part of the rows is in the figures." placeholder:"kept"`
+	Prepared      bool              `negatable:"" default:"true" help:"From a prepared copy, where that is no worse; --no-prepared asks the table itself."`
+	Latest        bool              `help:"From the rows that there are now, and paid for each time; of a prepared copy, its newest version."`
 	gatewayFlags
 }
 
@@ -116,6 +117,7 @@ func (f questionFlags) request(ctx context.Context, a *app, client *api.Client) 
 		Epsilon: api.Decimal(f.Epsilon), Rho: api.Decimal(f.Rho), Delta: api.Decimal(f.Delta),
 		Mechanism: f.Mechanism, Selection: strings.TrimPrefix(f.Selection, "auto"), Confidence: f.confidence(), Dialect: f.Dialect,
 		MaxGroups: f.MaxGroups, MaxRows: f.MaxRows, MaxRowsTotal: f.MaxRowsTotal, Report: f.Report, Version: version,
+		RequireUseful: f.RequireUseful,
 	}, nil
 }
 

@@ -176,6 +176,9 @@ func (a *app) showEstimate(e *api.EstimateResponse) error {
 			fmt.Fprintf(a.Out, " %s: a group of %d is shown with probability %s\n", o.Name, s.Units, percent(s.Probability))
 		}
 	}
+	if e.Useful != nil {
+		fmt.Fprintf(a.Out, " %s\n", e.Useful.Text())
+	}
 	a.showNotes(e.Notes)
 	for _, line := range strings.Split(strings.TrimRight(e.Plan, "\n"), "\n") {
 		fmt.Fprintf(a.Out, "   %s\n", line)

@@ -151,7 +151,7 @@ func unused(r api.QueryRequest) string {
 	}{
 		{"max_error", len(r.MaxError) > 0}, {"weights", len(r.Weights) > 0}, {"plan", r.Plan != ""}, {"report", r.Report != ""},
 		{"selection", r.Selection != "" && r.Selection != "auto"}, {"max_groups", r.MaxGroups != nil},
-		{"max_rows_total", r.MaxRowsTotal != nil}, {"version", r.Version != ""},
+		{"max_rows_total", r.MaxRowsTotal != nil}, {"require_useful", r.RequireUseful != nil}, {"version", r.Version != ""},
 		{"simultaneous", r.Confidence != nil && r.Confidence.Simultaneous},
 		{"mechanism", r.Mechanism != "" && r.Mechanism != string(sqlrewrite.MechanismAuto) &&
 			r.Mechanism != string(sqlrewrite.MechanismGaussian)},

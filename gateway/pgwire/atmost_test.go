@@ -2,6 +2,7 @@ package pgwire_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,4 +36,25 @@ func TestAtMost(t *testing.T) {
 		t.Fatal(err)
 	}
 	pgwire.Table(t, conn, "SELECT count(*) FROM people")
+}
+
+// TestRequireUseful: the part of the rows that a session wants to be useful is a setting, and EXPLAIN says what a useful row has.
+func TestRequireUseful(t *testing.T) {
+	d := pgwire.OpenedWith(t, func(*gatewaytest.Gateway) pgwire.Catalog { return nil })
+	conn := d.Connect(t, "")
+	for _, wrong := range []string{"0", "1.01", "-1", "half", "NaN"} {
+		if _, err := conn.Exec(t.Context(), "SET noisegate.require_useful = '"+wrong+"'"); err == nil {
+			t.Errorf("%s is a part", wrong)
+		}
+	}
+	for _, text := range []string{"SET noisegate.epsilon = 1", "SET noisegate.require_useful = 1"} {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := fmt.Sprint(pgwire.Table(t, conn, "EXPLAIN SELECT count(*) AS n FROM people"))
+	if !strings.Contains(lines, "a row is useful from n = 12 on") {
+		t.Errorf("%s", lines)
+	}
+	pgwire.Table(t, conn, "SELECT count(*) AS n FROM people") // the policy says of nobody how many there are
 }

@@ -461,6 +461,9 @@ func estimateLines(e *api.EstimateResponse) []string {
 		}
 		lines = append(lines, line)
 	}
+	if e.Useful != nil {
+		lines = append(lines, "  "+e.Useful.Text())
+	}
 	for line := range strings.SplitSeq(strings.TrimRight(e.Plan, "\n"), "\n") {
 		lines = append(lines, "  "+line)
 	}

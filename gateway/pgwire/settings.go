@@ -23,6 +23,7 @@ const (
 	setDelta       = "noisegate.delta"
 	setMaxError    = "noisegate.max_error"
 	setAtMost      = "noisegate.at_most"
+	setUseful      = "noisegate.require_useful"
 	setConfidence  = "noisegate.confidence"
 	setTogether    = "noisegate.simultaneous"
 	setMechanism   = "noisegate.mechanism"
@@ -72,6 +73,7 @@ func definitions() []definition {
 		{name: setDelta, check: orEmpty(positive), want: "a positive number, such as 1e-9"},
 		{name: setMaxError, check: orEmpty(maxErrors), want: "output:number, such as n:25"},
 		{name: setAtMost, check: orEmpty(ceiling), want: "a price, such as epsilon:0.1, delta:1e-9"},
+		{name: setUseful, check: orEmpty(part), want: "a number above 0 and at most 1, such as 0.5"},
 		{name: setConfidence, check: orEmpty(share), want: "a number between 0 and 1"},
 		{name: setTogether, standard: "off", check: among("on", "off"), want: "on or off"},
 		{name: setMechanism, check: orEmpty(anyText), want: "auto, laplace or gaussian"},
@@ -156,6 +158,12 @@ func among(values ...string) func(string) (string, bool) {
 func positive(text string) (string, bool) {
 	v, err := strconv.ParseFloat(text, 64)
 	return text, err == nil && v > 0 && !math.IsInf(v, 0)
+}
+
+// part is a part of the rows.
+func part(text string) (string, bool) {
+	v, err := strconv.ParseFloat(text, 64)
+	return text, err == nil && v > 0 && v <= 1
 }
 
 func share(text string) (string, bool) {
@@ -583,6 +591,13 @@ func (s *settings) request(dataset, sql string) (api.QueryRequest, *refusal) {
 		if r.AtMost, err = readPrice(text); err != nil {
 			return r, refusef(stateValue, "%s must be a price, such as epsilon:0.1, delta:1e-9", setAtMost)
 		}
+	}
+	if text := s.get(setUseful); text != "" {
+		part, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return r, refusef(stateValue, "%s must be a number", setUseful)
+		}
+		r.RequireUseful = &part
 	}
 	if text := s.get(setConfidence); text != "" {
 		level, err := strconv.ParseFloat(text, 64)

@@ -21,6 +21,7 @@ const (
 	CodeDryRun        Code = "plan/dry-run"
 	CodeFanOut        Code = "plan/fan-out"
 	CodeFit           Code = "plan/fit"
+	CodeUseless       Code = "plan/useless"
 )
 
 // MissingDelta says that group keys of the query must be selected privately, which needs δ > 0; column is one of them.
@@ -155,6 +156,15 @@ func FanOut(pos Position, rows string, factors []string, micros string, limit in
 		Hint:    hint,
 		Details: []Detail{{Name: "product", Value: product}, {Name: "microseconds", Value: micros}, {Name: "limit", Value: fmt.Sprint(limit)}},
 	}
+}
+
+// Useless refuses a question of which fewer rows can be useful than the request wants; needs is how much of an output a useful row has.
+func Useless(possible, of int64, output, needs string) *Error {
+	return &Error{Code: CodeUseless,
+		Msg: fmt.Sprintf("at most %d of %d rows can be useful, which is less than require_useful: a useful row has %s of at least %s",
+			possible, of, clean(output), needs),
+		Hint:    "group by less, offer a larger price, tighten max_rows or max_groups, or leave require_useful out; nothing was charged",
+		Details: []Detail{{Name: "possible", Value: fmt.Sprint(possible)}, {Name: "of", Value: fmt.Sprint(of)}, {Name: "needs", Value: needs}}}
 }
 
 // FitInvalid refuses a part of a regression or of a clustering; want says what it must be.

@@ -32,6 +32,7 @@ const (
 	CodeRequestDialect          Code = "request/invalid-dialect"
 	CodeRequestMaxError         Code = "request/invalid-max-error"
 	CodeRequestAtMost           Code = "request/invalid-at-most"
+	CodeRequestUseful           Code = "request/invalid-require-useful"
 	CodeRequestWeights          Code = "request/invalid-weights"
 	CodeRequestParams           Code = "request/invalid-params"
 	CodeRequestPlan             Code = "request/invalid-plan"
@@ -210,6 +211,11 @@ func RequestMaxError(want string) *Error { return invalidField(CodeRequestMaxErr
 
 // RequestAtMost refuses the most that a request may be charged.
 func RequestAtMost(want string) *Error { return invalidField(CodeRequestAtMost, "at_most", want) }
+
+// RequestUseful refuses a part of the rows.
+func RequestUseful(want string) *Error {
+	return invalidField(CodeRequestUseful, "require_useful", want)
+}
 
 // RequestWeights refuses weights of outputs.
 func RequestWeights(want string) *Error { return invalidField(CodeRequestWeights, "weights", want) }

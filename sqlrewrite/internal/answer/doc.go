@@ -14,7 +14,8 @@
 //	report.go   what was bought beside an answer
 //	bars.go     how many intervals miss, and levels at which all hold
 //	ranks.go    how far noise reaches among the groups of which the first are shown
-//	useful.go   how many rows are useful, and what that needs
+//	useful.go   how many rows are useful
+//	foretell.go what a row has to hold to be useful, and how many can
 //	notes.go    what an analyst should know of an answer
 //	bias.go     in which direction contribution bounding moves an output
 package answer

@@ -34,6 +34,12 @@ func firstBy(p *plan.Plan, rows int) (by algebra.Expr, groups *big.Int) {
 	return by, groups
 }
 
+// together is the level of each of the intervals of so many groups that all hold with the level asked for.
+func together(p *plan.Plan, groups *big.Int) mechanisms.Confidence {
+	n, _ := new(big.Float).SetInt(groups).Float64()
+	return 1 - (1-p.Options.Confidence)/mechanisms.Confidence(n)
+}
+
 // rankNotes say how far noise alone reaches among the groups of which an answer shows the first by a noisy number.
 func rankNotes(p *plan.Plan, rows int) []algebra.Note {
 	by, groups := firstBy(p, rows)

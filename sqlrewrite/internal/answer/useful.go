@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/bind"
 	"noisegate.example/sqlrewrite/internal/plan"
@@ -163,10 +162,4 @@ func wholeOf(p *plan.Plan, f plan.Fraction) *big.Rat {
 
 func zeroOrOne(g *algebra.Grid) bool {
 	return g.Lo.Sign() == 0 && g.Hi.Cmp(big.NewInt(1)) == 0 && g.Step.Cmp(scalar.One()) == 0
-}
-
-// together is the level of each of the intervals of so many groups that all hold with the level asked for.
-func together(p *plan.Plan, groups *big.Int) mechanisms.Confidence {
-	n, _ := new(big.Float).SetInt(groups).Float64()
-	return 1 - (1-p.Options.Confidence)/mechanisms.Confidence(n)
 }

@@ -87,7 +87,8 @@ func TestUsefulRows(t *testing.T) {
 	if got := answered(t, p, [][]int64{{large, sum}, {large, small}, {small, sum}, {small, small}}).Useful; got == nil || got.Rows != 1 {
 		t.Errorf("got %v, want the row of which both values are useful", got)
 	}
-	for _, sql := range []string{"SELECT DISTINCT minutes FROM visits", "SELECT ward, mode() WITHIN GROUP (ORDER BY season) FROM visits GROUP BY ward"} {
+	for _, sql := range []string{"SELECT DISTINCT minutes FROM visits",
+		"SELECT ward, mode() WITHIN GROUP (ORDER BY season) FROM visits GROUP BY ward"} {
 		p := visitsPlan(t, sql, true)
 		row := make([]int64, len(p.Releases))
 		if got := answered(t, p, [][]int64{row, row}).Useful; got != nil {
@@ -132,7 +133,8 @@ func TestUsefulAmongMany(t *testing.T) {
 		t.Fatalf("%d among four, %d alone", among, alone)
 	}
 	first, second := 4*among, 4*among-1
-	a := answered(t, p, [][]int64{{first}, {second}, {0}, {0}}, []string{"1", "1", fmt.Sprint(first)}, []string{"2", "2", fmt.Sprint(second)})
+	a := answered(t, p, [][]int64{{first}, {second}, {0}, {0}}, []string{"1", "1", fmt.Sprint(first)},
+		[]string{"2", "2", fmt.Sprint(second)})
 	if *a.Useful != (answer.Useful{Rows: 1, Of: 2}) {
 		t.Errorf("%+v, want 1 of 2", a.Useful)
 	}
@@ -149,14 +151,58 @@ func TestUsefulAmongMany(t *testing.T) {
 func TestHiddenGroupsAreNotAbsent(t *testing.T) {
 	for _, sql := range []string{"SELECT minutes, count(*) FROM visits GROUP BY minutes", "SELECT DISTINCT minutes FROM visits"} {
 		p := visitsPlan(t, sql, true)
-		want := algebra.Note{Code: "hidden-groups", Text: fmt.Sprintf("no group clearly has more than %d people; smaller ones are hidden, not absent",
-			p.ShownFrom(0.95)-1)}
+		want := algebra.Note{Code: "hidden-groups", Text: fmt.Sprintf("no group clearly has more than %d people; smaller ones are hidden, "+
+			"not absent", p.ShownFrom(0.95)-1)}
 		if got := fmt.Sprint(answered(t, p, nil).Notes); !strings.Contains(got, fmt.Sprint(want)) {
 			t.Errorf("%s: want %v\n%s", sql, want, got)
 		}
 		row := make([]int64, len(p.Releases))
 		if got := fmt.Sprint(answered(t, p, [][]int64{row}).Notes); strings.Contains(got, "hidden") {
 			t.Errorf("%s: a group is shown: %s", sql, got)
+		}
+	}
+}
+
+// What a row has to hold is known before there is one, from text and policy alone, and how many can where that is public.
+func TestForetold(t *testing.T) {
+	alone := visitsPlan(t, "SELECT ward, count(*) AS n FROM visits GROUP BY ward", false)
+	needs := 4 * halfWidth(alone, 0.95)
+	among := visitsPlan(t, "SELECT ward, count(*) AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 2", false)
+	rounded := func(n int64) string { return strconv.FormatFloat(answer.RoundUp(float64(n)), 'f', -1, 64) }
+	for _, c := range []struct {
+		sql      string
+		private  bool
+		people   int64
+		output   string
+		needs    string
+		of       int64
+		possible int64 // negative: not known
+	}{
+		{"SELECT ward, count(*) AS n FROM visits GROUP BY ward", false, 2*needs + 1, "n", rounded(needs), 4, 2},
+		{"SELECT ward, count(*) AS n FROM visits GROUP BY ward", false, 2*needs - 1, "n", rounded(needs), 4, 1},
+		{"SELECT ward, count(*) AS n FROM visits GROUP BY ward", false, needs - 1, "n", rounded(needs), 4, 0},
+		{"SELECT ward, count(*) AS n FROM visits GROUP BY ward", false, 100 * needs, "n", rounded(needs), 4, 4},
+		{"SELECT ward, count(*) AS n FROM visits GROUP BY ward", false, 0, "n", rounded(needs), 4, -1},
+		{"SELECT ward, count(*) AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 2", false, 100 * needs, "n",
+			rounded(4 * halfWidth(among, 1-0.05/4)), 2, 2},
+		{"SELECT ward, count(*) AS n FROM visits GROUP BY ward ORDER BY ward LIMIT 3", false, 100 * needs, "n", rounded(needs), 3, 3},
+		{"SELECT minutes, count(*) AS n FROM visits GROUP BY minutes", true, 100 * needs, "n", "", 0, -1},
+		{"SELECT ward, avg(minutes) AS n FROM visits GROUP BY ward", false, 1000, "", "", 0, -1},
+		{"SELECT ward, count(*) AS n FROM visits GROUP BY ROLLUP (ward)", false, 1000, "", "", 0, -1},
+	} {
+		got := answer.Foretell(visitsPlan(t, c.sql, c.private), c.people)
+		if got == nil {
+			if c.output != "" {
+				t.Errorf("%s: nothing is foretold", c.sql)
+			}
+			continue
+		}
+		possible := int64(-1)
+		if got.Possible != nil {
+			possible = *got.Possible
+		}
+		if got.Output != c.output || c.needs != "" && got.Needs != c.needs || got.Of != c.of || possible != c.possible {
+			t.Errorf("%s, %d people: %+v, possible %d, want %+v", c.sql, c.people, got, possible, c)
 		}
 	}
 }
