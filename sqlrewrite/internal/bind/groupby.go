@@ -216,7 +216,11 @@ func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, er
 // missingKeys refuses a key x over a column without known keys. Steps of a bounded value are a key; within one unit's rows each value is.
 func missingKeys(b *algebra.Binder, n interface{ At() syntax.Pos }, c *algebra.Field, x algebra.Expr) error {
 	if form := domain.StepForm(x); form != "" {
-		return fault.MissingSteps(b.At(n), c.Name, form)
+		refused := fault.MissingSteps(b.At(n), c.Name, form)
+		if !algebra.OneText(algebra.Column{Of: c}) { // no policy makes its values keys
+			refused = refused.WithHint("group by larger whole steps of it")
+		}
+		return refused
 	}
 	refused := fault.MissingKeys(b.At(n), c.Name).WithPart(b.Bound.Source.UnitText())
 	if algebra.PlainField(x) == nil && c.Bounds == nil && (c.Type.IsNumber() || c.Type.IsTime()) {
