@@ -146,8 +146,8 @@ func listed(t *catalog.Table, c *catalog.Column) bool {
 	return mayBeKeys(t, c)
 }
 
-// helps carries out the hint of a refusal, and those of the refusals that are left, in each way that they name: carried is whether there was
-// a hint of a known form. It helps if one of the ways gets the question answered, and a policy can say each of them.
+// helps carries out the hint of a refusal, and those of the refusals that are left, in each way that they name: carried is whether there
+// was a hint of a known form. It helps if one of the ways gets the question answered, and a policy can say each of them.
 func (q asked) helps(refusal *fault.Error, steps int) (helped, carried bool) {
 	for _, h := range hinted {
 		words := h.form.FindStringSubmatch(refusal.Hint)
