@@ -223,7 +223,8 @@ func TestBoundedRangeEpsilon(t *testing.T) {
 
 // A selection costs no more ρ than any mechanism of its ε, which is at most ε, so that every ε has a charge that a ledger holds.
 func TestSelectionsCostAtMostTheirEpsilon(t *testing.T) {
-	for _, epsilon := range []PicoEpsilon{EpsilonUnit, 7_994_622_979_000, 7_994_622_980_000, 8_588 * EpsilonUnit, 10_000 * EpsilonUnit, MaxEpsilon} {
+	for _, epsilon := range []PicoEpsilon{EpsilonUnit, 7_994 * EpsilonUnit / 1000, 7_995 * EpsilonUnit / 1000, 8_588 * EpsilonUnit,
+		10_000 * EpsilonUnit, MaxEpsilon} {
 		for _, picks := range []int{1, 3} {
 			for _, by := range selectors() {
 				m, err := NewTopK(TopKParameters{K: picks, By: by,

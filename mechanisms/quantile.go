@@ -33,8 +33,8 @@ type QuantileParameters struct {
 // An offset to the rank is a constant and moves with no row. At α = 0 the rank min(t, n/2) moves by 0 to 1/2 when a row comes, at
 // α = 1 by 1/2 to 1: less than the ends of the interval, so that u still moves by at most 1.
 //
-// Guarantee: that of the selector; by the exponential mechanism ε-bounded range, hence ε-DP and ε²/8-zCDP too. Domain: rows on the grid; others
-// count at its nearer end. Sampler: exact; by the exponential mechanism runs of points without rows have one score and are one slot
+// Guarantee: that of the selector; by the exponential mechanism ε-bounded range, hence ε-DP and ε²/8-zCDP too. Domain: rows on the grid;
+// others count at its nearer end. Sampler: exact; by the exponential mechanism runs of points without rows have one score and are one slot
 // (choose.go), so that the size of the grid costs no time. Source: Smith 2011; McSherry, Talwar 2007.
 type Quantile struct {
 	parameters QuantileParameters

@@ -17,8 +17,8 @@ type SoftmaxParameters struct {
 // Softmax chooses an index with probability proportional to e^(γ·value): the exponential mechanism named by its rate, which is
 // adding Gumbel noise of scale 1/γ and taking the largest.
 //
-// Guarantee: γ·Range bounded range, hence pure ε = γ·Range, and ρ = ε²/8 or ε·tanh(ε/2). Domain: machine integers. Sampler: exact (choose.go). Source:
-// Dong, Durfee, Rogers 2020; Cesar, Rogers 2021 (arXiv 2004.07223).
+// Guarantee: γ·Range bounded range, hence pure ε = γ·Range, and ρ = ε²/8 or ε·tanh(ε/2). Domain: machine integers. Sampler: exact
+// (choose.go). Source: Dong, Durfee, Rogers 2020; Cesar, Rogers 2021 (arXiv 2004.07223).
 type Softmax struct {
 	rate  *big.Rat
 	span  *big.Int

@@ -31,20 +31,14 @@ type Binder struct {
 	// Value binds a query over released rows that stands for a value among the outputs of a release block; nil: none can stand there.
 	Value func(*syntax.Scalar) (Expr, error)
 	Level *Level // nil: the query is not one set of several
-	// Constants are the keys that are the same in all groups, each a test of an id for NULL.
-	Constants []ConstantKey
+	// Constants are the keys that are the same in all groups, each a test of an id for NULL, with their values.
+	Constants []GroupKey
 	Wide      bool // see [Opened.Wide]
 }
 
 // Level is one set of ROLLUP, CUBE or GROUPING SETS as a query of its own.
 type Level struct {
 	Absent []GroupKey // the keys of the other sets alone, as far as expressions name them
-}
-
-// ConstantKey is a key that is the same in all groups.
-type ConstantKey struct {
-	Node  *syntax.Is
-	Value Constant
 }
 
 // Steps counts the steps of planning.

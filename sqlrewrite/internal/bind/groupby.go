@@ -36,11 +36,11 @@ func groupBy(b *algebra.Binder) error {
 			return err
 		}
 		at, known := keyOf(b, key.X)
-		test, isTest := n.(*syntax.Is)
-		value, isConstant := key.X.(algebra.Constant)
+		_, isTest := n.(*syntax.Is)
+		_, isConstant := key.X.(algebra.Constant)
 		switch {
 		case isTest && isConstant:
-			b.Constants = append([]algebra.ConstantKey{{Node: test, Value: value}}, b.Constants...) // before one that another set has
+			b.Constants = append([]algebra.GroupKey{key}, b.Constants...) // before one that another set has
 		case algebra.IsConstant(key.X) && b.Query.Sets != nil: // it is NULL in the totals
 			return refuseConstantKey(b, n)
 		case algebra.IsConstant(key.X):
@@ -58,14 +58,31 @@ func groupBy(b *algebra.Binder) error {
 
 // constantKey is the value of a key that is the same in all groups.
 func constantKey(b *algebra.Binder, n syntax.Expr) (algebra.Expr, bool) {
-	test, ok := n.(*syntax.Is)
-	at := slices.IndexFunc(b.Constants, func(k algebra.ConstantKey) bool {
-		return ok && k.Node.What == test.What && k.Node.Not == test.Not && sameRowValue(b, k.Node.X, test.X)
+	id := testedId(b, n)
+	at := slices.IndexFunc(b.Constants, func(k algebra.GroupKey) bool {
+		return id != nil && testedId(b, k.Node) == id && k.Node.(*syntax.Is).Not == n.(*syntax.Is).Not
 	})
 	if at < 0 {
 		return nil, false
 	}
-	return b.Constants[at].Value, true
+	return b.Constants[at].X, true
+}
+
+// testedId is the column that an expression tests for NULL; nil: it tests none.
+func testedId(b *algebra.Binder, n syntax.Expr) *algebra.Field {
+	test, ok := n.(*syntax.Is)
+	if !ok || test.What != syntax.IsNull {
+		return nil
+	}
+	c, ok := test.X.(*syntax.Column)
+	if !ok {
+		return nil
+	}
+	f, err := column(b, c)
+	if err != nil {
+		return nil
+	}
+	return f
 }
 
 func refuseConstantKey(b *algebra.Binder, n syntax.Expr) error {
@@ -126,7 +143,7 @@ func (s blockScope) isKey(e algebra.Expr) bool {
 	case algebra.KeyRef:
 		return true
 	case algebra.Constant:
-		return slices.ContainsFunc(s.Constants, func(k algebra.ConstantKey) bool { return k.Value == e })
+		return slices.ContainsFunc(s.Constants, func(k algebra.GroupKey) bool { return k.X == e })
 	default:
 		return false
 	}

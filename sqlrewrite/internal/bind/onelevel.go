@@ -12,8 +12,8 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// What is no sum over groups, and what has private or constant keys, has no totals that are sums of released groups: there each set of ROLLUP, CUBE and
-// GROUPING SETS is a query of its own, a release at its share of the price, and the answer is their UNION ALL.
+// What is no sum over groups, and what has private or constant keys, has no totals that are sums of released groups: there each set of
+// ROLLUP, CUBE and GROUPING SETS is a query of its own, a release at its share of the price, and the answer is their UNION ALL.
 
 // separates reports whether the sets of such a query are released one by one. A constant among the keys has no column that totals could
 // leave out.
@@ -108,7 +108,7 @@ func absentKeys(b *algebra.Binder, q *syntax.Query, set []int) error {
 			return err
 		}
 		if c, ok := key.X.(algebra.Constant); ok {
-			b.Constants = append(b.Constants, algebra.ConstantKey{Node: n.(*syntax.Is), Value: algebra.Constant{T: c.T, Null: true}})
+			b.Constants = append(b.Constants, algebra.GroupKey{Node: n, X: algebra.Constant{T: c.T, Null: true}})
 			continue
 		}
 		b.Level.Absent = append(b.Level.Absent, key)

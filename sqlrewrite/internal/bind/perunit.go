@@ -114,16 +114,6 @@ func dividesByKey(b *algebra.Binder, r *algebra.Relation) bool {
 	return divides
 }
 
-// groupedBy is SELECT DISTINCT of columns as GROUP BY.
-func groupedBy(q *syntax.Query) *syntax.Query {
-	grouped := *q
-	grouped.Distinct = false
-	for _, item := range q.Items {
-		grouped.GroupBy = append(grouped.GroupBy, item.Expr)
-	}
-	return &grouped
-}
-
 // noteOwn says so where the groups may be others than those that were asked for.
 func (g *grouping) noteOwn(path *algebra.Field) {
 	f := g.own

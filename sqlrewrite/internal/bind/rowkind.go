@@ -79,8 +79,8 @@ func callsAggregates(q *syntax.Query) bool {
 }
 
 // releases reports whether a query that aggregates private rows does so across privacy units: no key of its groups tells one, and where
-// DISTINCT alone makes groups, no output is the id of one or such a key. A key that may be released is none that tells one. What was refused
-// is taken for a release: it is refused as one.
+// DISTINCT alone makes groups, no output is the id of one or such a key. A key that may be released is none that tells one. What was
+// refused is taken for a release: it is refused as one.
 func releases(s *algebra.Source) bool {
 	if s.Refused != nil {
 		return true

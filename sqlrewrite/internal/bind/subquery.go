@@ -129,6 +129,16 @@ func rowsOf(b *algebra.Binder) (*algebra.Relation, error) {
 	return perUnit(b, r, path)
 }
 
+// groupedBy is SELECT DISTINCT of columns as GROUP BY.
+func groupedBy(q *syntax.Query) *syntax.Query {
+	grouped := *q
+	grouped.Distinct = false
+	for _, item := range q.Items {
+		grouped.GroupBy = append(grouped.GroupBy, item.Expr)
+	}
+	return &grouped
+}
+
 // from binds the items of FROM, unless they were bound to find out what the query's rows are.
 func from(b *algebra.Binder) error {
 	if s := b.Sources[b.Query]; s != nil && !s.Taken {
