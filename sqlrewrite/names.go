@@ -166,14 +166,26 @@ func (p *Plan) EarlierFingerprints() (names [][32]byte) {
 	return names
 }
 
-// UnlistedFingerprints are the names under which answers to the question were stored while lists left out none of its keys; nil where they
-// leave none out now.
-func (p *Plan) UnlistedFingerprints() [][32]byte {
-	all := p.made.Unlisted()
-	if all == nil {
-		return nil
+// UnlistedFingerprints are the names under which answers to the question were stored while lists left out none of its keys, by this version
+// or an earlier one; nil where they leave none out now.
+func (p *Plan) UnlistedFingerprints() (names [][32]byte) {
+	add := func(made *plan.Plan, name func(*plan.Plan) [32]byte) {
+		if all := made.Unlisted(); all != nil {
+			names = append(names, name(all))
+		}
 	}
-	return append([][32]byte{all.Fingerprint()}, (&Plan{made: all}).EarlierFingerprints()...)
+	add(p.made, (*plan.Plan).Fingerprint)
+	before := p.made
+	if wide := p.wide(); wide != nil {
+		before = wide
+	}
+	if before != p.made && before.Snapshot.WideQuestions {
+		add(before, (*plan.Plan).Fingerprint)
+	}
+	if before.Snapshot.EarlierQuestions {
+		add(before, earlier.Fingerprint)
+	}
+	return names
 }
 
 // Draw samples everything that depends on no data, before the statements run: the noise of public groups and the secret

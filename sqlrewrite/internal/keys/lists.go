@@ -61,6 +61,14 @@ func NewAsked(known *Lists, on *catalog.Snapshot) *Asked {
 	return &Asked{known: known, on: on, names: make(map[Name]bool)}
 }
 
+// Again asks for lists anew, of what is known; nil where nobody asks.
+func (a *Asked) Again() *Asked {
+	if a == nil {
+		return nil
+	}
+	return NewAsked(a.known, a.on)
+}
+
 // List is [algebra.StatementFacts].List.
 func (a *Asked) List(l algebra.KeyList) (tuples [][]catalog.Key, known bool) {
 	text, args, ok := sqlprint.PrintKeyList(l, MostTuples+1)

@@ -93,7 +93,11 @@ func planOnce(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan.
 	wide := func(n *steps.Count, o plan.Options) (*plan.Plan, error) {
 		again := opened.Again(opened.Query)
 		again.Wide, again.Steps, again.Load.Dear = true, n, false
-		return planQuery(again, o, lists)
+		own := lists.Again() // it may be planned while others are
+		if own != nil {
+			again.List = own.List
+		}
+		return planQuery(again, o, own)
 	}
 	// Totals over released groups have the centre of what is released: beside other releases each release has to fit them.
 	if err != nil || bound.Blocks != nil && opened.Levels != nil {

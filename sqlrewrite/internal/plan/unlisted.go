@@ -21,24 +21,10 @@ func (p *Plan) overAllKeys() *Plan {
 		return nil
 	}
 	all.Post = p.Post // which is proven
-	all.wide = p.wideOver((*Plan).overAllKeys)
 	if p.Query.Top == 0 {
 		all.listing = p
 	} // else groups were selected among all, and are shown as they were
 	return all
-}
-
-// wideOver gives a plan over all keys the one within the bounds of the policy, made of that of the listed ones.
-func (p *Plan) wideOver(allKeys func(*Plan) *Plan) *wide {
-	if p.wide == nil {
-		return nil
-	}
-	return &wide{made: func(Options) (*Plan, error) {
-		if listed := p.Wide(); listed != nil {
-			return allKeys(listed), nil
-		}
-		return nil, nil
-	}}
 }
 
 // showing is a stored release of a plan over all keys as the release of one over the listed ones.
@@ -103,7 +89,6 @@ func (p *Plan) Unlisted() *Plan {
 	if err != nil {
 		return nil
 	}
-	all.wide = p.wideOver((*Plan).Unlisted)
 	return all
 }
 
