@@ -183,6 +183,9 @@ func constantOperand(b *algebra.Binder, n syntax.Expr, c algebra.Constant) (Oper
 		if !ok {
 			return Operand{}, b.Unsupported(n, "a computation with NaN or Infinity", "")
 		}
+		if scalar.IsFloat(c.T) {
+			v = floatOf(v, c.T)
+		}
 		s := scalar.Exactly(v)
 		s.Scale, _ = v.FloatPrec()
 		if scalar.IsFloat(c.T) && v.Sign() != 0 {

@@ -142,3 +142,22 @@ func TestInverse(t *testing.T) {
 		}
 	}
 }
+
+// A constant in double precision is the float that PostgreSQL reads, not the decimal number that is written: 7 times 0.1 is above 0.7.
+func TestConstantsAreTheirFloats(t *testing.T) {
+	t.Parallel()
+	b := &algebra.Binder{Bound: &algebra.BoundQuery{}}
+	for _, c := range []struct {
+		t    catalog.Type
+		text string
+		want float64
+	}{{catalog.Float8, "0.1", 0.7000000000000001}, {catalog.Float4, "0.1", 7 * float64(float32(0.1))}, {catalog.Float8, "0.25", 1.75}} {
+		o, err := errorFreeOf(b, nil, algebra.Binary{Op: syntax.Multiply, L: number("7"), R: algebra.Constant{T: c.t, Text: c.text}, T: catalog.Float8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := new(big.Rat).SetFloat64(c.want); o.Lo.Cmp(want) > 0 || o.Hi.Cmp(want) < 0 {
+			t.Errorf("7 * %s::%s lies within %s and %s, and is %v", c.text, c.t, o.Lo.FloatString(20), o.Hi.FloatString(20), c.want)
+		}
+	}
+}
