@@ -46,8 +46,10 @@ func Typed(b *algebra.Binder, at syntax.Expr, text string, t catalog.Type) (alge
 			canonical = scalar.DecimalText(v)
 		}
 	case catalog.Float4, catalog.Float8:
+		if canonical, ok = scalar.FloatText(text); t == catalog.Float4 {
+			canonical = scalar.RealText(canonical)
+		}
 		t = catalog.Float8
-		canonical, ok = scalar.FloatText(text)
 	case catalog.Text, catalog.Enum:
 		t, canonical, ok = catalog.Text, text, true
 	case catalog.Char:

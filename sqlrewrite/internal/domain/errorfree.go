@@ -184,7 +184,7 @@ func constantOperand(b *algebra.Binder, n syntax.Expr, c algebra.Constant) (Oper
 			return Operand{}, b.Unsupported(n, "a computation with NaN or Infinity", "")
 		}
 		if scalar.IsFloat(c.T) {
-			v = floatOf(v, c.T)
+			v = scalar.AsFloat(v)
 		}
 		s := scalar.Exactly(v)
 		s.Scale, _ = v.FloatPrec()

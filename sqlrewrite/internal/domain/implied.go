@@ -2,7 +2,6 @@ package domain
 
 import (
 	"maps"
-	"math"
 	"math/big"
 	"slices"
 
@@ -240,23 +239,9 @@ func constantValue(c algebra.Constant, t catalog.Type) (*big.Rat, bool) {
 	case c.T.IsTime():
 		at, ok := scalar.Instant(c.Text)
 		return scalar.InUnit(at, t), ok
-	case scalar.IsFloat(c.T):
-		v, ok := scalar.ParseNumber(c.Text)
-		if !ok {
-			return nil, false
-		}
-		return floatOf(v, c.T), true
 	default:
 		return scalar.ParseNumber(c.Text)
 	}
-}
-
-// floatOf is the real or the double precision number that a decimal one is read as.
-func floatOf(v *big.Rat, t catalog.Type) *big.Rat {
-	if f, _ := v.Float32(); t == catalog.Float4 && !math.IsInf(float64(f), 0) {
-		return new(big.Rat).SetFloat64(float64(f))
-	}
-	return scalar.AsFloat(v)
 }
 
 // add learns that an expression lies within limits, and what follows for that of which it is computed.

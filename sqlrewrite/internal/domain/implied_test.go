@@ -147,17 +147,20 @@ func TestInverse(t *testing.T) {
 func TestConstantsAreTheirFloats(t *testing.T) {
 	t.Parallel()
 	b := &algebra.Binder{Bound: &algebra.BoundQuery{}}
-	for _, c := range []struct {
-		t    catalog.Type
-		text string
-		want float64
-	}{{catalog.Float8, "0.1", 0.7000000000000001}, {catalog.Float4, "0.1", 7 * float64(float32(0.1))}, {catalog.Float8, "0.25", 1.75}} {
-		o, err := errorFreeOf(b, nil, algebra.Binary{Op: syntax.Multiply, L: number("7"), R: algebra.Constant{T: c.t, Text: c.text}, T: catalog.Float8})
+	for text, want := range map[string]float64{"0.1": 0.7000000000000001, "0.25": 1.75} {
+		c := algebra.Constant{T: catalog.Float8, Text: text}
+		o, err := errorFreeOf(b, nil, algebra.Binary{Op: syntax.Multiply, L: number("7"), R: c, T: catalog.Float8})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := new(big.Rat).SetFloat64(c.want); o.Lo.Cmp(want) > 0 || o.Hi.Cmp(want) < 0 {
-			t.Errorf("7 * %s::%s lies within %s and %s, and is %v", c.text, c.t, o.Lo.FloatString(20), o.Hi.FloatString(20), c.want)
+		if want := new(big.Rat).SetFloat64(want); o.Lo.Cmp(want) != 0 || o.Hi.Cmp(want) != 0 {
+			t.Errorf("7 * %s lies within %s and %s", text, o.Lo.FloatString(20), o.Hi.FloatString(20))
+		}
+	}
+	for text, want := range map[string]string{"0.3": "0.30000001192092896", "0.25": "0.25", "-16777217": "-1.6777216e+07", "1e39": "1e+39", "0": "0",
+		"NaN": "NaN", "-inf": "-Infinity"} {
+		if c, err := Typed(b, nil, text, catalog.Float4); err != nil || c.Text != want || c.T != catalog.Float8 {
+			t.Errorf("%s::real is %s::%s, %v", text, c.Text, c.T, err)
 		}
 	}
 }
