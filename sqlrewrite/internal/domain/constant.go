@@ -1,7 +1,9 @@
 package domain
 
 import (
+	"math"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"noisegate.example/catalog"
@@ -47,7 +49,7 @@ func Typed(b *algebra.Binder, at syntax.Expr, text string, t catalog.Type) (alge
 		}
 	case catalog.Float4, catalog.Float8:
 		if canonical, ok = scalar.FloatText(text); t == catalog.Float4 {
-			canonical = scalar.RealText(canonical)
+			canonical = realText(canonical)
 		}
 		t = catalog.Float8
 	case catalog.Text, catalog.Enum:
@@ -77,6 +79,15 @@ func Typed(b *algebra.Binder, at syntax.Expr, text string, t catalog.Type) (alge
 		return algebra.Constant{}, b.Mismatch(at, fault.Quote(text)+" is not a value of type "+string(wanted), scalar.ExampleOf(wanted))
 	}
 	return algebra.Constant{T: t, Text: canonical}, nil
+}
+
+// realText is the number of type real that PostgreSQL makes of one in double precision; that number itself where it is none.
+func realText(text string) string {
+	f, err := strconv.ParseFloat(text, 32)
+	if err != nil || f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
+		return text
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
 // Common gives expressions that stand for one another one type: that of the first with a type, the widest for numbers.

@@ -56,8 +56,8 @@ func (k *Implied) copied() *Implied {
 }
 
 // Inner sets what is known of a column of a query in FROM, once it is asked for; nil: nothing. Conditions outside of that query change
-// nothing of it, so that it is set once: two columns that are computed of two columns each, level by level, would be asked for ever more often
-// (A44).
+// nothing of it, so that it is set once: of two columns that are computed of two columns each, level by level, each would be asked for
+// twice as often at each level (A44).
 func (k *Implied) Inner(f *algebra.Field, within func() *algebra.Bounds) {
 	if k.inner[f] == nil {
 		k.inner[f] = within

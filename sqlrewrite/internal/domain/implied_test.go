@@ -157,8 +157,8 @@ func TestConstantsAreTheirFloats(t *testing.T) {
 			t.Errorf("7 * %s lies within %s and %s", text, o.Lo.FloatString(20), o.Hi.FloatString(20))
 		}
 	}
-	for text, want := range map[string]string{"0.3": "0.30000001192092896", "0.25": "0.25", "-16777217": "-1.6777216e+07", "1e39": "1e+39", "0": "0",
-		"NaN": "NaN", "-inf": "-Infinity"} {
+	for text, want := range map[string]string{"0.3": "0.30000001192092896", "0.25": "0.25", "-16777217": "-1.6777216e+07", "1e39": "1e+39",
+		"0": "0", "NaN": "NaN", "-inf": "-Infinity"} {
 		if c, err := Typed(b, nil, text, catalog.Float4); err != nil || c.Text != want || c.T != catalog.Float8 {
 			t.Errorf("%s::real is %s::%s, %v", text, c.Text, c.T, err)
 		}

@@ -160,15 +160,6 @@ func IsOf(v *big.Rat, t catalog.Type) bool {
 	}
 }
 
-// RealText is the number of type real that PostgreSQL makes of one in double precision; that number itself where it is none.
-func RealText(text string) string {
-	f, err := strconv.ParseFloat(text, 32)
-	if err != nil || f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
-		return text
-	}
-	return strconv.FormatFloat(f, 'g', -1, 64)
-}
-
 func BoolText(text string) (string, bool) {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "t", "true", "y", "yes", "on", "1":
