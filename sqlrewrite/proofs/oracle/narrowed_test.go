@@ -28,26 +28,31 @@ func (w narrowing) value(alias string) string {
 	if w.IntN(6) == 0 {
 		c = alias + "." + w.pick("n4", "nn", "money")
 	}
-	return w.pick(c, c, c, c, c, "coalesce("+c+", "+w.pick("1", "-3", "6")+")", "abs("+c+")", "-"+c, "("+c+" + 2)", "nullif("+c+", 7)", "("+c+" / 2)")
+	return w.pick(c, c, c, c, c, "coalesce("+c+", "+w.pick("1", "-3", "6")+")",
+		"abs("+c+")", "-"+c, "("+c+" + 2)", "nullif("+c+", 7)", "("+c+" / 2)")
 }
 
 // condition is one on columns of the aliases.
 func (w narrowing) condition(depth int, aliases ...string) string {
 	if depth > 0 && w.IntN(2) == 0 {
 		a, b := w.condition(depth-1, aliases...), w.condition(depth-1, aliases...)
-		return w.pick("("+a+" AND "+b+")", "("+a+" OR "+b+")", "(NOT "+a+")", "("+a+" IS NOT TRUE)", "("+a+" IS FALSE)", "("+a+" IS NOT FALSE)",
+		return w.pick("("+a+" AND "+b+")", "("+a+" OR "+b+")", "(NOT "+a+")", "("+a+" IS NOT TRUE)", "("+a+" IS FALSE)",
+			"("+a+" IS NOT FALSE)",
 			"(CASE WHEN "+a+" THEN "+b+" END)", "(CASE WHEN "+a+" THEN "+b+" ELSE true END)")
 	}
 	x, c, d := w.value(w.pick(aliases...)), w.pick("0", "3", "4", "5", "8", "-2"), w.pick("5", "7", "8")
-	return "(" + w.pick(x+" "+w.pick("<", "<=", ">", ">=", ">", "<>")+" "+c, x+" "+w.pick("<=", ">=")+" "+d, x+" BETWEEN "+c+" AND "+d, x+" IN ("+c+", "+d+")", x+" NOT IN ("+c+", "+d+")",
-		x+" IS NULL", x+" IS NOT NULL", x+" IS NOT DISTINCT FROM "+c, x+" NOT BETWEEN "+c+" AND "+d, c+" <= "+x) + ")"
+	return "(" + w.pick(x+" "+w.pick("<", "<=", ">", ">=", ">", "<>")+" "+c, x+" "+w.pick("<=", ">=")+" "+d, x+" BETWEEN "+c+" AND "+d,
+		x+" IN ("+c+", "+d+")", x+" NOT IN ("+c+", "+d+")",
+		x+" IS NULL", x+" IS NOT NULL",
+		x+" IS NOT DISTINCT FROM "+c, x+" NOT BETWEEN "+c+" AND "+d, c+" <= "+x) + ")"
 }
 
 // rows is an item of FROM with the columns unit, n4, nn, n2, n8 and money.
 func (w narrowing) rows(table, unit string) string {
 	from := "(SELECT " + unit + " AS unit, n4, nn, n2, n8, money, k_num FROM " + table + ")"
 	if w.IntN(3) > 0 {
-		from = "(SELECT x." + unit + " AS unit, " + w.pick("x.n4", "x.n4", "x.nn AS n4", "5 AS n4", "CASE WHEN "+w.condition(1, "x")+" THEN x.n4 ELSE x.nn END AS n4") +
+		from = "(SELECT x." + unit + " AS unit, " +
+			w.pick("x.n4", "x.n4", "x.nn AS n4", "5 AS n4", "CASE WHEN "+w.condition(1, "x")+" THEN x.n4 ELSE x.nn END AS n4") +
 			", x.nn, x.n2, x.n8, x.money, x.k_num FROM " + table + " AS x WHERE " + w.condition(1, "x") + ")"
 	}
 	if w.IntN(5) == 0 {
@@ -86,8 +91,8 @@ func (w narrowing) question() string {
 	return q
 }
 
-// Conditions narrow bounds wherever they stand, in joins, on sides that may be absent and in queries in FROM: where the policy's bounds leave
-// nothing out, narrowed ones do not either, so that without noise an answer is PostgreSQL's own.
+// Conditions narrow bounds wherever they stand, in joins, on sides that may be absent and in queries in FROM: where the policy's bounds
+// leave nothing out, narrowed ones do not either, so that without noise an answer is PostgreSQL's own.
 //
 // needs: postgres
 func TestNarrowedBoundsLeaveNothingOut(t *testing.T) {
