@@ -31,6 +31,7 @@ func cheapest(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 	inRho := options.Currency == catalog.ZCDP || options.Mechanism == sqlrewrite.MechanismGaussian
 	priced := func(pico int64) sqlrewrite.Options {
 		o := options
+		o.Bounded = true
 		if inRho {
 			o.Rho = mechanisms.PicoRho(pico)
 		} else {
@@ -60,7 +61,7 @@ func cheapest(ctx context.Context, r api.QueryRequest, snapshot *catalog.Snapsho
 		}
 		return nil, fault.RequestMaxError("larger: " + reached(best, bounds))
 	}
-	return plan.Narrow(), nil
+	return plan, nil
 }
 
 // affords reports whether an account that has spent nothing may pay for a plan, and for a delay where there is one;

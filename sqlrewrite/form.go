@@ -98,10 +98,6 @@ func (p *Plan) WideUnder(name [32]byte) *Plan {
 	return &Plan{made: wide}
 }
 
-// Narrow is the plan without the forms that the question had within the policy's bounds: for a question that bounds its error, which these
-// need not keep.
-func (p *Plan) Narrow() *Plan { return &Plan{made: p.made.Narrow(), text: p.text} }
-
 // Identity identifies what is released: the release block, its noise and so its price, the name of the data, and the facts of the tables
 // that the block reads. What is computed from released values is no part of it, nor are budgets and other tables.
 func (f Form) Identity() [32]byte {

@@ -103,6 +103,9 @@ func planOnce(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan.
 	if err != nil || bound.Blocks != nil && opened.Levels != nil {
 		return wide(opened.Steps, o)
 	}
+	if o.Bounded {
+		return p, nil
+	}
 	p.Widened(func(o plan.Options) (*plan.Plan, error) {
 		return steps.Bounded(new(steps.Count), func(n *steps.Count) (*plan.Plan, error) { return wide(n, o) })
 	})

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"slices"
-	"sync"
-)
+import "sync"
 
 // Forms gives the plans whose stored releases answer the question: p itself, then those that release the same block at the same price in
 // another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
@@ -92,17 +89,4 @@ func (p *Plan) Wide() *Plan {
 		}
 	})
 	return p.wide.plan
-}
-
-// Narrow is the plan without that within the bounds of the policy, whose answers have larger errors.
-func (p *Plan) Narrow() *Plan {
-	own := *p
-	if own.wide = nil; p.Several != nil {
-		several := *p.Several
-		several.Plans, own.Several = slices.Clone(several.Plans), &several
-		for i, block := range several.Plans {
-			several.Plans[i] = block.Narrow()
-		}
-	}
-	return &own
 }

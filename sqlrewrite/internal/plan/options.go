@@ -43,6 +43,8 @@ type Options struct {
 	Report  Report // what is bought beside the answer; empty: nothing
 	// Lists are lists of keys that are known; nil: keys are what policy and text give by themselves, and none are asked for.
 	Lists *keys.Lists
+	// Bounded: the error is. What was released within wider bounds than those of the plan, at its price, need not keep it, and is no answer.
+	Bounded bool
 	// evenDelta is what earlier versions made Delta, which they divided among all releases of a question; 0: the same.
 	evenDelta mechanisms.AttoDelta
 	set       *catalog.RankSet // of a copy: by which groups and rows are left out
@@ -64,7 +66,7 @@ func (p *Plan) Repriced(o Options) (*Plan, error) {
 		o.Proofs, o.Noises = p.Options.Proofs, p.Options.Noises
 	}
 	again, err := NewPlan(p.asked, p.Snapshot, o)
-	if err == nil && p.wide != nil {
+	if err == nil && p.wide != nil && !o.Bounded {
 		again.Widened(p.wide.made)
 	}
 	return again, err
