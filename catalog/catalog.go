@@ -93,6 +93,7 @@ type Table struct {
 	Append       Append     // how a prepared copy takes up new rows; zero: each run makes it anew
 	Copy         *Copy      // of a prepared copy; nil: it is a table of the policy itself
 	MostRows     int64      // of a public table: rows that it has at most, approved with headroom; 0: not known, or not public
+	Together     []Together `json:",omitempty"` // columns whose keys are only those that a public table has together
 	Columns      []*Column
 	// Unique are sets of columns that no two rows share, rows with a NULL in one of them apart. A statement that relies on one makes sure
 	// of it when it runs.
@@ -109,6 +110,23 @@ type Table struct {
 }
 
 func (t *Table) table() TableName { return TableName{t.Schema, t.Name} }
+
+// Together are columns of a table whose keys are the values that columns of a public table have together.
+type Together struct {
+	Columns []string
+	Table   TableName
+	Values  []string // columns of Table, by place
+}
+
+// Source is the public table that has the keys; nil: it is not there.
+func (t *Table) Source(of Together) *Table {
+	for _, other := range t.among {
+		if other.table() == of.Table && other.Public {
+			return other
+		}
+	}
+	return nil
+}
 
 // Lines are places in the policy's document; 0: it does not say.
 type Lines struct{ Unit, MaxRows, MaxGroups, MaxValues, MaxTotal int }

@@ -325,6 +325,27 @@ func (c *checker) columns(t *TablePolicy, info *TableInfo, table *Table) {
 		}
 		table.Columns = append(table.Columns, column)
 	}
+	for _, p := range t.Domains {
+		c.together(p, info)
+		table.Together = append(table.Together, Together{p.Columns, p.Table, p.Values})
+	}
+}
+
+// together checks that columns that have their keys together have the types of those that hold these: conditions on the ones are asked of
+// the others.
+func (c *checker) together(p TogetherPolicy, info *TableInfo) {
+	source, ok := c.infos[p.Table]
+	if !ok {
+		return // reported for the domain of each column
+	}
+	for i, name := range p.Columns {
+		own, ok1 := info.Column(name)
+		other, ok2 := source.Column(p.Values[i])
+		if ok1 && ok2 && (own.Type != other.Type || own.Enum != other.Enum || own.Scale != other.Scale || own.Collation != other.Collation) {
+			c.problem(p.pos, "give each column a domain of its own", "%s has the type %s, and %s.%s the type %s: they do not compare alike",
+				name, own.TypeName, p.Table, p.Values[i], other.TypeName)
+		}
+	}
 }
 
 func (c *checker) column(t *TablePolicy, p *ColumnPolicy, live *ColumnInfo, column *Column) {

@@ -223,8 +223,10 @@ func (d *decoder) table(n, key *node) *TablePolicy {
 			t.RowSecurity = true
 		},
 		"not_covered": func(n *node) { t.NotCovered = d.kinds(n) },
+		"domains":     func(n *node) { t.Domains = d.domains(n) },
 		"columns":     func(n *node) { t.Columns = d.columns(n) },
 	})
+	d.together(t)
 	switch {
 	case n.kind != mappingNode:
 	case t.Public && len(t.NotCovered) > 0:
@@ -452,6 +454,58 @@ func (d *decoder) domain(n *node) *DomainPolicy {
 		d.problem(n.pos, "", "a domain must be a list of keys, or {table: t, column: c}")
 	}
 	return domain
+}
+
+// domains reads which columns have their keys together: [{columns: [town, nation], table: places, values: [town, nation]}].
+func (d *decoder) domains(n *node) (all []TogetherPolicy) {
+	const form = "write domains: [{columns: [town, nation], table: places, values: [town, nation]}]"
+	if n.kind != listNode || len(n.items) == 0 {
+		d.problem(n.pos, form, "domains must be a list of columns that have their keys together")
+		return nil
+	}
+	names := func(n *node, what string) (all []string) {
+		if n.kind == listNode {
+			for _, item := range n.items {
+				all = append(all, d.word(item, what))
+			}
+		}
+		return all
+	}
+	for _, item := range n.items {
+		p := TogetherPolicy{pos: item.pos}
+		d.fields(item, "an entry of domains", map[string]func(*node){
+			"columns": func(n *node) { p.Columns = names(n, "a column") },
+			"table":   func(n *node) { p.Table = d.tableName(n, "table") },
+			"values":  func(n *node) { p.Values = names(n, "a column") },
+		})
+		if item.kind == mappingNode && (len(p.Columns) < 2 || len(p.Columns) != len(p.Values) || p.Table == TableName{}) {
+			d.problem(item.pos, form, "an entry of domains has two columns or more, a public table, and as many of its columns")
+			continue
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// together gives each column that has its keys together with others the domain that it has by itself.
+func (d *decoder) together(t *TablePolicy) {
+	for _, p := range t.Domains {
+		if t.Public {
+			d.problem(p.pos, "leave out domains", "table %s is public: its own rows say which keys stand together", t.TableName)
+		}
+		for i, name := range p.Columns {
+			at, found := slices.BinarySearchFunc(t.Columns, name, func(c *ColumnPolicy, name string) int { return strings.Compare(c.Name, name) })
+			if !found {
+				t.Columns = slices.Insert(t.Columns, at, &ColumnPolicy{Name: name, pos: p.pos})
+			}
+			c := t.Columns[at]
+			if c.Domain != nil || c.PrivateKeys || c.Hidden {
+				d.problem(p.pos, "keep one of them", "column %s stands in domains, and has other keys, or none", fault.Quote(name))
+				continue
+			}
+			c.Domain = &DomainPolicy{From: ColumnRef{Table: p.Table, Column: p.Values[i]}, pos: p.pos}
+		}
+	}
 }
 
 func (d *decoder) budgets(n *node) []Budget {

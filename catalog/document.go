@@ -81,8 +81,9 @@ type TablePolicy struct {
 	MaxTotal   int64          `json:",omitempty"` // max_rows_total; 0: not given
 	Prepare    *PreparePolicy // nil: no copy; the digest of every policy in force covers the name
 	// RequirePrepared: questions are answered from its prepared copy, or not at all.
-	RequirePrepared bool            `json:",omitempty"`
-	Columns         []*ColumnPolicy // sorted by name
+	RequirePrepared bool             `json:",omitempty"`
+	Domains         []TogetherPolicy `json:",omitempty"` // each column of one has its own domain among Columns, too
+	Columns         []*ColumnPolicy  // sorted by name
 
 	pos   fault.Position
 	lines Lines
@@ -127,6 +128,15 @@ type BoundsPolicy struct {
 type DomainPolicy struct {
 	Keys []scalar  `json:",omitempty"`
 	From ColumnRef `json:",omitzero"`
+
+	pos fault.Position
+}
+
+// TogetherPolicy are columns whose public keys are the values that columns of a public table have together.
+type TogetherPolicy struct {
+	Columns []string
+	Table   TableName
+	Values  []string // columns of the table, by place
 
 	pos fault.Position
 }

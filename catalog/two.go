@@ -148,7 +148,7 @@ func kindsOf(path []string, old, new any) []string {
 		return []string{forBounds}
 	case "Tables.*.RequirePrepared":
 		return unlessTightened(forBounds, path, old, new)
-	case "Tables.*.Columns.*.Domain", "Tables.*.Columns.*.PrivateKeys":
+	case "Tables.*.Domains", "Tables.*.Columns.*.Domain", "Tables.*.Columns.*.PrivateKeys":
 		return []string{forDomain}
 	case "Tables.*.Public", "Tables.*.Declassified", "Tables.*.Columns.*.Hidden":
 		return unlessTightened(forPublic, path, old, new)

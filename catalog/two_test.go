@@ -57,6 +57,7 @@ func TestKindsOfChanges(t *testing.T) {
 		{"prepare: {max_rows: 9}", "prepare: {max_rows: 9}, require_prepared: true", "", "bounds"},
 		{"[f, m]", "[f, m, x]", "domain", "domain"},
 		{"{keys: private}", "{domain: [x]}", "domain", "domain"},
+		{"max_rows: 5,", "max_rows: 5, domains: [{columns: [x, y], table: Bounds, values: [x, y]}],", "domain", "domain"},
 		{"epsilon: 5,", "epsilon: 6,", "cap", ""},
 		{"rho: 0.5", "rho: 0.6", "cap", ""},
 		{"delta: 1e-6", "delta: 2e-6", "cap", ""},
