@@ -10,9 +10,27 @@ import (
 // KeyList asks which tuples of keys rows can have: the different values of Keys over all rows of the inputs that meet Where.
 type KeyList struct {
 	Scans    []*Scan        // of public tables
+	Sides    []KeySide      // of outer joins, each there or not
 	Declared []DeclaredKeys // each stands for itself, beside all others
 	Where    Expr           // over columns of both; nil: none
 	Keys     []*Field       // of either
+	// Stands are, for columns of a table of people, those of a scan that hold the keys which they have together.
+	Stands map[*Field]*Field
+}
+
+// Tables are the public tables that a list reads.
+func (l KeyList) Tables() []*Scan {
+	all := slices.Clone(l.Scans)
+	for _, side := range l.Sides {
+		all = append(all, side.Scans...)
+	}
+	return all
+}
+
+// KeySide are public tables that are there together, or none of which is: their columns are NULL then.
+type KeySide struct {
+	Scans []*Scan
+	On    Expr // holds where they are there; nil: nothing is known to
 }
 
 // List gives the tuples of a list; nil: it is not to be had. It is not known while nobody has asked for it.

@@ -15,15 +15,22 @@ const maxDeclared = 1_000_000
 // input is a part of the rows of a list: a public table, or a column whose keys are declared.
 type input struct {
 	scan *algebra.Scan // nil: a column
+	side *side         // of an outer join, where rows may be without the table; nil: each row has one of it
 	key  int           // the column's place among the keys
 	of   int           // the component that it belongs to: an input that stands for it
+}
+
+// side is a side of an outer join that may be absent: all its columns are NULL there. Its tables are there together, or none is.
+type side struct {
+	conditions []algebra.Expr // that hold where it is there
 }
 
 // scope is what the conditions of a query say of its inputs.
 type scope struct {
 	q          *algebra.BoundQuery
 	inputs     []input
-	conditions []algebra.Expr // that hold on every row that counts
+	stands     map[*algebra.Field]*algebra.Field // see [algebra.KeyList]
+	conditions []algebra.Expr                    // that hold on every row that counts
 }
 
 // Narrow leaves the keys of a query that lists leave, and reports whether it waits for lists. Keys are asked for together as far as
@@ -33,8 +40,8 @@ func Narrow(q *algebra.BoundQuery) (waiting bool) {
 	if list == nil || q.Private() || len(q.Keys) == 0 {
 		return false
 	}
-	s := &scope{q: q, conditions: algebra.BoundConjuncts(q.Where)}
-	s.item(q.Source.Node)
+	s := &scope{q: q, conditions: algebra.BoundConjuncts(q.Where), stands: make(map[*algebra.Field]*algebra.Field)}
+	s.item(q.Source.Node, nil)
 	s.declared()
 	for _, c := range s.components() {
 		switch tuples, known := list(c.KeyList); {
@@ -47,50 +54,91 @@ func Narrow(q *algebra.BoundQuery) (waiting bool) {
 	return waiting
 }
 
-// item collects the public tables whose rows are there on every row that counts, and the conditions of joins that hold there. On the side
-// of an outer join that may be absent a table narrows nothing yet, nor does a condition inside of that side.
-func (s *scope) item(n algebra.FromItem) {
+// item collects the public tables whose rows are there on every row that counts, or on every row that has a side, and the conditions of
+// joins that hold there. Inside of a side that may be absent, another such side narrows nothing.
+func (s *scope) item(n algebra.FromItem, within *side) {
 	switch n := n.(type) {
 	case *algebra.Scan:
 		if n.Table.Public {
-			s.inputs = append(s.inputs, input{scan: n, of: len(s.inputs)})
+			s.scan(n, within)
+			return
+		}
+		for _, t := range n.Table.Together {
+			s.together(n, t, within)
 		}
 	case *algebra.RowCap:
-		s.item(n.Of)
+		s.item(n.Of, within)
 	case *algebra.Joined:
 		switch {
 		case n.Kind == syntax.FullJoin:
 		case n.Kind == syntax.RightJoin:
-			s.item(n.Right)
-		case n.Kind == syntax.LeftJoin, n.Semi:
-			s.item(n.Left)
+			s.item(n.Right, within)
+			s.absent(n.Left, n.On, within)
+		case n.Semi:
+			s.item(n.Left, within)
+		case n.Kind == syntax.LeftJoin:
+			s.item(n.Left, within)
+			s.absent(n.Right, n.On, within)
 		default:
-			s.item(n.Left)
-			s.item(n.Right)
-			s.conditions = append(s.conditions, algebra.BoundConjuncts(n.On)...)
+			s.item(n.Left, within)
+			s.item(n.Right, within)
+			holding := &s.conditions
+			if within != nil {
+				holding = &within.conditions
+			}
+			*holding = append(*holding, algebra.BoundConjuncts(n.On)...)
 		}
 	}
+}
+
+// absent collects what is on a side that rows may be without. Where it is there, the condition of its join holds.
+func (s *scope) absent(n algebra.FromItem, on algebra.Expr, within *side) {
+	if within == nil {
+		s.item(n, &side{conditions: algebra.BoundConjuncts(on)})
+	}
+}
+
+// scan adds a table. Those of one side are one component.
+func (s *scope) scan(n *algebra.Scan, within *side) {
+	of := slices.IndexFunc(s.inputs, func(in input) bool { return within != nil && in.side == within })
+	if of < 0 {
+		of = len(s.inputs)
+	}
+	s.inputs = append(s.inputs, input{scan: n, side: within, of: of})
+}
+
+// together adds the public table that has the keys which columns of a table have together.
+func (s *scope) together(n *algebra.Scan, t catalog.Together, within *side) {
+	source := n.Table.Source(t)
+	if source == nil {
+		return
+	}
+	keys := &algebra.Scan{Table: source}
+	var people []*algebra.Field
+	for i, name := range t.Columns {
+		own := slices.IndexFunc(n.Fields, func(f *algebra.Field) bool { return f.Name == name })
+		column, ok := source.Column(t.Values[i])
+		if own < 0 || !ok {
+			return
+		}
+		keys.Fields = append(keys.Fields, &algebra.Field{Column: column, Table: source.Name, Public: true})
+		people = append(people, n.Fields[own])
+	}
+	for i, f := range people {
+		s.stands[f] = keys.Fields[i]
+	}
+	s.scan(keys, within)
 }
 
 // declared adds the keys that are columns of other relations.
 func (s *scope) declared() {
 	for i, k := range s.q.Keys {
 		f := algebra.PlainField(k.X)
-		if f == nil || s.inputOf(f) >= 0 || f.Public || mayBeAbsent(f) || !isListed(f.Type) {
+		if f == nil || s.inputOf(f) >= 0 || f.Public || !isListed(f.Type) {
 			continue
 		}
 		s.inputs = append(s.inputs, input{key: i, of: len(s.inputs)})
 	}
-}
-
-// mayBeAbsent reports whether an outer join has rows without one of the field's side.
-func mayBeAbsent(f *algebra.Field) bool {
-	for side := f.Side; side != nil; side = side.Outer {
-		if side.Absent {
-			return true
-		}
-	}
-	return false
 }
 
 // isListed reports whether the texts of declared keys are values of a type.
@@ -106,6 +154,9 @@ func isListed(t catalog.Type) bool {
 
 // inputOf is the place of the input that gives a field; -1: none.
 func (s *scope) inputOf(f *algebra.Field) int {
+	if of := s.stands[f]; of != nil {
+		f = of
+	}
 	return slices.IndexFunc(s.inputs, func(in input) bool {
 		if in.scan == nil {
 			return algebra.PlainField(s.q.Keys[in.key].X) == f
@@ -130,12 +181,21 @@ func (s *scope) components() (all []component) {
 	}
 	for of := range s.inputs {
 		var c component
+		var sides []*side
 		combinations := 1
 		for _, in := range s.inputs {
-			if in.of != of {
+			switch {
+			case in.of != of:
 				continue
-			}
-			if in.scan != nil {
+			case in.side != nil:
+				at := slices.Index(sides, in.side)
+				if at < 0 {
+					at = len(sides)
+					sides, c.Sides = append(sides, in.side), append(c.Sides, algebra.KeySide{On: s.holding(in.side)})
+				}
+				c.Sides[at].Scans = append(c.Sides[at].Scans, in.scan)
+				continue
+			case in.scan != nil:
 				c.Scans = append(c.Scans, in.scan)
 				continue
 			}
@@ -157,12 +217,27 @@ func (s *scope) components() (all []component) {
 				where = append(where, e)
 			}
 		}
-		c.Where = algebra.All(where)
+		c.Where, c.Stands = algebra.All(where), s.stands
 		if len(c.Keys) > 0 && combinations <= maxDeclared && c.tells(where) {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// holding is what holds of a side's tables alone where it is there.
+func (s *scope) holding(of *side) algebra.Expr {
+	var all []algebra.Expr
+	for _, e := range of.conditions {
+		e = Implied(e, func(f *algebra.Field) bool {
+			at := s.inputOf(f)
+			return at >= 0 && s.inputs[at].side == of
+		})
+		if e != nil && len(domain.ColumnsOf(e)) > 0 {
+			all = append(all, e)
+		}
+	}
+	return algebra.All(all)
 }
 
 // component is the input that stands for the component of a field; -1: it is of none.
@@ -188,7 +263,8 @@ func (s *scope) tie(fields []*algebra.Field) {
 // tells reports whether a list can say more than [domain.Narrow], which applied conditions on a key alone: which keys stand beside each
 // other, or what other conditions leave.
 func (c component) tells(where []algebra.Expr) bool {
-	return len(c.Keys) > 1 || len(where) > 0 && (len(c.Scans)+len(c.Declared) > 1 ||
+	conditional := func(side algebra.KeySide) bool { return side.On != nil }
+	return len(c.Keys) > 1 || slices.ContainsFunc(c.Sides, conditional) || len(where) > 0 && (len(c.Scans)+len(c.Sides)+len(c.Declared) > 1 ||
 		slices.ContainsFunc(where, func(e algebra.Expr) bool { return !domain.Narrows(e, c.Keys[0]) }))
 }
 

@@ -2,15 +2,17 @@ package keys
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// Tables that conditions tie are one list, with what WHERE and inner joins say of them; the side of an outer join that may be absent, and
-// what is said of it and inside of it, is in none. A list of one key that says no more than the key's own conditions is not asked for.
+// Tables that conditions tie are one list, with what WHERE and inner joins say of them. Of the side of an outer join that may be absent,
+// what its join says holds of that side's columns alone. A list of one key that says no more than the key's own conditions is not asked for.
 func TestInputs(t *testing.T) {
 	table := func(name string, public bool) *algebra.Scan {
 		s := &algebra.Scan{Table: &catalog.Table{Name: name, Public: public}}
@@ -30,7 +32,8 @@ func TestInputs(t *testing.T) {
 	}
 	tied := &algebra.Joined{Kind: syntax.InnerJoin, Left: people, On: equal(people.Fields[1], algebra.Column{Of: nation.Fields[1]}),
 		Right: &algebra.Joined{Kind: syntax.InnerJoin, Left: nation, Right: region, On: algebra.Equal(nation.Fields[1], region.Fields[1])}}
-	outer := &algebra.Joined{Kind: syntax.LeftJoin, Left: tied, Right: absent, On: equal(nation.Fields[0], x)}
+	outer := &algebra.Joined{Kind: syntax.LeftJoin, Left: tied, Right: absent, On: algebra.All([]algebra.Expr{
+		equal(nation.Fields[0], x), equal(absent.Fields[1], y)})}
 	p, n, r, o := people.Fields, nation.Fields, region.Fields, absent.Fields
 	for name, c := range map[string]struct {
 		keys  []*algebra.Field
@@ -44,17 +47,23 @@ func TestInputs(t *testing.T) {
 		"or of a private column":  {[]*algebra.Field{p[0]}, either(equal(p[0], x), equal(p[0], y)), "0 1 1;"},
 		"or with what is no key":  {[]*algebra.Field{p[0]}, either(equal(p[0], x), equal(p[1], y)), ""},
 		"or ties a private key":   {[]*algebra.Field{p[0]}, either(equal(p[0], x), equal(r[0], y)), "2 1 1;"},
-		"of what may be absent":   {[]*algebra.Field{o[0]}, equal(o[1], x), ""},
-		"beside what may be":      {[]*algebra.Field{p[0]}, either(equal(p[0], x), equal(o[0], y)), ""},
+		"of what may be absent":   {[]*algebra.Field{o[0]}, equal(o[1], x), "1 0 1;"},
+		"what its join says":      {[]*algebra.Field{o[0]}, nil, "1 0 1;"},
+		"beside what may be":      {[]*algebra.Field{p[0]}, either(equal(p[0], x), equal(o[0], y)), "1 1 1;"},
 		"a private and a public":  {[]*algebra.Field{p[0], n[0]}, equal(p[0], x), "2 0 1;"},
 		"of all of which one key": {[]*algebra.Field{p[1]}, nil, "2 1 1;"},
 	} {
 		got := ""
 		q := &algebra.BoundQuery{Source: &algebra.Relation{Node: outer}, Where: c.where}
 		q.Shared().List = func(l algebra.KeyList) ([][]catalog.Key, bool) {
-			got += fmt.Sprintf("%d %d %d;", len(l.Scans), len(l.Declared), len(l.Keys))
-			if l.Where == nil {
+			got += fmt.Sprintf("%d %d %d;", len(l.Tables()), len(l.Declared), len(l.Keys))
+			if l.Where == nil && len(l.Sides) == 0 {
 				t.Errorf("%s: a list without a condition", name)
+			}
+			for _, side := range l.Sides {
+				if !slices.Equal(domain.ColumnsOf(side.On), []*algebra.Field{absent.Fields[1]}) {
+					t.Errorf("%s: what is said of a side that may be absent: %v", name, side.On)
+				}
 			}
 			return nil, false
 		}

@@ -85,7 +85,7 @@ func (a *Asked) List(l algebra.KeyList) (tuples [][]catalog.Key, known bool) {
 	}
 	if !a.names[name] {
 		a.names[name] = true
-		post := sqlprint.NewPost(text, args, sqlprint.PublicPreconditions(l.Scans), nil)
+		post := sqlprint.NewPost(text, args, sqlprint.PublicPreconditions(l.Tables()), nil)
 		sqlprint.PostOn(post, a.on, nil)
 		a.missing = append(a.missing, Question{name, post})
 	}

@@ -17,13 +17,40 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 	p := &StatementPrinter{Printer: NewRowPrinter()}
 	p.called = make(map[*algebra.Field]string)
 	var from, outputs []string
-	for i, s := range l.Scans {
+	tables := 0
+	scan := func(s *algebra.Scan) string {
 		named := *s
-		named.Alias = "t" + strconv.Itoa(i)
+		named.Alias = "t" + strconv.Itoa(tables)
+		tables++
 		for _, f := range s.Fields {
 			p.called[f] = scalar.QuoteIdent(named.Alias) + "." + scalar.QuoteIdent(f.Name)
 		}
-		from = append(from, p.mark(&named))
+		return p.mark(&named)
+	}
+	for _, s := range l.Scans {
+		from = append(from, scan(s))
+	}
+	for i, side := range l.Sides { // a row with each of its rows, and one without
+		var there []string
+		for _, s := range side.Scans {
+			there = append(there, scan(s))
+		}
+		name := scalar.QuoteIdent("s" + strconv.Itoa(i))
+		on := name + ".x IS NOT NULL"
+		if side.On != nil {
+			on += " AND " + p.Text(side.On)
+		}
+		tables := strings.Join(there, " CROSS JOIN ")
+		if len(there) > 1 {
+			tables = "(" + tables + ")"
+		}
+		from = append(from, fmt.Sprintf("(pg_catalog.unnest($%d::pg_catalog.text[]) AS %s(x) LEFT JOIN %s ON %s)",
+			p.rawArg([]*string{new(""), nil}), name, tables, on))
+	}
+	for f, of := range l.Stands {
+		if name, read := p.called[of]; read {
+			p.called[f], p.named[of] = name, true
+		}
 	}
 	texts := make(map[*algebra.Field]string)
 	for i, d := range l.Declared {
