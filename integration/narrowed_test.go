@@ -55,7 +55,8 @@ func TestConditionsNarrowBounds(t *testing.T) {
 func TestPublicTablesNarrowKeys(t *testing.T) {
 	t.Parallel()
 	client := newStack(t, realCorpus(t).sets...).analyst(t, "ana")
-	for name, want := range map[string]int{"narrow-dimension": 3, "narrow-or": 2, "narrow-pairs": 280, "narrow-one-table": 25, "narrow-year": 12} {
+	for name, want := range map[string]int{"narrow-dimension": 3, "narrow-or": 2, "narrow-pairs": 280, "narrow-one-table": 25,
+		"narrow-year": 12} {
 		_, sql, _ := strings.Cut(testfiles.Own(t, "corpus/real/"+name+".sql"), "\n")
 		got, err := client.Query(t.Context(), api.QueryRequest{Dataset: "star", SQL: sql, Epsilon: "1", Delta: "1e-7"}, "")
 		if err != nil {

@@ -73,12 +73,16 @@ func (s *scope) item(n algebra.FromItem, within *side) {
 		case n.Kind == syntax.FullJoin:
 		case n.Kind == syntax.RightJoin:
 			s.item(n.Right, within)
-			s.absent(n.Left, n.On, within)
+			if within == nil {
+				s.item(n.Left, &side{conditions: algebra.BoundConjuncts(n.On)})
+			}
 		case n.Semi:
 			s.item(n.Left, within)
 		case n.Kind == syntax.LeftJoin:
 			s.item(n.Left, within)
-			s.absent(n.Right, n.On, within)
+			if within == nil {
+				s.item(n.Right, &side{conditions: algebra.BoundConjuncts(n.On)})
+			}
 		default:
 			s.item(n.Left, within)
 			s.item(n.Right, within)
@@ -88,13 +92,6 @@ func (s *scope) item(n algebra.FromItem, within *side) {
 			}
 			*holding = append(*holding, algebra.BoundConjuncts(n.On)...)
 		}
-	}
-}
-
-// absent collects what is on a side that rows may be without. Where it is there, the condition of its join holds.
-func (s *scope) absent(n algebra.FromItem, on algebra.Expr, within *side) {
-	if within == nil {
-		s.item(n, &side{conditions: algebra.BoundConjuncts(on)})
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // Tables that conditions tie are one list, with what WHERE and inner joins say of them. Of the side of an outer join that may be absent,
-// what its join says holds of that side's columns alone. A list of one key that says no more than the key's own conditions is not asked for.
+// what its join says holds of that side's columns alone. A list of one key that says no more than the key's own conditions is not asked
+// for.
 func TestInputs(t *testing.T) {
 	table := func(name string, public bool) *algebra.Scan {
 		s := &algebra.Scan{Table: &catalog.Table{Name: name, Public: public}}
