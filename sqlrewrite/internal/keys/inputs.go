@@ -22,7 +22,7 @@ type input struct {
 
 // side is a side of an outer join that may be absent: all its columns are NULL there. Its tables are there together, or none is.
 type side struct {
-	conditions []algebra.Expr // that hold where it is there
+	on algebra.Expr // the condition of its join, which holds where it is there
 }
 
 // scope is what the conditions of a query say of its inputs.
@@ -31,6 +31,7 @@ type scope struct {
 	inputs     []input
 	stands     map[*algebra.Field]*algebra.Field // see [algebra.KeyList]
 	conditions []algebra.Expr                    // that hold on every row that counts
+	inside     map[*side][]algebra.Expr          // beside its own, those that hold where a side is there
 }
 
 // Narrow leaves the keys of a query that lists leave, and reports whether it waits for lists. Keys are asked for together as far as
@@ -40,7 +41,8 @@ func Narrow(q *algebra.BoundQuery) (waiting bool) {
 	if list == nil || q.Private() || len(q.Keys) == 0 {
 		return false
 	}
-	s := &scope{q: q, conditions: algebra.BoundConjuncts(q.Where), stands: make(map[*algebra.Field]*algebra.Field)}
+	s := &scope{q: q, conditions: algebra.BoundConjuncts(q.Where), stands: make(map[*algebra.Field]*algebra.Field),
+		inside: make(map[*side][]algebra.Expr)}
 	s.item(q.Source.Node, nil)
 	s.declared()
 	for _, c := range s.components() {
@@ -74,23 +76,23 @@ func (s *scope) item(n algebra.FromItem, within *side) {
 		case n.Kind == syntax.RightJoin:
 			s.item(n.Right, within)
 			if within == nil {
-				s.item(n.Left, &side{conditions: algebra.BoundConjuncts(n.On)})
+				s.item(n.Left, &side{on: n.On})
 			}
 		case n.Semi:
 			s.item(n.Left, within)
 		case n.Kind == syntax.LeftJoin:
 			s.item(n.Left, within)
 			if within == nil {
-				s.item(n.Right, &side{conditions: algebra.BoundConjuncts(n.On)})
+				s.item(n.Right, &side{on: n.On})
 			}
 		default:
 			s.item(n.Left, within)
 			s.item(n.Right, within)
-			holding := &s.conditions
-			if within != nil {
-				holding = &within.conditions
+			if within == nil {
+				s.conditions = append(s.conditions, algebra.BoundConjuncts(n.On)...)
+			} else {
+				s.inside[within] = append(s.inside[within], algebra.BoundConjuncts(n.On)...)
 			}
-			*holding = append(*holding, algebra.BoundConjuncts(n.On)...)
 		}
 	}
 }
@@ -110,21 +112,20 @@ func (s *scope) together(n *algebra.Scan, t catalog.Together, within *side) {
 	if source == nil {
 		return
 	}
-	keys := &algebra.Scan{Table: source}
-	var people []*algebra.Field
+	var keys, people []*algebra.Field
 	for i, name := range t.Columns {
 		own := slices.IndexFunc(n.Fields, func(f *algebra.Field) bool { return f.Name == name })
 		column, ok := source.Column(t.Values[i])
 		if own < 0 || !ok {
 			return
 		}
-		keys.Fields = append(keys.Fields, &algebra.Field{Column: column, Table: source.Name, Public: true})
+		keys = append(keys, &algebra.Field{Column: column, Table: source.Name, Public: true})
 		people = append(people, n.Fields[own])
 	}
 	for i, f := range people {
-		s.stands[f] = keys.Fields[i]
+		s.stands[f] = keys[i]
 	}
-	s.scan(keys, within)
+	s.scan(&algebra.Scan{Leaf: algebra.Leaf{Fields: keys}, Table: source}, within)
 }
 
 // declared adds the keys that are columns of other relations.
@@ -225,7 +226,7 @@ func (s *scope) components() (all []component) {
 // holding is what holds of a side's tables alone where it is there.
 func (s *scope) holding(of *side) algebra.Expr {
 	var all []algebra.Expr
-	for _, e := range of.conditions {
+	for _, e := range append(algebra.BoundConjuncts(of.on), s.inside[of]...) {
 		e = Implied(e, func(f *algebra.Field) bool {
 			at := s.inputOf(f)
 			return at >= 0 && s.inputs[at].side == of
