@@ -184,7 +184,7 @@ PARTED = $(shell awk '/^func / {name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /r
 
 whole: ## all cases of the tests of which make test takes a part
 	NOISEGATE_WHOLE=1 $(TEST) -count=1 -timeout 30m -run '^($(PARTED))$$' $(call having,randomtest\.Part)
-	$(TEST) -count=1 -timeout 10m -run 'ScoresOfPublicCentres$$|TestTiming$$' ./integration -silhouettes 20 -timing-joins 20
+	$(TEST) -count=1 -timeout 10m -run 'ScoresOfPublicCentres$$|TestTiming$$|TestReal$$' ./integration -silhouettes 20 -timing-joins 20 -real-draws
 
 ends: ## ENDS (1000000) generated texts, of which planning must end within 300,000 visits (hours)
 	$(TEST) -count=1 -v -run 'TestPlansEnd$$' -timeout 12h ./sqlrewrite/internal/pipeline -ending-texts $(ENDS)
