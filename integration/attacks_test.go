@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -73,7 +74,7 @@ func attacks() map[string][]string {
 		"A12": {"SELECT count(*) FROM (SELECT * FROM people LIMIT 5) x", "SELECT DISTINCT ON (club) club, age FROM people",
 			"SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY age) AS r FROM people) x WHERE r < 3"},
 		"A13": {"SELECT count(*) FROM people WHERE age > (SELECT avg(age) FROM people)"},
-		"A14": {"SELECT count(*) FROM people, generate_series(1, 100)", "SELECT count(*) FROM people CROSS JOIN (VALUES (1), (2)) v"},
+		"A14": {"SELECT count(*) FROM people, generate_series(1, 100)", "SELECT count(*) FROM people CROSS JOIN (VALUES (1), (age)) v"},
 		"A15": {"SELECT count(*) FROM people a JOIN people b ON a.age = b.age", "SELECT count(*) FROM people a, people b"},
 		"A16": {"SELECT sum(DISTINCT age) FROM people"},
 		"A32": {"SELECT count(*) FROM people WHERE length(repeat(city, 100000000)) > 3",
@@ -330,7 +331,11 @@ func TestPriceIgnoresData(t *testing.T) {
 				said[name] = p.Error()
 				continue
 			}
-			said[name] = strings.ReplaceAll(fmt.Sprintf("%+v", *estimate), name, "NAME")
+			text, err := json.Marshal(estimate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said[name] = strings.ReplaceAll(string(text), name, "NAME")
 		}
 		if said["somebody"] != said["nobodies"] {
 			t.Errorf("%s\n%s\n%s", sql, said["somebody"], said["nobodies"])

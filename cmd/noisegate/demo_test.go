@@ -234,6 +234,8 @@ func TestPsqlPage(t *testing.T) {
 	if code, errs := stop(); err != nil || code != exitOK {
 		t.Fatalf("%v, exit code %d: %s\n%s", err, code, errs, printed)
 	}
+	// The demo is smaller here than what the pages show: some of its answers are of little use.
+	printed = regexp.MustCompile(`\d of \d rows are useful; the rest is mostly noise; `).ReplaceAll(printed, nil)
 	narrow := func(text string) string { return strings.Join(strings.Fields(text), " ") } // columns are as wide as their values
 	for line := range strings.Lines(transcript) {
 		typed := strings.HasPrefix(line, "$ ") || strings.HasPrefix(line, "census=> ")
