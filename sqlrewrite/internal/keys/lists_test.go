@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -28,8 +29,8 @@ func TestAsked(t *testing.T) {
 			}
 		}
 	}
-	needed, ok := asked.Needed().(*Needed)
-	if !ok || len(needed.Questions) != mostLists {
+	var needed *Needed
+	if !errors.As(asked.Needed(), &needed) || len(needed.Questions) != mostLists {
 		t.Fatalf("%v", asked.Needed())
 	}
 	known := &Lists{Known: map[Name]Tuples{needed.Questions[0].Name: {{{Text: "0"}}}, needed.Questions[1].Name: nil}}
