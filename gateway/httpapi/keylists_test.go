@@ -126,5 +126,14 @@ budgets:
 	if got := both("bob", "sum(count(*)) OVER (), nation"); len(got.Rows) != 6 || !got.Replayed || f.Charges(t) != 4 {
 		t.Errorf("once more: %v, %d charges, replayed %t", got.Rows, f.Charges(t), got.Replayed)
 	}
+	for _, keys := range []string{"nation", "nation, continent"} { // no row can have any
+		for _, shown := range []string{"count(*)", "2 * count(*)", "count(*) FILTER (WHERE place > 3)"} {
+			got, err := f.client("bob:analyst").Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "0.1",
+				SQL: "SELECT " + keys + ", " + shown + " FROM trips JOIN places USING (place) WHERE continent = 'ATLANTIS' GROUP BY " + keys}, "")
+			if err != nil || len(got.Rows) > 0 {
+				t.Errorf("%s, %s: %v, %v", keys, shown, got, err)
+			}
+		}
+	}
 	f.Audit(t)
 }
