@@ -141,7 +141,7 @@ type Result struct {
 	Notes     []Note      `json:"notes"`
 	// Report is what was bought beside the answer, of what its bounds leave out.
 	Report *ReportedShare `json:"report,omitempty"`
-	// Useful is how many rows are useful, by their values and intervals alone; absent where no value has an interval.
+	// Useful counts the useful rows, by their values and intervals alone; absent where no value has an interval.
 	Useful *Useful `json:"useful,omitempty"`
 }
 
@@ -211,7 +211,7 @@ type EstimateResponse struct {
 	// Simultaneous: the half-widths are those of intervals that all hold together.
 	Simultaneous bool             `json:"simultaneous,omitempty"`
 	Outputs      []OutputEstimate `json:"outputs"`
-	// Useful is what a row has to hold to be useful; absent where that is not known before there is an answer.
+	// Useful says from which value on a row is useful; absent where that is not known before there is an answer.
 	Useful *UsefulEstimate `json:"useful,omitempty"`
 	Plan   string          `json:"plan"`
 	Notes  []Note          `json:"notes"`

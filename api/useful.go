@@ -2,14 +2,14 @@ package api
 
 import "fmt"
 
-// Useful is how many rows of an answer are useful: the half-width of each interval is at most a quarter of its value, of a share at most
-// five points. What the first rows are chosen by has the intervals of all groups together.
+// Useful counts the useful rows of an answer. A row is useful if the half-width of each of its intervals is at most a quarter of the value,
+// or five points for a share. The number by which the first rows are chosen is judged by its interval for all groups together.
 type Useful struct {
 	Rows int `json:"rows"`
 	Of   int `json:"of"` // all rows
 }
 
-// Text says it for people; "" where it is not worth saying, as all rows are useful.
+// Text is a sentence for people; "" where all rows are useful.
 func (u *Useful) Text() string {
 	switch {
 	case u == nil || u.Rows == u.Of:
@@ -20,17 +20,18 @@ func (u *Useful) Text() string {
 	return fmt.Sprintf("%d of %d rows are useful; the rest is mostly noise", u.Rows, u.Of)
 }
 
-// UsefulEstimate is what a row has to hold to be useful: a function of text, policy and other public facts.
+// UsefulEstimate says from which value on a row is useful, and how many rows can be. It depends on the text, the policy and other public
+// facts alone.
 type UsefulEstimate struct {
-	Output string  `json:"output"`       // of several, the one that the fewest rows can be useful by
-	Needs  Decimal `json:"needs"`        // so much of it, in its unit, rounded up to three digits
-	Of     int64   `json:"of,omitempty"` // rows of the answer; absent where rows decide
-	// Possible is how many rows can hold so much, if all that the people add is where it is needed; absent where nothing says how many people
-	// or rows there are.
+	Output string  `json:"output"`       // the output that fewest rows can be useful by
+	Needs  Decimal `json:"needs"`        // the least useful value of that output, in its unit, rounded up to three digits
+	Of     int64   `json:"of,omitempty"` // rows of the answer; absent where the data decide
+	// Possible is the largest number of rows that can reach that value, however the people are spread over them; absent where the number of
+	// people or of rows is not public.
 	Possible *int64 `json:"possible,omitempty"`
 }
 
-// Text says it for people.
+// Text is a sentence for people.
 func (u *UsefulEstimate) Text() string {
 	text := fmt.Sprintf("a row is useful from %s = %s on", u.Output, u.Needs)
 	if u.Possible != nil {

@@ -33,7 +33,7 @@ type Policy struct {
 	About *AboutPolicy `json:",omitempty"` // nil: nothing is said of the people
 }
 
-// AboutPolicy is what everybody may know of the people in the tables.
+// AboutPolicy has public facts about the people in the tables.
 type AboutPolicy struct {
 	People int64 // about so many; round
 

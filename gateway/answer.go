@@ -217,7 +217,7 @@ func (s *Service) headroom(b budget.Balance) api.Amounts {
 	return amounts.Headroom(amounts.Released(b, s.clock.Now()))
 }
 
-// usefulOf is what an estimate says of useful rows; nil for nothing.
+// usefulOf shows in an estimate what makes a row useful; nil: nothing is known.
 func usefulOf(told *sqlrewrite.Foretold) *api.UsefulEstimate {
 	if told == nil {
 		return nil
@@ -225,7 +225,7 @@ func usefulOf(told *sqlrewrite.Foretold) *api.UsefulEstimate {
 	return &api.UsefulEstimate{Output: told.Output, Needs: api.Decimal(told.Needs), Of: told.Of, Possible: told.Possible}
 }
 
-// useless refuses a question of which fewer rows can be useful than the request wants; what is not known refuses nothing.
+// useless refuses a question where fewer rows can be useful than the request requires. Where their number is not known it refuses nothing.
 func useless(r api.QueryRequest, told *sqlrewrite.Foretold) error {
 	if r.RequireUseful == nil || told == nil || told.Possible == nil ||
 		float64(*told.Possible) >= *r.RequireUseful*float64(told.Of) {

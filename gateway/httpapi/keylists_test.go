@@ -14,7 +14,7 @@ import (
 	"noisegate.example/sqlrewrite"
 )
 
-// unlisted is a protected database of which no lists can be had while it is away.
+// unlisted is a protected database that gives no lists of keys while it is away.
 type unlisted struct {
 	gateway.Data
 	away  atomic.Bool

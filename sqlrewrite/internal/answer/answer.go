@@ -313,7 +313,7 @@ type Answer struct {
 	Intervals [][]*Interval   // nil entries where there is none (keys)
 	Notes     []algebra.Note
 	Report    *Report // what was bought of what the bounds leave out; nil: nothing
-	Useful    *Useful // how many rows are useful; nil: there is none with an interval
+	Useful    *Useful // counts the useful rows; nil: no value has an interval
 }
 
 // report adds what was bought beside the answer.
