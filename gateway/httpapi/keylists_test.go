@@ -130,7 +130,7 @@ budgets:
 		for _, shown := range []string{"count(*)", "2 * count(*)", "count(*) FILTER (WHERE place > 3)"} {
 			got, err := f.client("bob:analyst").Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "0.1",
 				SQL: "SELECT " + keys + ", " + shown + " FROM trips JOIN places USING (place) WHERE continent = 'ATLANTIS' GROUP BY " + keys}, "")
-			if err != nil || len(got.Rows) > 0 {
+			if err != nil || len(got.Rows) > 0 || got.Spent.Epsilon != "0" || got.Spent.Rho != "0" || got.Spent.Delta != "0" {
 				t.Errorf("%s, %s: %v, %v", keys, shown, got, err)
 			}
 		}

@@ -131,6 +131,9 @@ func (b *leveled) total(o *algebra.Opened, e algebra.Expr) algebra.Expr {
 		if v.How == algebra.MeanOf {
 			return b.mean(o, v)
 		}
+		if b.block.PublicTuples().Sign() == 0 { // a count is 0 then, where the sum of no released counts is NULL
+			return algebra.Constant{T: v.T, Text: "0"}
+		}
 		return sqlprint.CastTo(b.sum(o, e.Index), v.T)
 	default:
 		return algebra.Map(e, func(x algebra.Expr) algebra.Expr { return b.total(o, x) })

@@ -129,7 +129,7 @@ func canonicalParts(p *plan.Plan) []sqlprint.PlanPart {
 	if q.Where != nil {
 		q.Where = Ordered(q.Where)
 	}
-	parts := slices.Clone(p.Parts)
+	parts := sqlprint.PartsOf(&q)
 	for i := range parts {
 		printer := sqlprint.NewStatementPrinter(&q, p.Bounding, &parts[i])
 		printer.Identity = true

@@ -186,6 +186,11 @@ func tree(p *plan.Plan) string {
 	if len(q.Keys) > 0 {
 		add("groups: %s", strings.Join(keyTexts(p), ", "))
 	}
+	if !p.NeedsData() {
+		depth++
+		add("no data: the domain is public")
+		return strings.Join(lines, "\n") + "\n"
+	}
 	if p.PartitionSelection != nil {
 		parameters := p.PartitionSelection.Mechanism.Parameters()
 		price := "epsilon " + parameters.Epsilon
@@ -203,10 +208,6 @@ func tree(p *plan.Plan) string {
 		add("release %s: %s, sensitivity %s, %s", r.Statistic.Name, r.Law().Name(), answer.Sensitivity(p, r), noiseText(r))
 	}
 	depth++
-	if !p.NeedsData() {
-		add("no data: the domain is public")
-		return strings.Join(lines, "\n") + "\n"
-	}
 	add("%s", boundingText(p))
 	depth++
 	if q.Where != nil {

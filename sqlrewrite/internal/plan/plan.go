@@ -79,7 +79,10 @@ func layOut(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, by key
 	if err := p.price(by); err != nil {
 		return nil, err
 	}
-	if p.Parts = sqlprint.PartsOf(q); len(p.Parts) > MaxParts {
+	if q.Private() || q.PublicTuples().Sign() > 0 { // else there are no groups to read
+		p.Parts = sqlprint.PartsOf(q)
+	}
+	if len(p.Parts) > MaxParts {
 		return nil, fault.TooManyScans(len(p.Parts), MaxParts)
 	}
 	p.Print()
@@ -95,6 +98,9 @@ func (p *Plan) Loss() mechanisms.Loss {
 		for _, block := range p.pending() {
 			total = total.Plus(block.Loss())
 		}
+		return total
+	}
+	if !p.NeedsData() {
 		return total
 	}
 	for _, r := range p.Releases {
@@ -115,6 +121,9 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters {
 		}
 		return all
 	}
+	if !p.NeedsData() {
+		return nil
+	}
 	if p.PartitionSelection != nil {
 		all = append(all, p.PartitionSelection.Mechanism.Parameters())
 	}
@@ -124,8 +133,8 @@ func (p *Plan) Mechanisms() []mechanisms.Parameters {
 	return all
 }
 
-// NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain): the loss is
-// zero, there is no statement to run, and Release is called with no rows.
+// NeedsData is false when the answer is a function of the policy alone (SELECT DISTINCT over a public domain, keys whose list is empty):
+// the loss is zero, there is no statement to run, and Release is called with no rows.
 func (p *Plan) NeedsData() bool { return p.pendingParts() > 0 }
 
 // Statements are what runs on the protected database, in one transaction. They take the plan's draws because those hold the secret

@@ -151,6 +151,11 @@ var oracleQueries = []string{
 	"SELECT %s IS NOT NULL, shop, count(*) FROM sales GROUP BY GROUPING SETS ((1, shop), (%s IS NOT NULL), ())",
 	"SELECT mailed, sum(n), grouping(mailed) FROM (SELECT region, mailed, count(*) AS n FROM sales GROUP BY region, mailed) t " +
 		"GROUP BY CUBE (mailed)",
+	// No row has keys that appear.
+	"SELECT region, grade, count(*), avg(price) FROM sales WHERE region = 'east' GROUP BY region, grade",
+	"SELECT region, mailed, count(*), 2 * count(price), avg(price), avg(weight), count(*) FILTER (WHERE items > 3) FROM sales " +
+		"WHERE region = 'east' GROUP BY CUBE (region, mailed)",
+	"SELECT grade, count(*), count(DISTINCT items), stddev(items) FROM sales WHERE grade = 3 GROUP BY ROLLUP (grade)",
 }
 
 // maxOracleBlocks is how many releases with private keys a query above may have: each has an equal share of the δ, in whole units.
