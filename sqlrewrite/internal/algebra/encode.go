@@ -130,7 +130,7 @@ func (x *encoder) own(q *BoundQuery) {
 	x.field(5, func() { basic(x, q.Offset) })
 }
 
-func newEncoder() *encoder { return &encoder{places: map[*Field]place{}} }
+func newEncoder() *encoder { return &encoder{make([]byte, 0, 1<<10), map[*Field]place{}, 0} }
 
 type encoder struct {
 	out    []byte
@@ -186,11 +186,10 @@ func (x *encoder) operands(of syntax.Operator, e Expr, all [][]byte) [][]byte {
 
 // apart gives the bytes that add writes.
 func (x *encoder) apart(add func()) []byte {
-	before := x.out
-	x.out = nil
+	at := len(x.out)
 	add()
-	value := x.out
-	x.out = before
+	value := bytes.Clone(x.out[at:])
+	x.out = x.out[:at]
 	return value
 }
 
@@ -208,7 +207,9 @@ func (x *encoder) open(number uint64) int {
 }
 
 func (x *encoder) close(at int) {
-	x.out = slices.Insert(x.out, at, binary.AppendUvarint(nil, uint64(len(x.out)-at))...)
+	var size [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(size[:], uint64(len(x.out)-at))
+	x.out = slices.Insert(x.out, at, size[:n]...)
 }
 
 func (x *encoder) field(number uint64, add func()) {

@@ -19,7 +19,7 @@ func (p *Plan) Fingerprint() [32]byte { return p.identity }
 // names, ORDER BY, LIMIT and outer queries, nor the level of the intervals, nor anything of the policy that the block does not rest on,
 // such as budgets and other tables.
 func (p *Plan) ReleaseIdentity() [32]byte {
-	name, _ := p.named()
+	name, _ := identity.Release(p.parts())
 	return name
 }
 
@@ -32,15 +32,27 @@ type Order struct {
 	Releases []int // place i has the plan's release Releases[i]
 }
 
-// named gives the name of what is released, with the order in which all releases of this name are stored.
-func (p *Plan) named() ([32]byte, Order) {
-	name, places := identity.Release(p.parts())
-	return name, Order{places[0], places[1]}
+// order gives the order in which all releases of the plan's name are stored.
+func (p *Plan) order() Order {
+	if len(p.Query.Keys) < 2 && len(p.Releases) < 2 { // there is but one, and finding it takes as long as the name
+		return Order{make([]int, len(p.Query.Keys)), make([]int, len(p.Releases))}
+	}
+	_, places := identity.Release(p.parts())
+	return Order{places[0], places[1]}
+}
+
+// question names the answer.
+func (p *Plan) question() [32]byte {
+	parts := p.parts()
+	if p.Several == nil {
+		parts.Options = p.asks()
+	}
+	return identity.Question(parts)
 }
 
 // parts gives the parts of the plan's names.
 func (p *Plan) parts() identity.Parts {
-	parts := identity.Parts{Query: p.Query, Bounding: p.Bounding, Snapshot: p.Snapshot, Options: p.asks()}
+	parts := identity.Parts{Query: p.Query, Bounding: p.Bounding, Snapshot: p.Snapshot}
 	if s := p.Several; s != nil {
 		parts.Options = []string{fmt.Sprint(s.same), string(p.Options.Report)}
 		for _, block := range s.Plans {

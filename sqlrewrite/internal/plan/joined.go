@@ -27,8 +27,8 @@ func (p *Plan) combine(asked *algebra.BoundQuery) {
 			}
 			q.Statistics = append(q.Statistics, block.Query.Statistics...)
 		} else {
-			_, own := block.named()
-			_, other := p.Several.Plans[first].named()
+			own := block.order()
+			other := p.Several.Plans[first].order()
 			for j, place := range own.Releases {
 				places[place] = p.Several.places[first][other.Releases[j]]
 			}

@@ -38,7 +38,7 @@ type keptLaw struct {
 
 // Kept is what was released, as JSON, for [Plan.Recall] of every plan of which a form has the same [Plan.ReleaseIdentity].
 func (r *Released) Kept() ([]byte, error) {
-	_, b := r.Plan.named()
+	b := r.Plan.order()
 	k := kept{Rows: make([]keptRow, len(r.Rows)), Reused: r.Plan.Reused}
 	for i, row := range r.Rows {
 		k.Rows[i].Noisy = at(row.Noisy, b.Releases)
@@ -103,8 +103,7 @@ var errKept = errors.New("sqlrewrite: a stored release does not fit its question
 
 // Recall is what [Released.Kept] wrote of a plan with the same [Plan.ReleaseIdentity], as if p had released it now. It draws nothing.
 func (p *Plan) Recall(text []byte) (*Released, error) {
-	_, stored := p.named()
-	return p.RecallIn(text, stored)
+	return p.RecallIn(text, p.order())
 }
 
 // RecallIn is [Plan.Recall] of what was stored in an order that is given.

@@ -8,7 +8,6 @@ import (
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/bind"
-	"noisegate.example/sqlrewrite/internal/identity"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/internal/stability"
 )
@@ -87,7 +86,7 @@ func layOut(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options, by key
 	}
 	p.Print()
 	p.Post = sqlprint.PrintPost(q)
-	p.identity = identity.Question(p.parts())
+	p.identity = p.question()
 	return p, nil
 }
 

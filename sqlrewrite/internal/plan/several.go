@@ -8,7 +8,6 @@ import (
 	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
-	"noisegate.example/sqlrewrite/internal/identity"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
@@ -49,7 +48,7 @@ func newSeveral(q *algebra.BoundQuery, snapshot *catalog.Snapshot, o Options) (*
 		return nil, fault.RequestConfidence("one for each interval: over several releases not of private keys, or of so many groups")
 	}
 	p.Post = sqlprint.PrintPost(p.Query)
-	p.identity = identity.Question(p.parts())
+	p.identity = p.question()
 	sqlprint.PostOn(p.Post, snapshot, o.Proofs)
 	if err := p.Post.Prove(o.Proofs); err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func (m *Memo) Work(sql string, args []any, on *catalog.Snapshot, c verify.Claim
 	if m == nil || len(sql) > mostGeneral {
 		return m.WorkOf(sql, args, on, c)
 	}
-	key := func(args []any) proof { return proof{on, sha256.Sum256(written(sql, args, c))} }
+	key := func(args []any) proof { return proof{on, sum(sql, args, c)} }
 	general := func(args []any) (verify.Work, error) { // a separate count: what was asked before must not decide how much a text may take
 		return m.once(key(args), func() (verify.Work, error) { return prove(sql, args, on, c.Counted(nil)) })
 	}
@@ -102,7 +102,7 @@ func same(a, b *big.Int) bool {
 
 // WorkOf is [Memo.Work] of just these arguments, whatever was asked before.
 func (m *Memo) WorkOf(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (verify.Work, error) {
-	return m.once(proof{on, sha256.Sum256(written(sql, args, c))}, func() (verify.Work, error) { return prove(sql, args, on, c) })
+	return m.once(proof{on, sum(sql, args, c)}, func() (verify.Work, error) { return prove(sql, args, on, c) })
 }
 
 func prove(sql string, args []any, on *catalog.Snapshot, c verify.Claim) (verify.Work, error) {
@@ -187,34 +187,36 @@ func (m *Memo) once(p proof, prove func() (verify.Work, error)) (verify.Work, er
 // record is what is hashed of a proof.
 type record []byte
 
-func (b *record) texts(all ...string) {
+func (b record) texts(all ...string) record {
 	for _, s := range all {
-		*b = append(binary.AppendUvarint(*b, uint64(len(s))), s...)
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 	}
+	return b
 }
 
-func (b *record) numbers(all ...int) {
+func (b record) numbers(all ...int) record {
 	for _, n := range all {
-		*b = binary.AppendVarint(*b, int64(n))
+		b = binary.AppendVarint(b, int64(n))
 	}
+	return b
 }
 
-func (b *record) bigs(all ...*big.Int) {
+func (b record) bigs(all ...*big.Int) record {
 	for _, n := range all {
 		if n == nil {
-			*b = append(*b, 'n')
+			b = append(b, 'n')
 			continue
 		}
-		*b = append(*b, '0'+byte(1+n.Sign()))
-		b.texts(string(n.Bytes()))
+		b = append(b, '0'+byte(1+n.Sign())).texts(string(n.Bytes()))
 	}
+	return b
 }
 
-// written is all that a proof depends on, each part with its length, so that no two are written alike.
-func written(sql string, args []any, c verify.Claim) []byte {
-	b := make(record, 0, len(sql)+1024)
-	b.texts("statement", sql)
-	b.numbers(len(args))
+// sum hashes all that a proof depends on, each part with its length, so that no two hash the same bytes.
+func sum(sql string, args []any, c verify.Claim) [sha256.Size]byte {
+	b := make(record, 0, 4<<10) // most fit, and so need no memory of the heap
+	b = b.texts("statement", sql)
+	b = b.numbers(len(args))
 	for _, a := range args {
 		switch a := a.(type) {
 		case nil:
@@ -225,51 +227,51 @@ func written(sql string, args []any, c verify.Claim) []byte {
 			b = append(b, '*') // of any text
 		case string:
 			b = append(b, 's')
-			b.texts(a)
+			b = b.texts(a)
 		case []string:
 			b = append(b, 'a')
-			b.numbers(len(a))
-			b.texts(a...)
+			b = b.numbers(len(a))
+			b = b.texts(a...)
 		default:
 			b = append(b, '?')
 		}
 	}
-	b.numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins), len(c.Joint))
-	b.bigs(c.Groups, c.PairsPerRow)
-	b.bigs(c.PerGroup...)
-	b.bigs(c.Spread...)
+	b = b.numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins), len(c.Joint))
+	b = b.bigs(c.Groups, c.PairsPerRow)
+	b = b.bigs(c.PerGroup...)
+	b = b.bigs(c.Spread...)
 	for _, n := range c.Norms {
-		b.numbers(len(n.Columns))
-		b.numbers(n.Columns...)
-		b.bigs(n.L1, n.L2Squared)
+		b = b.numbers(len(n.Columns))
+		b = b.numbers(n.Columns...)
+		b = b.bigs(n.L1, n.L2Squared)
 	}
 	for _, j := range c.Joint {
-		b.numbers(len(j.Columns), len(j.Weights))
-		b.numbers(j.Columns...)
+		b = b.numbers(len(j.Columns), len(j.Weights))
+		b = b.numbers(j.Columns...)
 		for _, r := range append(slices.Clone(j.Weights), j.L2Squared) {
 			if r == nil {
 				b = append(b, 'n')
 				continue
 			}
-			b.texts(r.RatString())
+			b = b.texts(r.RatString())
 		}
 	}
 	for _, p := range c.Pins {
-		b.texts(p.Schema, p.Table)
-		b.numbers(int(p.OID), int(p.MostRows), len(p.Columns), len(p.Keys), len(p.Checks))
+		b = b.texts(p.Schema, p.Table)
+		b = b.numbers(int(p.OID), int(p.MostRows), len(p.Columns), len(p.Keys), len(p.Checks))
 		for _, c := range p.Checks {
-			b.texts(c.Column)
-			b.numbers(int(c.Lo), int(c.Hi))
+			b = b.texts(c.Column)
+			b = b.numbers(int(c.Lo), int(c.Hi))
 		}
 		for _, col := range p.Columns {
-			b.texts(col.Name)
-			b.numbers(int(col.AttNum), int(col.TypeOID), int(col.TypMod), int(col.MostEqual))
+			b = b.texts(col.Name)
+			b = b.numbers(int(col.AttNum), int(col.TypeOID), int(col.TypMod), int(col.MostEqual))
 			b = strconv.AppendBool(b, col.NotNull)
 		}
 		for _, k := range p.Keys {
-			b.numbers(len(k))
-			b.texts(k...)
+			b = b.numbers(len(k))
+			b = b.texts(k...)
 		}
 	}
-	return b
+	return sha256.Sum256(b)
 }

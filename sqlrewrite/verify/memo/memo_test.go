@@ -1,7 +1,6 @@
 package memo
 
 import (
-	"crypto/sha256"
 	"errors"
 	"math/big"
 	"reflect"
@@ -31,12 +30,12 @@ func full() verify.Claim {
 // somebody adds fails here until it is.
 func TestEachFieldOfAClaimIsPartOfItsProof(t *testing.T) {
 	claim := full()
-	before := string(written("SELECT 1", nil, claim))
+	before := sum("SELECT 1", nil, claim)
 	changes := 0
 	changed := func(at string, undo func()) {
 		t.Helper()
 		changes++
-		if string(written("SELECT 1", nil, claim)) == before {
+		if sum("SELECT 1", nil, claim) == before {
 			t.Errorf("%s is no part of what is remembered", at)
 		}
 		undo()
@@ -92,7 +91,7 @@ func TestEachFieldOfAClaimIsPartOfItsProof(t *testing.T) {
 	if changes < 40 {
 		t.Fatalf("%d changes were tried", changes)
 	}
-	if string(written("SELECT 1", nil, claim)) != before {
+	if sum("SELECT 1", nil, claim) != before {
 		t.Fatal("the test does not undo what it changes")
 	}
 }
@@ -102,12 +101,12 @@ func TestArgumentsArePartOfTheirProof(t *testing.T) {
 	all := [][]any{nil, {nil}, {int64(1)}, {"a"}, {"b"}, {""}, {"a", "b"}, {[]string{"a", "b"}}, {[]string{"ab"}}, {[]string{"a"}, "b"}}
 	for i, a := range all {
 		for j, b := range all {
-			if same := string(written("SELECT 1", a, full())) == string(written("SELECT 1", b, full())); same != (i == j) {
+			if same := sum("SELECT 1", a, full()) == sum("SELECT 1", b, full()); same != (i == j) {
 				t.Errorf("%#v and %#v are one proof: %v", a, b, same)
 			}
 		}
 	}
-	if string(written("SELECT 1", []any{int64(1)}, full())) != string(written("SELECT 1", []any{int64(2)}, full())) {
+	if sum("SELECT 1", []any{int64(1)}, full()) != sum("SELECT 1", []any{int64(2)}, full()) {
 		t.Error("another seed is another proof")
 	}
 }
@@ -152,7 +151,7 @@ func TestWorkIsHeldAgainstTheClaim(t *testing.T) {
 		return verify.Work{RowWork: big.NewInt(row), UnitWork: big.NewInt(unit), AllWork: big.NewInt(all)}
 	}
 	taken := func() (verify.Work, error) { return work(10, 20, 30), nil }
-	if _, err := m.once(proof{on, sha256.Sum256(written("SELECT 1", nil, claim))}, taken); err != nil {
+	if _, err := m.once(proof{on, sum("SELECT 1", nil, claim)}, taken); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -174,7 +173,7 @@ func BenchmarkRemembered(b *testing.B) {
 	done := func() (verify.Work, error) {
 		return verify.Work{RowWork: new(big.Int), UnitWork: new(big.Int), AllWork: new(big.Int)}, nil
 	}
-	if _, err := m.once(proof{on, sha256.Sum256(written(sql, args, claim))}, done); err != nil {
+	if _, err := m.once(proof{on, sum(sql, args, claim)}, done); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
