@@ -5,7 +5,7 @@ having = $(shell grep -rlE --include='*_test.go' '$(1)' . | xargs -n1 dirname | 
 
 GO        ?= go
 # The longest begin first, so that no core waits for them at the end.
-PACKAGES  ?= ./integration ./integration/faults ./cmd/noisegate ./gateway/httpapi ./budget/pgledger ./gateway/pgwire ./sqlrewrite/... ./...
+PACKAGES  ?= ./integration ./integration/faults ./cmd/noisegate ./gateway/httpapi ./budget/pgledger ./gateway/pgwire ./sqlrewrite/... $(shell $(GO) list ./...)
 FUZZED    ?= $(call having,^func Fuzz)
 FUZZTIME  ?= 10000x
 LINTED    ?= ./...
@@ -57,12 +57,12 @@ sbom: ## what the binary is made of, at bin/noisegate.cdx.json (CycloneDX)
 	$(GO) run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 app -json -licenses -main cmd/noisegate \
 		-output bin/noisegate.cdx.json .
 
-# In folders with names of different lengths, each with a cache of its own: everything is compiled twice, C too.
+# In folders with names of different lengths, one with what was compiled before, one with an empty cache: there everything is compiled, C too.
 reproducible: ## two builds of the last commit have one hash (minutes)
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && for copy in one/a two/longer; do \
-		mkdir -p $$dir/$${copy%/*} && git clone -q --no-hardlinks . $$dir/$$copy || exit 1; \
-		GOCACHE=$$dir/$${copy%/*}/cache $(MAKE) -s -C $$dir/$$copy build & \
-	done; wait; cd $$dir && sha256sum one/a/bin/noisegate two/longer/bin/noisegate && cmp one/a/bin/noisegate two/longer/bin/noisegate
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && mkdir $$dir/one $$dir/two && \
+	for copy in one/a two/longer; do git clone -q --no-hardlinks . $$dir/$$copy || exit 1; done && \
+	$(MAKE) -s -C $$dir/one/a build && GOCACHE=$$dir/cache $(MAKE) -s -C $$dir/two/longer build && \
+	cd $$dir && sha256sum one/a/bin/noisegate two/longer/bin/noisegate && cmp one/a/bin/noisegate two/longer/bin/noisegate
 
 # Out of a proxy in front of the real one: a folder that has the last commit as a version, in a proxy's shape.
 installable: ## "go install" takes the last commit as it takes a released module
@@ -94,7 +94,7 @@ lint: ## golangci-lint on LINTED (./...), where it is installed
 	elif [ -n "$(strip $(LINTED))" ]; then golangci-lint run --allow-parallel-runners $(LINTED); fi
 
 test: check ## everything that must hold before a change lands (starts its own PostgreSQL)
-	$(WHOLE) $(PACKAGES)
+	$(WHOLE) $(filter-out %/internal/archtest,$(PACKAGES))
 
 alone: ## the short tests, and those of pages and of the corpus, in a clone of the last commit with nothing beside it
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q --no-hardlinks . $$dir/alone/noisegate && cd $$dir/alone/noisegate && \
@@ -341,8 +341,8 @@ TURNS = copies cost coupling neighbours oracle totality verified
 proofs-turn:
 	@for n in $(filter-out 7,$(SHARDS)); do $(MAKE) --no-print-directory proofs QUERIES=2500 COSTED=500 PROVED=./sqlrewrite/proofs/$$(echo $(TURNS) | cut -d' ' -f$$((n + 1))) || exit 1; done
 
-versions-ends:
-	@$(MAKE) --no-print-directory versions VERSIONS="14 18" VERSIONED=50
+versions-ends: # the oldest version that is served, or the newest
+	@$(MAKE) --no-print-directory versions VERSIONS="$(if $(filter 0 2 4 6,$(SHARDS)),14) $(if $(filter 1 3 5,$(SHARDS)),18)" VERSIONED=50
 
 console-same: console
 	@changed=$$(git status --porcelain -- gateway/console/dist); \
