@@ -11,27 +11,27 @@ import (
 	"noisegate.example/sqlrewrite"
 )
 
-// Which keys a question has may be for public tables to say: planning then ends with what is to be asked of them
-// ([sqlrewrite.NeedLists]). It is asked here, as the reader, of the server that the tables lie in, before anything is charged: text, result
-// and time are functions of public facts. What an analyst asked is remembered for that analyst alone, so that its time does not tell what
-// others asked. A list that is not to be had narrows nothing: the question then has the keys that the policy gives it.
+// Public tables can decide which keys a question has. Planning then ends with questions for lists of keys ([sqlrewrite.NeedLists]). They
+// are asked here, as the reader, of the dataset's server, before anything is charged: text, result and time depend on public facts alone.
+// Analysts never share a cache of lists, so timing reveals nothing about what others asked. A list that is unavailable narrows nothing: the
+// question then has the keys of its policy.
 
 const (
-	listRounds  = 3               // how often one question waits for lists
-	listTime    = 2 * time.Second // of one list
-	listMinute  = 6 * time.Second // of the lists of one analyst within a minute
+	listRounds  = 3               // the round of planning that asks for no more lists
+	listTime    = 2 * time.Second // timeout of one list
+	listMinute  = 6 * time.Second // for the lists of one analyst within listMinutes
 	listMinutes = time.Minute
-	mostListed  = 100_000 // keys that are remembered of the lists of one analyst
+	mostListed  = 100_000 // keys in the cache of one analyst
 )
 
-// keyLists are what one analyst knows of lists. Its zero value is ready; it is safe for concurrent use.
+// keyLists caches the lists of one analyst. Its zero value is ready; it is safe for concurrent use.
 type keyLists struct {
-	asking sync.Mutex // one list at a time
+	asking sync.Mutex // held while a list is asked for: one at a time
 	mu     sync.Mutex
 	of     map[string]*listsOf // by dataset
-	kept   int                 // keys in all of them
-	since  time.Time           // when the minute began
-	taken  time.Duration       // in it
+	kept   int                 // keys in all of them, and 1 for each list
+	since  time.Time           // when the current minute began
+	taken  time.Duration       // by lists in this minute
 }
 
 // listsOf are the lists of one snapshot.
@@ -40,7 +40,7 @@ type listsOf struct {
 	known map[sqlrewrite.ListName]sqlrewrite.Tuples
 }
 
-// known gives the lists of a snapshot that there are. Those of an earlier one are forgotten.
+// known returns the cached lists of a snapshot.
 func (k *keyLists) known(on *catalog.Snapshot) *sqlrewrite.Lists {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,7 +53,7 @@ func (k *keyLists) known(on *catalog.Snapshot) *sqlrewrite.Lists {
 	return lists
 }
 
-// keep remembers a list. What is remembered is forgotten when it has grown too large.
+// keep caches a list, in place of those of other versions of the dataset. A full cache is emptied first.
 func (k *keyLists) keep(on *catalog.Snapshot, name sqlrewrite.ListName, tuples sqlrewrite.Tuples) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,7 +76,7 @@ func (k *keyLists) keep(on *catalog.Snapshot, name sqlrewrite.ListName, tuples s
 	k.kept += size
 }
 
-// spent adds to the time of the minute that runs, and reports whether there is some left.
+// spent adds to the time taken in the current minute, and reports whether any is left.
 func (k *keyLists) spent(now time.Time, d time.Duration) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,8 +87,8 @@ func (k *keyLists) spent(now time.Time, d time.Duration) bool {
 	return k.taken < listMinute
 }
 
-// withLists plans a request, with the lists of keys that it needs; it asks for none unless it may, and ends with
-// [sqlrewrite.NeedLists].
+// withLists plans a request, with the lists of keys that it needs. If asks is false, it asks for no list, and returns
+// [sqlrewrite.NeedLists] where one is not cached.
 func (s *Service) withLists(ctx context.Context, r api.QueryRequest, o *Order, who reader, known sqlrewrite.Options,
 	asks bool) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	own, accounts := s.keyLists.Of(who.analyst), o.Delay.leftOf(o.Accounts)
@@ -108,7 +108,9 @@ func (s *Service) withLists(ctx context.Context, r api.QueryRequest, o *Order, w
 	}
 }
 
-// keyList asks for a list; nil where it is not to be had.
+// keyList asks for a list; nil: it is unavailable. It asks for none where an account is held, or where the analyst has no time left. A read
+// of public tables is counted first. Lists that time out or are too long are cached as unavailable; those that fail otherwise are asked for
+// again by a later question.
 func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who reader, q sqlrewrite.ListQuestion) sqlrewrite.Tuples {
 	own.asking.Lock()
 	defer own.asking.Unlock()
@@ -125,7 +127,7 @@ func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who read
 	now := s.clock.Now()
 	own.spent(now, now.Sub(began))
 	switch {
-	case err != nil && ctx.Err() == nil || errors.Is(ctx.Err(), context.Canceled): // another time it may be there
+	case err != nil && ctx.Err() == nil || errors.Is(ctx.Err(), context.Canceled):
 		return nil
 	case err != nil || len(rows) > sqlrewrite.MostTuples:
 		own.keep(o.On, q.Name, nil)

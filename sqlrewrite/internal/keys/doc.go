@@ -1,16 +1,16 @@
-// Package keys finds which keys the groups of a query can have, where public tables and declared keys alone decide it: WHERE
-// v.continent = 'ASIA' GROUP BY v.nation has the nations of that continent. What can be is asked of the database that the tables lie in, as
-// one SELECT DISTINCT a list, which reads public tables and constants alone ([sqlrewrite/verify.Public]).
+// Package keys finds which keys the groups of a query can have, where public tables and declared keys decide that: WHERE v.continent =
+// 'ASIA' GROUP BY v.nation has the nations of that continent. The database of these tables is asked with one SELECT DISTINCT for each list,
+// which reads public tables and constants alone ([sqlrewrite/verify.Public]).
 //
-// It knows which conditions hold for the rows of a list, and which lists a query needs. It does not know who asks them, nor when: a
+// The package finds which lists a query needs, and which conditions hold for their rows. It does not know who asks for lists, nor when: a
 // query that waits for lists ends with [Needed].
 //
-// Privacy rests on none of it. Statements leave out groups that are off a list, as package verify reads in text and arguments, whatever
-// the list: a wrong one costs rows.
+// Privacy does not depend on lists. A statement leaves out the keys that are not among its arguments; package verify reads these arguments,
+// and no list. Tuples that are on no list are dropped before noise is added. A wrong list costs rows.
 //
 // # Map
 //
 //	implied.go  the condition that a condition implies for some columns alone
-//	inputs.go   what the rows of a list are made of, and which of it belongs together
-//	lists.go    questions, and what is known of their answers
+//	inputs.go   the inputs of lists, and which of them conditions tie together
+//	lists.go    questions for lists, and the lists that are known
 package keys

@@ -8,10 +8,11 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// Implied is a condition I on some columns alone that is true wherever e is; nil: nothing but TRUE is known to be. NOT is pushed to the
-// leaves; I(a AND b) is I(a) AND I(b), I(a OR b) is I(a) OR I(b); a leaf stays if all that it reads is known, else it is TRUE. In
-// three-valued logic NOT (a AND b) is true exactly where NOT a or NOT b is, and AND and OR of operands that are true on more rows are true
-// on more rows.
+// Implied returns a condition on known columns alone that is true wherever e is; nil: only TRUE is known to be.
+//
+// It pushes NOT to the leaves. I(a AND b) is I(a) AND I(b), I(a OR b) is I(a) OR I(b); a leaf stays if it reads known columns alone, else
+// it is TRUE. In three-valued logic NOT (a AND b) is true exactly where NOT a or NOT b is. AND and OR stay true where their operands are
+// replaced by weaker ones.
 func Implied(e algebra.Expr, known func(*algebra.Field) bool) algebra.Expr {
 	return implied(e, known, false)
 }
@@ -49,7 +50,7 @@ func implied(e algebra.Expr, known func(*algebra.Field) bool, negated bool) alge
 	return e
 }
 
-// readsOnly reports whether an expression is computed from known columns and constants.
+// readsOnly reports whether an expression is computed from known columns and constants alone.
 func readsOnly(e algebra.Expr, known func(*algebra.Field) bool) bool {
 	switch e := e.(type) {
 	case algebra.Column:

@@ -10,8 +10,8 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// What a condition implies is true wherever the condition is, whatever the columns hold that it does not name; it names none of these; and
-// where all columns are known it says the same.
+// The implied condition is true wherever the condition is, whatever values the other columns have. It reads known columns alone. Where all
+// columns are known, it is equivalent.
 func TestImplied(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4)) // reproducible on purpose
 	fields := make([]*algebra.Field, 5)

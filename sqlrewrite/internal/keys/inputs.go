@@ -9,33 +9,33 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// maxDeclared caps how many combinations of declared keys a list looks at.
+// maxDeclared caps the combinations of declared keys in one list; with more there is no list.
 const maxDeclared = 1_000_000
 
-// input is a part of the rows of a list: a public table, or a column whose keys are declared.
+// input is a source of the rows of a list: a public table, or a column whose keys are declared.
 type input struct {
-	scan *algebra.Scan // nil: a column
-	side *side         // of an outer join, where rows may be without the table; nil: each row has one of it
-	key  int           // the column's place among the keys
-	of   int           // the component that it belongs to: an input that stands for it
+	scan *algebra.Scan // nil: a column with declared keys
+	side *side         // the side of an outer join that has the table; nil: every row has a row of the table
+	key  int           // of a column: its place among the keys
+	of   int           // its component, by the place of one of its inputs
 }
 
-// side is a side of an outer join that may be absent: all its columns are NULL there. Its tables are there together, or none is.
+// side is a side of an outer join that may be absent: its tables are all present, or all their columns are NULL.
 type side struct {
-	on algebra.Expr // the condition of its join, which holds where it is there
+	on algebra.Expr // the condition of its join: true where the side is present
 }
 
-// scope is what the conditions of a query say of its inputs.
+// scope has the inputs of a query, and the conditions on them.
 type scope struct {
 	q          *algebra.BoundQuery
 	inputs     []input
 	stands     map[*algebra.Field]*algebra.Field // see [algebra.KeyList]
-	conditions []algebra.Expr                    // that hold on every row that counts
-	inside     map[*side][]algebra.Expr          // beside its own, those that hold where a side is there
+	conditions []algebra.Expr                    // true on every row that counts
+	inside     map[*side][]algebra.Expr          // besides side.on: true where the side is present
 }
 
-// Narrow leaves the keys of a query that lists leave, and reports whether it waits for lists. Keys are asked for together as far as
-// conditions tie what they come from.
+// Narrow drops the public keys that lists leave out, and reports whether the query waits for lists. Inputs that conditions tie together
+// share one list.
 func Narrow(q *algebra.BoundQuery) (waiting bool) {
 	list := q.Shared().List
 	if list == nil || q.Private() || len(q.Keys) == 0 {
@@ -56,8 +56,8 @@ func Narrow(q *algebra.BoundQuery) (waiting bool) {
 	return waiting
 }
 
-// item collects the public tables whose rows are there on every row that counts, or on every row that has a side, and the conditions of
-// joins that hold there. Inside of a side that may be absent, another such side narrows nothing.
+// item collects public tables and conditions of joins: those of every row that counts, and those of each side that may be absent. FULL
+// JOIN, and a side within a side, narrow nothing.
 func (s *scope) item(n algebra.FromItem, within *side) {
 	switch n := n.(type) {
 	case *algebra.Scan:
@@ -97,7 +97,7 @@ func (s *scope) item(n algebra.FromItem, within *side) {
 	}
 }
 
-// scan adds a table. Those of one side are one component.
+// scan adds a table. All tables of one side are one component.
 func (s *scope) scan(n *algebra.Scan, within *side) {
 	of := slices.IndexFunc(s.inputs, func(in input) bool { return within != nil && in.side == within })
 	if of < 0 {
@@ -106,7 +106,7 @@ func (s *scope) scan(n *algebra.Scan, within *side) {
 	s.inputs = append(s.inputs, input{scan: n, side: within, of: of})
 }
 
-// together adds the public table that has the keys which columns of a table have together.
+// together adds the public table from which columns of another table take their keys together.
 func (s *scope) together(n *algebra.Scan, t catalog.Together, within *side) {
 	source := n.Table.Source(t)
 	if source == nil {
@@ -128,7 +128,7 @@ func (s *scope) together(n *algebra.Scan, t catalog.Together, within *side) {
 	s.scan(&algebra.Scan{Leaf: algebra.Leaf{Fields: keys}, Table: source}, within)
 }
 
-// declared adds the keys that are columns of other relations.
+// declared adds the columns whose keys the policy declares, unless a public table gives them.
 func (s *scope) declared() {
 	for i, k := range s.q.Keys {
 		f := algebra.PlainField(k.X)
@@ -139,7 +139,7 @@ func (s *scope) declared() {
 	}
 }
 
-// isListed reports whether the texts of declared keys are values of a type.
+// isListed reports whether the text of a declared key can be cast to its value.
 func isListed(t catalog.Type) bool {
 	switch t {
 	case catalog.Int2, catalog.Int4, catalog.Int8, catalog.Numeric, catalog.Bool, catalog.Text, catalog.Char, catalog.Enum, catalog.Date,
@@ -150,7 +150,7 @@ func isListed(t catalog.Type) bool {
 	}
 }
 
-// inputOf is the place of the input that gives a field; -1: none.
+// inputOf returns the place of the input that gives a field; -1: none.
 func (s *scope) inputOf(f *algebra.Field) int {
 	if of := s.stands[f]; of != nil {
 		f = of
@@ -163,13 +163,13 @@ func (s *scope) inputOf(f *algebra.Field) int {
 	})
 }
 
-// component is a list with the places of its keys.
+// component is a list with the places of its keys in the query.
 type component struct {
 	algebra.KeyList
 	places []int
 }
 
-// components are the lists of a query: those that can say more than its keys do by themselves.
+// components returns the lists of a query that can leave out more keys than conditions on one key alone.
 func (s *scope) components() (all []component) {
 	implied := make([]algebra.Expr, len(s.conditions))
 	for i, e := range s.conditions {
@@ -223,7 +223,7 @@ func (s *scope) components() (all []component) {
 	return all
 }
 
-// holding is what holds of a side's tables alone where it is there.
+// holding returns the conditions on a side's tables alone that hold where it is present; nil: none is known.
 func (s *scope) holding(of *side) algebra.Expr {
 	var all []algebra.Expr
 	for _, e := range append(algebra.BoundConjuncts(of.on), s.inside[of]...) {
@@ -238,7 +238,7 @@ func (s *scope) holding(of *side) algebra.Expr {
 	return algebra.All(all)
 }
 
-// component is the input that stands for the component of a field; -1: it is of none.
+// component returns the component of a field; -1: none.
 func (s *scope) component(f *algebra.Field) int {
 	if at := s.inputOf(f); at >= 0 {
 		return s.inputs[at].of
@@ -246,7 +246,7 @@ func (s *scope) component(f *algebra.Field) int {
 	return -1
 }
 
-// tie makes one component of those of some fields.
+// tie merges the components of some fields.
 func (s *scope) tie(fields []*algebra.Field) {
 	for _, f := range fields {
 		one, other := s.component(fields[0]), s.component(f)
@@ -258,15 +258,15 @@ func (s *scope) tie(fields []*algebra.Field) {
 	}
 }
 
-// tells reports whether a list can say more than [domain.Narrow], which applied conditions on a key alone: which keys stand beside each
-// other, or what other conditions leave.
+// tells reports whether a list can leave out more than [domain.Narrow], which has applied the conditions on one key alone: because of which
+// keys occur together, or because of other conditions.
 func (c component) tells(where []algebra.Expr) bool {
 	conditional := func(side algebra.KeySide) bool { return side.On != nil }
 	return len(c.Keys) > 1 || slices.ContainsFunc(c.Sides, conditional) || len(where) > 0 && (len(c.Scans)+len(c.Sides)+len(c.Declared) > 1 ||
 		slices.ContainsFunc(where, func(e algebra.Expr) bool { return !domain.Narrows(e, c.Keys[0]) }))
 }
 
-// apply leaves the tuples of a list: of each key what is in one, and of the combinations these.
+// apply keeps the keys that some tuple of a list has, and of several keys the combinations that are tuples.
 func (c component) apply(q *algebra.BoundQuery, tuples [][]catalog.Key) {
 	for i, place := range c.places {
 		listed := make(map[catalog.Key]bool, len(tuples))

@@ -11,9 +11,9 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// Tables that conditions tie are one list, with what WHERE and inner joins say of them. Of the side of an outer join that may be absent,
-// what its join says holds of that side's columns alone. A list of one key that says no more than the key's own conditions is not asked
-// for.
+// Tables that conditions tie share one list, with the conditions of WHERE and inner joins on them. The condition of an outer join holds for
+// the columns of the side that may be absent, and for no others. A list of one key that leaves out no more than the key's own conditions is
+// not asked for.
 func TestInputs(t *testing.T) {
 	table := func(name string, public bool) *algebra.Scan {
 		s := &algebra.Scan{Table: &catalog.Table{Name: name, Public: public}}

@@ -10,7 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
-// Name identifies what is asked, within one snapshot.
+// Name identifies a list within one snapshot.
 type Name [sha256.Size]byte
 
 // Question asks for a list.
@@ -19,33 +19,33 @@ type Question struct {
 	post *sqlprint.Post
 }
 
-// Post is what the database is asked: the different tuples of keys, each as text. It reads public tables and constants alone.
+// Post returns the query for a list, whose rows are the distinct tuples of keys, as text. It reads public tables and constants alone.
 func (q Question) Post() sqlprint.Post { return *q.post }
 
-// Lists are what is known of lists, by what asks for them. A query that needs others ends with [Needed]. Nil lists are none, which nobody
-// asks for: keys are then what policy and text give by themselves.
+// Lists has the lists that are known. A query that needs others ends with [Needed]. With a nil *Lists no list is asked for: keys follow
+// from policy and text alone.
 type Lists struct {
 	Known   map[Name]Tuples
-	Settled bool // no others will be asked for: what is not known is not to be had
+	Settled bool // no others will be asked for: a list that is not known is unavailable
 }
 
-// Tuples are the tuples of a list; nil: it is not to be had, and narrows nothing.
+// Tuples are the tuples of a list. Nil: the list is unavailable, and narrows nothing. Empty: no row can have a key.
 type Tuples [][]catalog.Key
 
-// Needed is the error of a query that waits for lists: it is asked again once they are known.
+// Needed is the error of a query that waits for lists. Plan it again once they are known.
 type Needed struct{ Questions []Question }
 
 func (n *Needed) Error() string {
 	return fmt.Sprintf("sqlrewrite: %d lists of keys are needed", len(n.Questions))
 }
 
-// mostLists caps the lists of one query; others narrow nothing.
+// mostLists caps the lists of one query; further ones narrow nothing.
 const mostLists = 16
 
-// MostTuples caps a list: a longer one is not to be had.
+// MostTuples caps the tuples of a list; a longer list is unavailable.
 const MostTuples = 100_000
 
-// Asked are the lists that one query asks for.
+// Asked collects the lists that one query asks for.
 type Asked struct {
 	known   *Lists
 	on      *catalog.Snapshot
@@ -53,7 +53,7 @@ type Asked struct {
 	missing []Question
 }
 
-// NewAsked begins with what is known; nil where nobody asks.
+// NewAsked starts from the lists that are known; nil where none are asked for.
 func NewAsked(known *Lists, on *catalog.Snapshot) *Asked {
 	if known == nil {
 		return nil
@@ -61,7 +61,7 @@ func NewAsked(known *Lists, on *catalog.Snapshot) *Asked {
 	return &Asked{known: known, on: on, names: make(map[Name]bool)}
 }
 
-// Again asks for lists anew, of what is known; nil where nobody asks.
+// Again starts anew from the same known lists; nil where none are asked for.
 func (a *Asked) Again() *Asked {
 	if a == nil {
 		return nil
@@ -69,7 +69,7 @@ func (a *Asked) Again() *Asked {
 	return NewAsked(a.known, a.on)
 }
 
-// List is [algebra.StatementFacts].List.
+// List implements [algebra.List], and collects the lists that are not known.
 func (a *Asked) List(l algebra.KeyList) (tuples [][]catalog.Key, known bool) {
 	text, args, ok := sqlprint.PrintKeyList(l, MostTuples+1)
 	if !ok {
@@ -92,7 +92,7 @@ func (a *Asked) List(l algebra.KeyList) (tuples [][]catalog.Key, known bool) {
 	return nil, false
 }
 
-// Needed is the error of a query some of whose lists are not known; nil: all are.
+// Needed returns a [Needed] error with the lists that are missing; nil: none is.
 func (a *Asked) Needed() error {
 	if a == nil || len(a.missing) == 0 {
 		return nil

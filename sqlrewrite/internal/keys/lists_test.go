@@ -9,8 +9,8 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 )
 
-// A query asks for each list once, and for so many lists; what is known is given, and what is not to be had, once all are settled, is asked
-// for no more.
+// A query asks for each list once, and for at most mostLists of them. Known lists are given. Once all are settled, unknown lists are not
+// asked for.
 func TestAsked(t *testing.T) {
 	list := func(i int) algebra.KeyList {
 		f := &algebra.Field{Column: &catalog.Column{Name: fmt.Sprint("c", i), Type: catalog.Text}}
