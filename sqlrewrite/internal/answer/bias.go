@@ -10,8 +10,8 @@ import (
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
-// Contribution bounding leaves out rows and groups of units that have more than the bounds. How many is data: so a column says in which
-// direction its values are off where anything was left out, whether or not anything was. Its interval covers the noise alone.
+// Contribution bounding leaves out rows and groups of units that exceed its bounds. How many depends on the data. So the bias of a column
+// is the direction in which its values are off if anything was left out, whether or not anything was. Intervals cover the noise alone.
 
 func biasOf(p *plan.Plan, r plan.Release) plan.Bias {
 	p = p.Home(r)
@@ -46,7 +46,7 @@ func capsRows(p *plan.Plan) bool {
 	return false
 }
 
-// outputBias is the bias of an output: of what is a sum of releases with positive weights, that of the releases.
+// outputBias returns the bias of an output: for a sum of releases with positive weights, the bias of the releases.
 func outputBias(p *plan.Plan, f plan.OutputForm, e algebra.Expr) plan.Bias {
 	if e, ok := e.(algebra.Either); ok {
 		l, r := outputForm(p, algebra.Output{Expr: e.L}, 0).Column.Bias, outputForm(p, algebra.Output{Expr: e.R}, 0).Column.Bias
@@ -86,7 +86,7 @@ func outputBias(p *plan.Plan, f plan.OutputForm, e algebra.Expr) plan.Bias {
 	return bias
 }
 
-// biasNotes say what is bought to know how much is left out, and which columns are biased. Notes on the bounds themselves stand before.
+// biasNotes add the notes on a report of what is left out, and on biased columns. Notes on the bounds themselves come before.
 func biasNotes(p *plan.Plan, add func(code, format string, args ...any)) {
 	reportNotes(p, add)
 	names := make(map[plan.Bias][]string)

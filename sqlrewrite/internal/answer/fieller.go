@@ -9,23 +9,23 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// Fieller makes intervals of one fraction S/C from its released values, for one level of confidence.
+// Fieller computes intervals of one fraction S/C from its released values, at one level of confidence.
 //
-// For the true value θ the difference S - θC of the released values is noise alone, with the law of a weighted sum of the releases'
-// noises. It is at most the half-width h(θ) of that law with the probability asked for, so that the set {θ : |S - θC| <= h(θ)} holds the
-// true value with that probability, whatever it is (Fieller 1954, there for normal noise). What is returned is the smallest interval around
-// the set, to a few percent of its width on the safe side. It is never wider than what interval arithmetic makes of the box in which all
-// releases lie at once by Bonferroni's inequality, as h(θ) is never more than Boole's bound.
+// For the true value θ, the difference S - θC of the released values is noise alone, with the law of a weighted sum of the releases'
+// noises. It is at most the half-width h(θ) of that law with the probability of the level. So the set {θ : |S - θC| <= h(θ)} holds the true
+// value with that probability, whatever it is (Fieller 1954, for normal noise). The interval is the smallest one around the set, or up to a
+// few percent wider. It is never wider than interval arithmetic over the box in which all releases lie at once (Bonferroni), since h(θ) is
+// never more than Boole's bound.
 //
-// h depends on the plan alone. It is computed for cells of θ, each a fiftieth of its size wide, from the largest weights in the cell: h
-// rises with each weight, as the noise is symmetric and unimodal (Anderson 1955).
+// h depends on the plan alone. It is computed for cells of θ, from the largest weights in each cell: h rises with each weight, since the
+// noise is symmetric and unimodal (Anderson 1955).
 type Fieller struct {
 	over, under []float64 // weights by term
 	sums        *mechanisms.Sums
-	weights     []float64 // of the sum at hand
+	weights     []float64 // of the current sum
 	boxOver     float64   // half-widths of S and C that hold at once, by Boole's inequality
 	boxUnder    float64
-	Ratio       float64 // of the half-widths of S and C alone: where both matter as much
+	Ratio       float64 // half-width of S over that of C: the θ at which both have equal noise in S - θC
 	blocks      map[blockKey]float64
 	tails       map[tailKey]float64
 }
@@ -34,14 +34,14 @@ type tailKey struct{ octave, side int }
 
 type blockKey struct{ first, size, side int }
 
-// cellsPerOctave and cellOctaves say how finely θ is divided, and how far below the ratio cells begin.
+// cellsPerOctave divides θ. Cells begin cellOctaves below [Fieller.Ratio]; start searches up to tailOctaves above.
 const (
 	cellsPerOctave = 32
 	cellOctaves    = 10
 	tailOctaves    = 12
 )
 
-// NewFieller prepares a fraction whose two sums have noise, for intervals of a level.
+// NewFieller prepares a fraction whose two sums both have noise.
 func NewFieller(p *plan.Plan, f plan.Fraction, level mechanisms.Confidence) *Fieller {
 	m := &Fieller{blocks: make(map[blockKey]float64), tails: make(map[tailKey]float64)}
 	var noises []mechanisms.Additive
@@ -56,6 +56,7 @@ func NewFieller(p *plan.Plan, f plan.Fraction, level mechanisms.Confidence) *Fie
 	return m
 }
 
+// FloatOf returns the nearest float64; 0 for nil.
 func FloatOf(v *big.Rat) float64 {
 	if v == nil {
 		return 0
@@ -69,13 +70,13 @@ func around(v *big.Rat, width float64) *scalar.Span {
 	return &scalar.Span{Lo: new(big.Rat).Sub(v, w), Hi: new(big.Rat).Add(v, w)}
 }
 
-// rounding covers what floating point loses.
+// rounding is the relative margin for errors of floating point.
 const rounding = 1e-9
 
-// Resolves reports whether both sums have noise that is more than zero as often as the level leaves; else the box does.
+// Resolves reports whether the half-widths of both sums are above 0 and finite; else the box gives the interval.
 func (m *Fieller) Resolves() bool { return m.Ratio > 0 && !math.IsInf(m.Ratio, 0) }
 
-// interval is the interval for released values of the two sums; nil where it is unbounded, as the divisor may be next to nothing.
+// interval returns the interval for released values of the two sums; nil: it is unbounded, since the divisor may be 0.
 func (m *Fieller) interval(over, under *big.Rat) *scalar.Span {
 	switch {
 	case math.IsInf(m.boxOver+m.boxUnder, 0):
@@ -98,8 +99,8 @@ func (m *Fieller) interval(over, under *big.Rat) *scalar.Span {
 	return s
 }
 
-// upper is the upper end for a fraction whose released value is centre; of the negated fraction where side is -1. Block by block from
-// above, and in the first one that may hold a point of the set cell by cell, what is in the set lies below centre + h/divisor.
+// upper returns the upper end for a fraction with the released value centre; if side is -1, of the negated fraction. A point θ of the set
+// is at most centre + h(θ)/divisor. Blocks are searched from above, and the first one that may hold a point cell by cell.
 func (m *Fieller) upper(centre, divisor float64, side int) (end float64, bounded bool) {
 	from, ok := m.start(centre, divisor, side)
 	if !ok {
@@ -122,7 +123,7 @@ func (m *Fieller) upper(centre, divisor float64, side int) (end float64, bounded
 	}
 }
 
-// mostCells is how many cells, of one block, are looked at together.
+// mostCells caps the cells of one block.
 const mostCells = 8 * cellsPerOctave
 
 // floorQuotient is n/d rounded down, d positive.
@@ -134,7 +135,7 @@ func floorQuotient(n, d int) int {
 	return q
 }
 
-// start is a place that no point of the set is above.
+// start returns a place that no point of the set is above; false: none is found.
 func (m *Fieller) start(centre, divisor float64, side int) (float64, bool) {
 	switch top := centre*divisor + m.boxOver; {
 	case divisor > m.boxUnder && top >= 0:
@@ -151,7 +152,7 @@ func (m *Fieller) start(centre, divisor float64, side int) (float64, bool) {
 	return 0, false
 }
 
-// tail bounds h(θ)/θ for all θ from ratio·2^octave on.
+// tail bounds h(θ)/θ for all θ from Ratio·2^octave on; if side is -1, for their negatives.
 func (m *Fieller) tail(octave, side int) float64 {
 	key := tailKey{octave, side}
 	h, known := m.tails[key]
@@ -166,7 +167,7 @@ func (m *Fieller) tail(octave, side int) float64 {
 	return h
 }
 
-// block bounds h in so many cells from a first one on; in their negatives where side is -1.
+// block bounds h in size cells from the first one on; if side is -1, in their negatives.
 func (m *Fieller) block(first, size, side int) float64 {
 	key := blockKey{first, size, side}
 	h, known := m.blocks[key]
@@ -182,8 +183,8 @@ func (m *Fieller) block(first, size, side int) float64 {
 	return h
 }
 
-// Edges are the ends of a cell: cell 0 lies around zero, the others on both sides of it, each 2^(1/cellsPerOctave) times as far out as the
-// last.
+// Edges returns the ends of a cell. Cell 0 lies around zero, the others on both sides of it, each 2^(1/cellsPerOctave) times as far out as
+// the last.
 func (m *Fieller) Edges(cell int) (lo, hi float64) {
 	edge := func(n int) float64 {
 		return m.Ratio * math.Exp2(float64(n-1)/cellsPerOctave-cellOctaves)
@@ -206,14 +207,14 @@ func (m *Fieller) Most(lo, hi float64) float64 {
 	return m.sums.HalfWidth(m.weights) * (1 + rounding)
 }
 
-// CellOf is the cell that holds a point, or has it for its upper end.
+// CellOf returns the cell that holds a point, or has it as its upper end.
 func (m *Fieller) CellOf(x float64) int {
 	size := math.Abs(x) / m.Ratio
 	cell := int(math.Max(0, math.Floor((math.Log2(size)+cellOctaves)*cellsPerOctave)+1))
 	if x < 0 {
 		cell = -cell
 	}
-	for lo, _ := m.Edges(cell); x < lo; lo, _ = m.Edges(cell) { // what the logarithm was off by
+	for lo, _ := m.Edges(cell); x < lo; lo, _ = m.Edges(cell) { // the logarithm is rounded
 		cell--
 	}
 	for _, hi := m.Edges(cell); x > hi; _, hi = m.Edges(cell) {

@@ -9,21 +9,23 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// Foretold is what a row of an answer has to hold to be useful, and how many can. It is a function of text, policy and other public facts.
+// Foretold says how much a row of an answer has to hold to be useful, and how many rows can. It depends on text, policy and other public
+// facts alone.
 type Foretold struct {
-	Output   string // of several, the one that the fewest rows can be useful by
-	Needs    string // so much of it, in its unit, rounded up to three digits
-	Of       int64  // rows that the answer has at most; 0: rows decide that
-	Possible *int64 // rows that can hold so much, if all that people add is where it is needed; nil: not known, as Of or how many people
+	Output   string // of several, the one by which the fewest rows can be useful
+	Needs    string // its least value in a useful row, in its unit, rounded up to three digits
+	Of       int64  // rows of the answer, at most; 0: the data decide
+	Possible *int64 // rows that can be useful, if people add to no other rows; nil: not known, as Of or the number of people
 }
 
-// Foretell foretells the use of a plan of one release whose rows are those of the answer; nil for others, and where nothing that is
-// released is shown as it is. People is about how many there are, 0 where that is not known.
+// Foretell predicts which rows of an answer can be useful. People is about how many people there are; 0: not known. It returns nil where
+// the plan has several release blocks, where rows of the answer are not released rows, and where no released count or sum is shown as it
+// is.
 func Foretell(p *plan.Plan, people int64) (told *Foretold) {
 	if p.Several != nil || !p.NeedsData() || !p.Query.KeepsRows() {
 		return nil
 	}
-	share := new(big.Rat) // how many people a useful row has, at least, if they add nothing to others
+	share := new(big.Rat) // people that a useful row has, at least, if they add to no other row
 	for i, f := range p.Outputs {
 		half := noiseOf(p, i)
 		if f.Column.Kind != plan.AggregateColumn || half == nil || half.Sign() == 0 {
@@ -50,7 +52,7 @@ func Foretell(p *plan.Plan, people int64) (told *Foretold) {
 	return told
 }
 
-// noiseOf is the half-width of an aggregate by which its rows are judged, known before there is data; nil: it is not.
+// noiseOf returns the half-width by which values of an aggregate are judged; nil: not known before there is data.
 func noiseOf(p *plan.Plan, output int) *big.Rat {
 	half, e := p.Outputs[output].Column.HalfWidth, p.Query.Outputs[output].Expr
 	if by, among := firstBy(p, 0); by != nil && half != nil && reads(p, e, by) {
@@ -61,7 +63,7 @@ func noiseOf(p *plan.Plan, output int) *big.Rat {
 	return half
 }
 
-// limitOf is how many rows a query shows at most; nil: all that there are.
+// limitOf returns how many rows a query shows at most; nil: all.
 func limitOf(q *algebra.BoundQuery) *int64 {
 	if q.Post != nil {
 		return q.Post.Limit

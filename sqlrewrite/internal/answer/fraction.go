@@ -15,13 +15,13 @@ import (
 
 func constantly(v *big.Rat) plan.Linear { return plan.Linear{Constant: v} }
 
-// follower finds the forms of the outputs of a plan: in one row of the answer, or before there are rows.
+// follower finds the fractions of the outputs of a plan, in one row of the answer or before there are rows.
 type follower struct {
 	p  *plan.Plan
 	at *place // nil: before there are rows
 }
 
-// fraction is the form of an expression over releases and constants; ok is false for others.
+// fraction returns an expression over releases and constants as a fraction; ok is false for others.
 func (w follower) fraction(e algebra.Expr) (f plan.Fraction, ok bool) {
 	switch e := e.(type) {
 	case algebra.EstimatorRef:
@@ -65,7 +65,7 @@ func isWhole(e algebra.Cast) bool {
 	return ok && e.T.IsInteger() && a.Name == "sum" && a.Args[0].Typ().IsInteger()
 }
 
-// only is the result of a CASE that has one, and else is NULL; nil for others.
+// only returns the result of a CASE with one arm and no ELSE; nil for others.
 func only(e algebra.Choice) algebra.Expr {
 	if len(e.Arms) != 1 || e.Otherwise != nil {
 		return nil
@@ -73,7 +73,7 @@ func only(e algebra.Choice) algebra.Expr {
 	return e.Arms[0].Result
 }
 
-// first is the argument that a call gives as it is, where its value is not NULL; nil where it is none.
+// first returns the argument that a call gives unchanged, where its value is not NULL; nil: none.
 func (w follower) first(e algebra.Call) algebra.Expr {
 	switch domain.BuiltinOf(e.Name).First {
 	case domain.FirstOrNull:
@@ -93,19 +93,19 @@ func (w follower) first(e algebra.Call) algebra.Expr {
 	return nil
 }
 
-// isFirst reports whether a value that is not NULL is that of the first argument.
+// isFirst reports whether a call gives its first argument wherever its value is not NULL.
 func isFirst(p *plan.Plan, e algebra.Call) bool {
 	first := domain.BuiltinOf(e.Name).First
 	return first == domain.FirstOrNull || first == domain.FirstUnlessNull && neverNull(p, e.Args[0])
 }
 
-// neverNull reports whether an expression is a release as it is.
+// neverNull reports whether an expression is a released value as it is.
 func neverNull(p *plan.Plan, e algebra.Expr) bool {
 	v, ok := e.(algebra.EstimatorRef)
 	return ok && !p.Query.Estimators[v.Index].Computed()
 }
 
-// valueFraction is a release, or a mean: the sum of centred values over their number, and the centre.
+// valueFraction returns a release, or a mean: the sum of centred values over their number, plus the centre.
 func (w follower) valueFraction(v algebra.Estimator) (plan.Fraction, bool) {
 	p := w.p
 	if v.How == algebra.ArrayOf || p.Releases[v.Of[0]].Mechanism == nil {
@@ -158,7 +158,7 @@ func numberOf(e algebra.Expr) (*big.Rat, bool) {
 	return scalar.ParseNumber(c.Text)
 }
 
-// sumWidth is the half-width of a weighted sum of releases at a level; nil: infinite.
+// sumWidth returns the half-width of a weighted sum of releases at a level; nil: infinite.
 func sumWidth(p *plan.Plan, sum plan.Linear, level mechanisms.Confidence) *big.Rat {
 	var terms []mechanisms.Term // in the order of releases: the sum of floats depends on it
 	for _, n := range plan.NoisesOf(plan.Fraction{Over: sum}) {

@@ -17,7 +17,8 @@ type ratioRef struct{ t catalog.Type }
 
 func (e ratioRef) Typ() catalog.Type { return e.t }
 
-// ratioOf finds the ratio of an output; nil where there is none. The width of what is computed from several rows depends on which they are.
+// ratioOf finds the ratio of an output; nil: it has none. The ratio of an output over several rows has no width: that depends on which rows
+// they are.
 func ratioOf(p *plan.Plan, e algebra.Expr, rows int) *plan.Ratio {
 	c := &plan.Ratio{}
 	var ok bool
@@ -31,7 +32,7 @@ func ratioOf(p *plan.Plan, e algebra.Expr, rows int) *plan.Ratio {
 	return c
 }
 
-// contextOf replaces the ratio of an expression, and notes it.
+// contextOf replaces the ratio within an expression by a [ratioRef], and stores it in c; ok is false where there is none.
 func (w follower) contextOf(e algebra.Expr, c *plan.Ratio) (context algebra.Expr, ok bool) {
 	p := w.p
 	if len(bind.ReleasesOf(p.Query, e)) == 0 || !e.Typ().IsNumber() {
@@ -40,7 +41,7 @@ func (w follower) contextOf(e algebra.Expr, c *plan.Ratio) (context algebra.Expr
 	if c.Of, ok = w.fraction(e); ok {
 		return ratioRef{e.Typ()}, true
 	}
-	// one puts the context of the only operand with releases in its place.
+	// one replaces the only operand with releases by its context.
 	one := func(operands ...*algebra.Expr) bool {
 		var with *algebra.Expr
 		for _, x := range operands {
@@ -87,8 +88,8 @@ func (w follower) contextOf(e algebra.Expr, c *plan.Ratio) (context algebra.Expr
 	}
 }
 
-// spread is the half-width of an output, known before there is data; nil: not known. Whatever the released values are, the output
-// changes by at most so much where the ratio changes by its half-width.
+// spread returns the half-width of an output, known before there is data; nil: not known. Whatever the released values are, the output
+// changes by at most this much where the ratio changes by its half-width.
 func spread(c *plan.Ratio) *big.Rat {
 	if c.Width == nil {
 		return nil
@@ -96,6 +97,7 @@ func spread(c *plan.Ratio) *big.Rat {
 	return SpreadOf(c.Context, c.Width)
 }
 
+// SpreadOf returns how far an expression moves at most where the ratio in it moves by width, in the unit of the expression; nil: not known.
 func SpreadOf(e algebra.Expr, width *big.Rat) *big.Rat {
 	switch e := e.(type) {
 	case ratioRef:
@@ -182,8 +184,8 @@ const (
 	wholeDigits = 0
 )
 
-// inSteps is how far apart two numbers with so many decimal places can be, that were at most w apart before they were rounded in one
-// direction or to the nearest: a whole number of steps, and less than w and a step.
+// inSteps bounds how far apart two numbers are once they are rounded to so many decimal places, in one direction or to the nearest, if they
+// were at most w apart before. It is a whole number of steps, less than w and a step.
 func inSteps(w *big.Rat, digits int) *big.Rat {
 	if w == nil || digits == unrounded {
 		return w
@@ -193,7 +195,7 @@ func inSteps(w *big.Rat, digits int) *big.Rat {
 	return step.Mul(step, new(big.Rat).SetInt(steps))
 }
 
-// digitsOf are the decimal places that a cast to a number rounds to; ok is false for other casts.
+// digitsOf returns the decimal places that a cast to a number rounds to; ok is false for other casts.
 func digitsOf(e algebra.Cast) (digits int, ok bool) {
 	switch {
 	case e.T.IsInteger():
@@ -207,7 +209,7 @@ func digitsOf(e algebra.Cast) (digits int, ok bool) {
 	}
 }
 
-// roundedDigits are the decimal places of round, floor and ceil; those of round are a constant.
+// roundedDigits returns the decimal places of round, floor and ceil. Those of round are a constant.
 func roundedDigits(e algebra.Call) int {
 	if len(e.Args) < 2 {
 		return wholeDigits

@@ -12,21 +12,23 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// A row of an answer is useful if each of its values is: if the half-width of its interval is at most a quarter of it; of a share, at most
-// five points of a hundred. Where an answer shows the first of many groups by a noisy number, the intervals of that number are those that
-// all groups have together. This is the one definition: answers count their useful rows by it, and estimates say what a row has to hold.
+// A row of an answer is useful if each of its values is: if the half-width of the value's interval is at most a quarter of the value; of a
+// share, at most five points. Where an answer shows the first of many groups by a noisy number, the intervals of that number are those that
+// hold for all groups together. Answers count their useful rows by this definition, and estimates derive from it how much a row has to
+// hold.
 
-// usefulPart is how many half-widths a useful value is at least, and usefulPoints the half-width of a useful share, as a part of the whole.
+// usefulPart is how many half-widths a useful value has at least; usefulPoints is the largest half-width of a useful share, as a part of
+// the whole.
 const (
 	usefulPart   = 4
 	usefulPoints = 0.05
 )
 
-// Cell is a value of an answer, as it is judged.
+// Cell is a value of an answer, with what decides whether it is useful.
 type Cell struct {
 	Value  string
-	Span   *Interval // nil: it has none, so that any value is possible
-	Points float64   // of a share: the half-width of a useful one, in its unit; 0: it is no share
+	Span   *Interval // nil: none, so that any value is possible
+	Points float64   // of a share: the largest half-width of a useful one, in its unit; 0: no share
 }
 
 func (c Cell) useful() bool {
@@ -47,10 +49,10 @@ func (c Cell) useful() bool {
 	}
 }
 
-// Useful is how many of the rows of an answer are useful.
+// Useful counts the useful rows of an answer: Rows of Of.
 type Useful struct{ Rows, Of int }
 
-// Add judges a row by its values that are not NULL; one that has no other is not useful.
+// Add judges a row by its values that are not NULL. A row without such values is not useful.
 func (u *Useful) Add(cells []Cell) {
 	u.Of++
 	if len(cells) > 0 && !slices.ContainsFunc(cells, func(c Cell) bool { return !c.useful() }) {
@@ -58,16 +60,16 @@ func (u *Useful) Add(cells []Cell) {
 	}
 }
 
-// judge counts the useful rows of an answer while it is assembled.
+// judge counts the useful rows while an answer is assembled.
 type judge struct {
 	useful Useful
-	points []float64 // by output, see [Cell]; negative: the output is not judged
-	first  []bool    // by output: it reads what the first rows were chosen by
-	box    *Box      // of intervals that all groups have together
+	points []float64 // by output, see [Cell.Points]; negative: not judged
+	first  []bool    // by output: it reads a release by which the first rows are chosen
+	box    *Box      // intervals that hold for all groups together
 	cells  []Cell
 }
 
-// newJudge is for an answer over these released rows; groups is how many were released of those of which it may show the first.
+// newJudge judges an answer over these released rows. groups counts the released groups, also those that the answer does not show.
 func newJudge(p *plan.Plan, forms []plan.OutputForm, groups int, rows []plan.ReleasedRow) *judge {
 	j := &judge{points: make([]float64, len(forms)), first: make([]bool, len(forms))}
 	by, among := firstBy(p, groups)
@@ -84,7 +86,7 @@ func newJudge(p *plan.Plan, forms []plan.OutputForm, groups int, rows []plan.Rel
 	return j
 }
 
-// reads reports whether an expression reads a release that another one reads.
+// reads reports whether two expressions read a common release.
 func reads(p *plan.Plan, e, other algebra.Expr) bool {
 	read := bind.ReleasesOf(p.Query, other)
 	for release := range bind.ReleasesOf(p.Query, e) {
@@ -95,7 +97,7 @@ func reads(p *plan.Plan, e, other algebra.Expr) bool {
 	return false
 }
 
-// value notes a value of the row at hand that is not NULL, with its interval, and how a box makes that.
+// value notes a value of the current row that is not NULL, with its interval; in computes the interval from another box.
 func (j *judge) value(output int, value string, span *Interval, in func(*Box) *Interval) {
 	if j.points[output] < 0 {
 		return
@@ -106,13 +108,13 @@ func (j *judge) value(output int, value string, span *Interval, in func(*Box) *I
 	j.cells = append(j.cells, Cell{value, span, j.points[output]})
 }
 
-// row ends the row at hand.
+// row judges the current row, and begins the next.
 func (j *judge) row() {
 	j.useful.Add(j.cells)
 	j.cells = j.cells[:0]
 }
 
-// result is nil where nothing was judged.
+// result returns the counts; nil: the answer has no rows, or no output that is judged.
 func (j *judge) result() *Useful {
 	if j.useful.Of == 0 || !slices.ContainsFunc(j.points, func(points float64) bool { return points >= 0 }) {
 		return nil
@@ -120,7 +122,7 @@ func (j *judge) result() *Useful {
 	return &j.useful
 }
 
-// pointsOf is the half-width of a useful share, in the unit of the output; 0 where the output is no share.
+// pointsOf returns the largest half-width of a useful share, in the unit of the output; 0: the output is no share.
 func pointsOf(p *plan.Plan, f plan.OutputForm) float64 {
 	if f.Ratio == nil {
 		return 0
@@ -132,7 +134,7 @@ func pointsOf(p *plan.Plan, f plan.OutputForm) float64 {
 	return FloatOf(SpreadOf(f.Ratio.Context, whole.Mul(whole, new(big.Rat).SetFloat64(usefulPoints))))
 }
 
-// wholeOf is what a fraction is where it is 100 %, if it is a share of rows, of units, or a mean of zeros and ones; nil for others.
+// wholeOf returns the value of a fraction at 100 %, if it is a share of rows or of units, or a mean of zeros and ones; nil for others.
 func wholeOf(p *plan.Plan, f plan.Fraction) *big.Rat {
 	statistic := func(t plan.Weighted) algebra.Statistic { return p.Releases[t.Release].Statistic }
 	if len(f.Under.Terms) != 1 || f.Under.Constant.Sign() != 0 {
