@@ -13,15 +13,15 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// An encoding identifies a question: two with one encoding have one answer, or one law of answers. A node is its number and its
-// fields; a field is its number, the length of its value, and the value. Numbers that are compared have one spelling; operands of AND and
-// OR are sorted. A column is the place of its relation in the order of FROM, and its number there. An operation is its error-free form,
-// not what was written: bounds of a policy are part of the form, and decide what values beyond them count as. Guards are left out: they
-// change no value of a form that is right.
+// An encoding identifies a question: questions with one encoding have one answer, or one law of answers. A node is encoded as its number
+// and its fields; a field as its number, the length of its value, and the value. Numbers that are compared have one spelling; operands of
+// AND and OR are sorted. A column is the place of its relation in FROM, and its number there. An operation is encoded in its error-free
+// form, which has the policy's bounds: they decide how values beyond them count. Guards are left out: they change no value of a correct
+// form.
 
-// EncodeBlock encodes what a release block reads, groups by and releases; laws are those of its statistics. If it is not ordered, the order
-// of its keys and that of its statistics do not count: then order has the places of its keys, and of its statistics, in the order in which
-// they are encoded.
+// EncodeBlock encodes what a release block reads, groups by and releases; laws are those of its statistics. If ordered is false, the order
+// of keys and of statistics does not matter. order has the places of the keys, and of the statistics, in the order in which they are
+// encoded.
 func EncodeBlock(q *BoundQuery, laws []string, ordered bool) (encoded []byte, order [2][]int) {
 	x := newEncoder()
 	x.field(1, func() { x.item(q.Source.Node) })
@@ -50,7 +50,7 @@ func EncodeBlock(q *BoundQuery, laws []string, ordered bool) (encoded []byte, or
 		x.there(q.Keys[i].Private())
 		x.addGroupKey(q.Keys[i])
 	})
-	selected := slices.ContainsFunc(q.Within, GroupKey.Private) // then all tuples are added up, whatever domains the others have
+	selected := slices.ContainsFunc(q.Within, GroupKey.Private) // then all tuples are summed, whatever domains the others have
 	list(5, len(q.Within), false, func(i int) {
 		k := q.Within[i]
 		if x.there(k.Private()); selected {
@@ -63,14 +63,13 @@ func EncodeBlock(q *BoundQuery, laws []string, ordered bool) (encoded []byte, or
 		x.field(0, func() { basic(x, laws[i]) })
 	})
 	x.field(7, func() { basic(x, q.Top) })
-	if len(q.Listed) > 0 { // a block without lists has the name that it had before there were any
+	if len(q.Listed) > 0 { // a block without lists keeps its name from before there were lists
 		x.field(8, func() { x.lists(q.Listed, order[0]) })
 	}
 	return x.out, order
 }
 
-// lists encodes lists of tuples, whose keys stand at some places of an encoding: columns in the order of these, tuples in that of their
-// bytes.
+// lists encodes lists of tuples: columns in the order of places, the keys as they are encoded, and tuples in the order of their bytes.
 func (x *encoder) lists(all []Listed, places []int) {
 	lists := make([][]byte, len(all))
 	for i, l := range all {
@@ -94,7 +93,7 @@ func (x *encoder) lists(all []Listed, places []int) {
 	x.parts(1, lists)
 }
 
-// EncodeOutputs encodes what is computed from released values of a block, or of several, with the names of the outputs.
+// EncodeOutputs encodes what is computed from the released values of one or several blocks, and the names of the outputs.
 func EncodeOutputs(q *BoundQuery) []byte {
 	x := newEncoder()
 	x.list(1, len(q.Estimators), func(i int) {
@@ -113,7 +112,7 @@ func EncodeOutputs(q *BoundQuery) []byte {
 	return x.out
 }
 
-// own encodes the SELECT of a block over its released values. Outputs of others over it follow from these.
+// own encodes the SELECT of a block over its released values. Outputs of queries over it follow from these.
 func (x *encoder) own(q *BoundQuery) {
 	outputs := q.Outputs
 	if q.Post != nil {
@@ -138,7 +137,7 @@ type encoder struct {
 	leaves int64 // number of relations that have places
 }
 
-// expr encodes an expression. Afterwards fields of relations inside of it have no place.
+// expr encodes an expression. Fields of relations inside it have no place afterwards.
 func (x *encoder) expr(e Expr) {
 	known := x.leaves
 	switch e := errorFree(e).(type) {
@@ -164,7 +163,7 @@ func (x *encoder) expr(e Expr) {
 	x.leaves = known
 }
 
-// errorFree gives an expression in its error-free form, without its outermost guards.
+// errorFree returns an expression in its error-free form, without its outermost guards.
 func errorFree(e Expr) Expr {
 	switch x := e.(type) {
 	case Computed:
@@ -176,7 +175,7 @@ func errorFree(e Expr) Expr {
 	}
 }
 
-// operands adds the operands of a chain of AND or OR, each apart.
+// operands appends the encoded operands of a chain of AND or OR.
 func (x *encoder) operands(of syntax.Operator, e Expr, all [][]byte) [][]byte {
 	if b, ok := errorFree(e).(Binary); ok && b.Op == of {
 		return x.operands(of, b.R, x.operands(of, b.L, all))
@@ -184,7 +183,7 @@ func (x *encoder) operands(of syntax.Operator, e Expr, all [][]byte) [][]byte {
 	return append(all, x.apart(func() { x.expr(e) }))
 }
 
-// apart gives the bytes that add writes.
+// apart returns the bytes that add writes.
 func (x *encoder) apart(add func()) []byte {
 	at := len(x.out)
 	add()
@@ -233,11 +232,11 @@ func (x *encoder) list(number uint64, n int, add func(int)) {
 	})
 }
 
-// basic encodes a value of a type that has no parts; fields of other types do not compile.
+// basic encodes a value without parts. Fields of other types do not compile.
 func basic[T ~bool | ~string | ~int | ~int32 | ~int64](x *encoder, v T) { x.out = fmt.Append(x.out, v) }
 
-// place has the number of a field's relation, in the order of FROM, and the field's number there: that of a table's column, which stays
-// when others are added, or its place among the outputs of a query.
+// place has the number of a field's relation in FROM, and the field's number there: of a table's column, its number in the table, which
+// stays when others are added; of an output of a query, its place.
 type place [2]int64
 
 // column encodes a field's place.
@@ -255,7 +254,7 @@ func (x *encoder) column(f *Field) {
 	}
 }
 
-// item encodes a relation, whose fields have places from then on.
+// item encodes a relation, and gives places to its fields.
 func (x *encoder) item(n FromItem) {
 	if c, ok := n.(*RowCap); ok && !c.Active() { // it changes nothing
 		x.item(c.Of)
@@ -283,10 +282,11 @@ func (x *encoder) declare(fields []*Field, at func(int) int64) {
 	x.leaves++
 }
 
-// outputs gives the outputs of a query their places. One that shows a table's column has its number there, which another one may have, too.
+// outputs gives the outputs of a query their places. The number of a column that an output shows would not do: another output may show it,
+// too.
 func (x *encoder) outputs(fields []*Field) { x.declare(fields, func(i int) int64 { return int64(i) }) }
 
-// query encodes a query. The outputs of a set operation are fields of their own; so are those that ORDER BY names after DISTINCT.
+// query encodes a query. Outputs of a set operation get places of their own, and so do those that ORDER BY names after DISTINCT.
 func (x *encoder) query(q *Query) {
 	if x.there(q != nil); q == nil {
 		return
@@ -344,7 +344,8 @@ func (x *encoder) operand(of syntax.Operator, e Expr) {
 	}
 }
 
-// compared encodes a number in one spelling, whatever its type; except for floats, to which other types are rounded in comparisons.
+// compared encodes an exact number in one spelling, whatever its type. Floats are left as they are: other types are rounded to them in
+// comparisons.
 func (x *encoder) compared(e Expr) {
 	if c, ok := e.(Constant); ok && !c.Null && (c.T.IsInteger() || c.T == catalog.Numeric) {
 		if v, finite := scalar.ParseNumber(c.Text); finite {

@@ -10,20 +10,20 @@ import (
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
-// Fingerprint identifies the question: canonical query, options and the snapshot's version and digest. White space, comments, letter case
-// of keywords, spelling of literals, order of conditions and aliases of tables do not matter; two plans with equal fingerprints give equal
-// answers when replayed.
+// Fingerprint identifies the question: its canonical query, its options, and the snapshot's version and digest. White space, comments,
+// letter case of keywords, spelling of literals, order of conditions and aliases of tables do not matter. Plans with equal fingerprints
+// give equal answers when replayed.
 func (p *Plan) Fingerprint() [32]byte { return p.identity }
 
-// ReleaseIdentity identifies what the plan releases, by all that decides its law, and nothing else. It has neither the outputs and their
-// names, ORDER BY, LIMIT and outer queries, nor the level of the intervals, nor anything of the policy that the block does not rest on,
-// such as budgets and other tables.
+// ReleaseIdentity identifies what the plan releases, by all that decides its law and by nothing else. Left out are outputs and their names,
+// ORDER BY, LIMIT and outer queries, the level of the intervals, and all of the policy that the block does not depend on, such as budgets
+// and other tables.
 func (p *Plan) ReleaseIdentity() [32]byte {
 	name, _ := identity.Release(p.parts())
 	return name
 }
 
-// BlockQuestion identifies the plan's release at any price, in the order in which the plan has keys and releases.
+// BlockQuestion identifies the plan's release at any price, with the plan's order of keys and releases.
 func (p *Plan) BlockQuestion() [32]byte { return identity.Block(p.parts()) }
 
 // Order is the order in which keys and releases of a plan are stored.
@@ -32,7 +32,7 @@ type Order struct {
 	Releases []int // place i has the plan's release Releases[i]
 }
 
-// order gives the order in which all releases of the plan's name are stored.
+// order returns the order in which all releases of the plan's name are stored.
 func (p *Plan) order() Order {
 	if len(p.Query.Keys) < 2 && len(p.Releases) < 2 { // there is but one, and finding it takes as long as the name
 		return Order{make([]int, len(p.Query.Keys)), make([]int, len(p.Releases))}
@@ -50,7 +50,7 @@ func (p *Plan) question() [32]byte {
 	return identity.Question(parts)
 }
 
-// parts gives the parts of the plan's names.
+// parts returns the parts of the plan's names.
 func (p *Plan) parts() identity.Parts {
 	parts := identity.Parts{Query: p.Query, Bounding: p.Bounding, Snapshot: p.Snapshot}
 	if s := p.Several; s != nil {
@@ -71,7 +71,7 @@ func (p *Plan) parts() identity.Parts {
 	return parts
 }
 
-// asks gives the options that decide the law of an answer, or its form.
+// asks returns the options that decide the law or the form of an answer.
 func (p *Plan) asks() []string {
 	o := p.Options
 	all := []string{fmt.Sprint(o.Epsilon), fmt.Sprint(o.Rho), fmt.Sprint(o.Delta), string(o.Mechanism), string(o.Currency),
@@ -91,7 +91,7 @@ func lawText(l law) string {
 	return string(text)
 }
 
-// at gives the items of a list at some places.
+// at returns the items of a list at some places.
 func at[T any](list []T, places []int) []T {
 	out := make([]T, len(places))
 	for i, place := range places {

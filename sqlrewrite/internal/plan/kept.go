@@ -15,11 +15,11 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// kept has the released values of a block: the groups that were shown, and their noisy values. Keys and statistics have one order for all
-// releases of a name. All of it was released.
+// kept has the released values of a block: the groups that were shown, and their noisy values. All releases of a name have their keys and
+// statistics in one order. All of it was released.
 type kept struct {
 	Rows   []keptRow `json:"rows"`
-	Noise  []keptLaw `json:"noise,omitempty"`  // by statistic; empty: that of the price
+	Noise  []keptLaw `json:"noise,omitempty"`  // by statistic; empty: it follows from the price
 	Reused string    `json:"reused,omitempty"` // see [Plan.Reused]
 }
 
@@ -29,14 +29,15 @@ type keptRow struct {
 	Noisy []*big.Int `json:"noisy"`
 }
 
-// keptLaw is noise that does not follow from the price: that of a slot of a registered plan, or what several releases have together.
+// keptLaw is noise that does not follow from the price: that of a slot of a registered plan, or of a combination of releases.
 type keptLaw struct {
 	Epsilon mechanisms.PicoEpsilon `json:"epsilon,omitempty"` // of a slot: one of these
 	Rho     mechanisms.PicoRho     `json:"rho,omitempty"`
 	Parts   []mechanisms.PicoRho   `json:"parts,omitempty"` // of a combination: the ρ of each
 }
 
-// Kept is what was released, as JSON, for [Plan.Recall] of every plan of which a form has the same [Plan.ReleaseIdentity].
+// Kept returns what was released, as JSON, for [Plan.Recall] of each plan with a form of the same [Plan.ReleaseIdentity]. Errors are
+// internal.
 func (r *Released) Kept() ([]byte, error) {
 	b := r.Plan.order()
 	k := kept{Rows: make([]keptRow, len(r.Rows)), Reused: r.Plan.Reused}
@@ -53,8 +54,8 @@ func (r *Released) Kept() ([]byte, error) {
 	return text, internal(err)
 }
 
-// KeptLeast is how many bytes [Released.Kept] of one block gives at least, whatever is released. It is known from the policy's keys alone.
-// Groups that are selected are none of these: of their block it is 0.
+// KeptLeast returns the least number of bytes that [Released.Kept] of one block can have. It depends on the policy's keys alone. It is 0
+// where there are no groups, or where the data decide which are shown: keys that are private or selected.
 func (p *Plan) KeptLeast() int64 {
 	if p.Query.Private() || p.Query.Top > 0 {
 		return 0
@@ -88,8 +89,7 @@ func (p *Plan) KeptLeast() int64 {
 	return total - 1 + int64(len(`{"rows":[]}`)) // no comma after the last
 }
 
-// AnswerBytes is about how many bytes the answer of one block has as JSON, each number with its interval; 0 where rows decide, as they do
-// of keys that are private or selected.
+// AnswerBytes estimates how many bytes the answer of one block has as JSON, each number with its interval; 0 where [Plan.KeptLeast] is.
 func (p *Plan) AnswerBytes() int64 {
 	least := p.KeptLeast()
 	if least == 0 {
@@ -101,12 +101,13 @@ func (p *Plan) AnswerBytes() int64 {
 
 var errKept = errors.New("sqlrewrite: a stored release does not fit its question")
 
-// Recall is what [Released.Kept] wrote of a plan with the same [Plan.ReleaseIdentity], as if p had released it now. It draws nothing.
+// Recall returns what [Released.Kept] wrote of a plan with the same [Plan.ReleaseIdentity], as if p had released it now. It draws nothing.
+// Text that p cannot have released is an internal error.
 func (p *Plan) Recall(text []byte) (*Released, error) {
 	return p.RecallIn(text, p.order())
 }
 
-// RecallIn is [Plan.Recall] of what was stored in an order that is given.
+// RecallIn is [Plan.Recall] of what was stored in the order b.
 func (p *Plan) RecallIn(text []byte, b Order) (*Released, error) {
 	var k kept
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -144,7 +145,7 @@ func (p *Plan) RecallIn(text []byte, b Order) (*Released, error) {
 	return &Released{Plan: own, Rows: rows}, nil
 }
 
-// withLaws is the plan with the noise that the values have.
+// withLaws returns the plan with the noise of the stored values.
 func (p *Plan) withLaws(k kept, b Order) (*Plan, error) {
 	own := p.copied()
 	if own.Reused = k.Reused; k.Noise == nil {
@@ -175,7 +176,7 @@ func (p *Plan) withLaws(k kept, b Order) (*Plan, error) {
 	return own, nil
 }
 
-// canRelease reports whether a release can have given a number: of a selection it is the place of a candidate.
+// canRelease reports whether a release can have given a number. That of a selection is the place of a candidate.
 func (p *Plan) canRelease(i int, noisy *big.Int) bool {
 	r := p.Releases[i]
 	switch {
@@ -192,7 +193,7 @@ func (p *Plan) canRelease(i int, noisy *big.Int) bool {
 	}
 }
 
-// inOrder puts groups into the order in which the plan releases them, and refuses those that it cannot have released.
+// inOrder puts groups into the order in which the plan releases them. Groups that it cannot have released are an internal error.
 func (p *Plan) inOrder(rows []ReleasedRow) ([]ReleasedRow, error) {
 	byKeys := make(map[string]ReleasedRow, len(rows))
 	for _, row := range rows {
@@ -226,7 +227,7 @@ func (p *Plan) inOrder(rows []ReleasedRow) ([]ReleasedRow, error) {
 	return all, err
 }
 
-// domainOf tells whether public keys are those of a group that can appear.
+// domainOf returns a function that reports whether a group with such public keys can appear.
 func domainOf(q *algebra.BoundQuery) (has func(keys []catalog.Key) bool) {
 	lists := make([]map[string]bool, len(q.Listed))
 	for i, l := range q.Listed {
@@ -257,7 +258,8 @@ func domainOf(q *algebra.BoundQuery) (has func(keys []catalog.Key) bool) {
 	}
 }
 
-// EachPublicTuple visits the tuples of public keys in the order of the keys; without keys there is one, the empty tuple.
+// EachPublicTuple visits the tuples of public keys in the order of the keys, until a visit fails, and returns its error. Without keys there
+// is one tuple, the empty one.
 func EachPublicTuple(q *algebra.BoundQuery, visit func(i int, keys []catalog.Key) error) error {
 	i := -1
 	return q.EachTuple(func(keys []catalog.Key) error {
@@ -266,7 +268,7 @@ func EachPublicTuple(q *algebra.BoundQuery, visit func(i int, keys []catalog.Key
 	})
 }
 
-// CompareKeys orders tuples as ORDER BY orders them: NULL last, numbers by value, everything else by its bytes.
+// CompareKeys compares tuples as ORDER BY does: NULL last, numbers by value, others by their bytes.
 func CompareKeys(q *algebra.BoundQuery, a, b []catalog.Key) int {
 	for i, k := range q.Keys {
 		if c := scalar.CompareKey(k.X.Typ(), a[i], b[i]); c != 0 {

@@ -13,23 +13,23 @@ import (
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 )
 
-// Vector is all that was released so far of one question, at whatever accuracy: public, because each part of it is noisy and paid for.
-// It keeps sums and not means, so that no rounding adds up.
+// Vector is the sum of all releases of one question so far, at any price. It is public: each part has noise and is paid for. It keeps sums
+// and not means, so that no rounding adds up.
 type Vector struct {
-	Rho  [][]mechanisms.PicoRho `json:"rho"`  // by release of the plan: the ρ of each time that it was released, the oldest first
+	Rho  [][]mechanisms.PicoRho `json:"rho"`  // by release of the plan: the ρ of each time that it was released, oldest first
 	Sums [][]*big.Int           `json:"sums"` // by group and release: Σ ρ·noisy value over those times, in steps and 10⁻¹²
 }
 
-// maxReuseCells bounds the values of a vector that is kept, and MaxReuseParts how often it can become more accurate: the half width
-// of what many releases have together is computed from each of them.
+// maxReuseCells bounds the values of a stored vector. MaxReuseParts bounds the releases in it: the half-width of a combination is computed
+// from each of them.
 const (
 	maxReuseCells = 10_000
 	MaxReuseParts = 32
 )
 
-// Reusable reports whether answers to the question at other prices help to answer this one, and this answer others: it is a fixed number of
-// integers with Gaussian noise. Private keys, selections and Laplace noise are not, nor are units whose groups are chosen at random, which
-// are others each time.
+// Reusable reports whether this answer and answers to the question at other prices help each other: the plan releases a fixed number of
+// integers with Gaussian noise. Private keys, selections and Laplace noise do not qualify. Nor do groups of a unit that are chosen at
+// random, since each release chooses others.
 func (p *Plan) Reusable() bool {
 	if p.Several != nil || len(p.Releases) == 0 || p.PartitionSelection != nil || p.Query.Private() || p.Query.Top > 0 {
 		return false
@@ -46,18 +46,18 @@ func (p *Plan) Reusable() bool {
 	return cells.Cmp(big.NewInt(maxReuseCells)) <= 0
 }
 
-// Reuse is how a question is answered with the help of what was released of it before.
+// Reuse is a plan that answers a question with the help of its earlier releases.
 type Reuse struct {
-	More    *Plan // nil: nothing
-	Shown   *Plan
+	More    *Plan // what is still to be released; nil: nothing
+	Shown   *Plan // the answer
 	laws    []*mechanisms.Combination
 	earlier *Vector
 }
 
-// ReuseOf finds out whether what was released before helps: nil if it does not.
+// ReuseOf returns how an earlier vector helps; nil: it does not.
 //
-//   - If every release was as accurate as it should be now, or more, nothing new is released: noise on top makes up the difference.
-//   - If every release was less accurate, only the difference in ρ is released, and combined with what there was.
+//   - If every release was at least as accurate as it should be now, nothing new is released: noise on top makes up the difference.
+//   - If every release was less accurate, the difference in ρ is released, and combined with the earlier releases.
 func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
 	if !p.Reusable() {
 		return nil
@@ -102,14 +102,14 @@ func (p *Plan) ReuseOf(earlier *Vector) *Reuse {
 	return u
 }
 
-// copied is the plan with releases of its own.
+// copied returns the plan with a copy of its releases.
 func (p *Plan) copied() *Plan {
 	own := *p
 	own.Releases = slices.Clone(p.Releases)
 	return &own
 }
 
-// fits reports whether a vector has the plan's shape; one that was kept under the plan's question has.
+// fits reports whether a vector has the plan's shape. A vector that is stored under the plan's question has.
 func (p *Plan) fits(v *Vector) bool {
 	n := len(p.Releases)
 	if len(v.Rho) != n || int64(len(v.Sums)) != scalar.ClampInt64(p.Query.PublicTuples()) {
@@ -135,7 +135,7 @@ func totalRho(parts []mechanisms.PicoRho) (sum mechanisms.PicoRho) {
 	return sum
 }
 
-// ShownWeaker is the answer if nothing is still to be released: what there was, with noise on top.
+// ShownWeaker returns the answer if nothing is still to be released: the earlier values, with noise on top.
 func (u *Reuse) ShownWeaker(s *mechanisms.Sampler) (*Released, error) {
 	if u.More != nil {
 		return nil, fault.Internal(ErrShape)
@@ -143,7 +143,7 @@ func (u *Reuse) ShownWeaker(s *mechanisms.Sampler) (*Released, error) {
 	return u.released(s, u.earlier)
 }
 
-// ShownStronger is the answer if something was still to be released, and all that is now known of the question.
+// ShownStronger returns the answer once [Reuse.More] is released, and the vector of all releases of the question.
 func (u *Reuse) ShownStronger(s *mechanisms.Sampler, released *Released) (*Released, *Vector, error) {
 	if u.More == nil || released.Plan != u.More {
 		return nil, nil, fault.Internal(ErrShape)
@@ -175,7 +175,7 @@ func (u *Reuse) released(s *mechanisms.Sampler, v *Vector) (*Released, error) {
 	return out, err
 }
 
-// Vector is what was released, for other questions that differ in price only; the plan must be [sqlrewrite.Plan.Reusable].
+// Vector returns what was released, for questions that differ in price alone. The plan must be [Plan.Reusable].
 func (r *Released) Vector() *Vector {
 	v := &Vector{}
 	for _, made := range r.Plan.Releases {
@@ -191,7 +191,7 @@ func (r *Released) Vector() *Vector {
 	return v
 }
 
-// Text is the vector as JSON, and the ρ of all its releases together.
+// Text returns the vector as JSON, and the sum of ρ over all its releases. Errors are internal.
 func (v *Vector) Text() (text []byte, rho mechanisms.PicoRho, err error) {
 	for _, parts := range v.Rho {
 		rho += totalRho(parts)
@@ -200,7 +200,7 @@ func (v *Vector) Text() (text []byte, rho mechanisms.PicoRho, err error) {
 	return text, rho, internal(err)
 }
 
-// ReadVector reads what [Vector.Text] wrote.
+// ReadVector reads what [Vector.Text] wrote. Other text is an internal error.
 func ReadVector(text []byte) (*Vector, error) {
 	v := &Vector{}
 	if err := json.Unmarshal(text, v); err != nil {

@@ -9,8 +9,8 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// NewTop makes the selection of groups. A unit moves each score by at most Linf, whatever the number of groups that it is in: nothing
-// needs to bound that number.
+// NewTop makes the selection of groups for a share of the price; a share that is too small is plan/price-too-small. A unit moves each score
+// by at most Linf, in however many groups it is, so that nothing has to bound their number.
 func (p *Plan) NewTop(r Release, share Portion) (*Selection, error) {
 	epsilon, by := share.Epsilon, p.selector(r.Statistic, share)
 	if epsilon == 0 {

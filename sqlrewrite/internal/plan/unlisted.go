@@ -7,11 +7,10 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// A list leaves a question fewer keys than it had before there were lists. What was released over all of them answers it too: the listed
-// groups are shown, with the noise that they have.
+// Lists leave out keys of a question. A release over all keys, such as one from before there were lists, answers it too: the listed groups
+// are shown, with the noise that they have.
 
-// overAllKeys is the plan of the same release over all keys that it would have without lists; nil where they leave none out, or where that
-// was refused.
+// overAllKeys returns the plan of the same release without lists; nil: lists leave out no keys, or that plan is refused.
 func (p *Plan) overAllKeys() *Plan {
 	if !p.Query.FewerKeys() {
 		return nil
@@ -27,7 +26,7 @@ func (p *Plan) overAllKeys() *Plan {
 	return all
 }
 
-// showing is a stored release of a plan over all keys as the release of one over the listed ones.
+// showing makes a stored release of a plan over all keys a release of the plan over the listed keys.
 func (p *Plan) showing(listed *Plan, rows []ReleasedRow) (*Released, error) {
 	has := domainOf(listed.Query)
 	rows = slices.DeleteFunc(rows, func(r ReleasedRow) bool { return !has(r.Keys) })
@@ -39,8 +38,8 @@ func (p *Plan) showing(listed *Plan, rows []ReleasedRow) (*Released, error) {
 	return &Released{Plan: p, Rows: rows}, nil
 }
 
-// BlockQuestions are the names of what is released, at any price: the plan's own, and that over all keys where a vector of these has the
-// same noise for the same price, so that it is one over the listed keys with more groups.
+// BlockQuestions returns the plans whose [Plan.BlockQuestion] names vectors that help: the plan itself, and the plan over all keys if its
+// vectors have the same noise at the same price. These are vectors over the listed keys with more groups.
 func (p *Plan) BlockQuestions() []*Plan {
 	all := []*Plan{p}
 	if over := p.overAllKeys(); over != nil && p.hasNormsOf(over) {
@@ -49,7 +48,7 @@ func (p *Plan) BlockQuestions() []*Plan {
 	return all
 }
 
-// hasNormsOf reports whether one unit moves the releases of two plans by the same.
+// hasNormsOf reports whether one unit moves the releases of both plans by the same amount.
 func (p *Plan) hasNormsOf(q *Plan) bool {
 	for _, r := range p.Releases {
 		l1, l2 := p.Bounding.Norms(r.Statistic)
@@ -61,7 +60,7 @@ func (p *Plan) hasNormsOf(q *Plan) bool {
 	return true
 }
 
-// listed is a vector over all keys as one over the listed ones; itself, where it is no such vector.
+// listed cuts a vector over all keys to the listed ones. It returns other vectors unchanged.
 func (p *Plan) listed(v *Vector) *Vector {
 	if !p.Query.FewerKeys() {
 		return v
@@ -80,7 +79,8 @@ func (p *Plan) listed(v *Vector) *Vector {
 	return own
 }
 
-// Unlisted is the plan of the same question over all keys, by whose name its answers were known; nil where lists leave none out.
+// Unlisted returns the plan of the same question without lists, under whose name answers were stored before there were lists; nil: lists
+// leave out no keys, or that plan is refused.
 func (p *Plan) Unlisted() *Plan {
 	if !p.FewerKeys() {
 		return nil
