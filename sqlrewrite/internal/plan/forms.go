@@ -2,12 +2,16 @@ package plan
 
 import "sync"
 
-// Forms gives the plans whose stored releases answer the question: p itself, then those that release the same block at the same price in
-// another form, which the planner chooses by what is shown of it. A question that sorts groups by a number which it does not
-// show is a selection of groups; with that number in its outputs, or without its LIMIT, the numbers are released. A count that is shown
-// by itself shows private keys, too; one that is divided by does not. Then come those of earlier versions, at another part of δ. Each of
-// them may have been released over more keys than lists leave, before there were lists or while one was not to be had: of these releases
-// the groups that are listed are shown.
+// Forms returns the plans whose stored releases answer the question: first p, then those that release the same block at the same price in
+// another form. The planner chooses the form by what is shown of it:
+//
+//   - A question that sorts groups by a number which it does not show is a selection of groups. With that number in its outputs, or without
+//     its LIMIT, the numbers are released.
+//   - A count that is shown as it is also shows private keys; one that is divided by does not.
+//   - Earlier versions divided δ among all releases of a question.
+//
+// Last come the plans over all keys: each form may have been released before there were lists, or while one was unavailable. Its listed
+// groups are shown.
 func (p *Plan) Forms() []*Plan {
 	forms := p.listedForms()
 	for _, form := range forms {
@@ -18,7 +22,7 @@ func (p *Plan) Forms() []*Plan {
 	return forms
 }
 
-// listedForms are the forms over the keys that lists leave.
+// listedForms returns the forms over the keys that lists leave.
 func (p *Plan) listedForms() []*Plan {
 	forms := []*Plan{p}
 	if p.sorted != nil {
@@ -54,14 +58,14 @@ const (
 	keysByUnits                 // by a selection of their own
 )
 
-// wide makes the plan that a question had before conditions narrowed bounds, once.
+// wide makes the plan within the bounds of the policy, once.
 type wide struct {
 	made func(Options) (*Plan, error)
 	once sync.Once
 	plan *Plan
 }
 
-// Widened sets how the question is planned within the bounds of the policy, where conditions narrow these.
+// Widened sets how to plan the question within the bounds of the policy, where conditions narrow these.
 func (p *Plan) Widened(planned func(Options) (*Plan, error)) {
 	p.wide = &wide{made: planned}
 	if p.Several == nil {
@@ -77,8 +81,8 @@ func (p *Plan) Widened(planned func(Options) (*Plan, error)) {
 	}
 }
 
-// Wide is the plan of the question within the bounds of the policy: as it was released before conditions narrowed bounds. Nil where they
-// do not, or where it cannot be planned.
+// Wide returns the plan of the question within the bounds of the policy, as it was released before conditions narrowed bounds; nil: they do
+// not, or that plan is refused.
 func (p *Plan) Wide() *Plan {
 	if p.wide == nil {
 		return nil
