@@ -52,8 +52,8 @@ type QueryRequest struct {
 	Plan string `json:"plan,omitempty"`
 	// AtMost is the most that the request may be charged; above it the request is refused, free. It is no part of the question.
 	AtMost *Price `json:"at_most,omitempty"`
-	// RequireUseful refuses, free, what fewer than this part of the rows can be useful of, in (0, 1], where that is known: the policy says
-	// about how many people there are, and keys are public. It is no part of the question.
+	// RequireUseful refuses, free, a question where less than this part of the rows can be useful, in (0, 1]. It refuses nothing where that
+	// is not known: with private keys, or where the policy does not say about how many people there are. It is no part of the question.
 	RequireUseful *float64 `json:"require_useful,omitempty"`
 	// Wait is for how many seconds the request waits for its answer: after that it is told where to come back for it. It waits until there
 	// is one when absent. It is no part of the question.
@@ -141,7 +141,7 @@ type Result struct {
 	Notes     []Note      `json:"notes"`
 	// Report is what was bought beside the answer, of what its bounds leave out.
 	Report *ReportedShare `json:"report,omitempty"`
-	// Useful counts the useful rows, by their values and intervals alone; absent where no value has an interval.
+	// Useful counts the useful rows; absent where no value has an interval.
 	Useful *Useful `json:"useful,omitempty"`
 }
 

@@ -30,13 +30,13 @@ type ReportedShare = answer.Report
 // Interval is a confidence interval in PostgreSQL's text form of a number.
 type Interval = answer.Interval
 
-// Useful is how many rows of an answer are useful.
+// Useful counts the useful rows of an answer: Rows of Of.
 type Useful = answer.Useful
 
-// Cell is a value of an answer, as it is judged.
+// Cell is a value of an answer, with what decides whether it is useful.
 type Cell = answer.Cell
 
-// Foretold is what a row of an answer has to hold to be useful, and how many can.
+// Foretold says how much a row of an answer has to hold to be useful, and how many rows can.
 type Foretold = answer.Foretold
 
 // Explanation is what an estimate shows.
@@ -51,22 +51,22 @@ type Dialect = parse.Dialect
 // Options are the choices of one request, already checked for range by the caller.
 type Options = plan.Options
 
-// Lists are lists of keys that are known. A query that needs others ends with [NeedLists], which asks for them.
+// Lists has the lists of keys that are known. A query that needs others ends with [NeedLists], which asks for them.
 type Lists = keys.Lists
 
-// NeedLists is the error of [Read] and [Rewrite] for a query that waits for lists: it is asked again with these among [Options].Lists.
+// NeedLists is the error of [Read] and [Rewrite] for a query that waits for lists. Ask again with these in [Options].Lists.
 type NeedLists = keys.Needed
 
-// ListQuestion asks for a list of keys. Its [keys.Question.Post] reads public tables and constants alone; its rows are the tuples.
+// ListQuestion asks for a list of keys. Its [keys.Question.Post] reads public tables and constants alone; the rows are the tuples.
 type ListQuestion = keys.Question
 
 // ListName identifies a list within one snapshot.
 type ListName = keys.Name
 
-// Tuples are those of a list; nil: it is not to be had, and narrows nothing.
+// Tuples are the tuples of a list. Nil: the list is unavailable, and narrows nothing. Empty: no row can have a key.
 type Tuples = keys.Tuples
 
-// MostTuples caps a list: one with more rows is not to be had.
+// MostTuples caps the tuples of a list; a longer list is unavailable.
 const MostTuples = keys.MostTuples
 
 // Draws is the randomness of a plan that depends on no data, drawn before the query runs.

@@ -7,18 +7,18 @@ import (
 	"noisegate.example/catalog"
 )
 
-// KeyList asks which tuples of keys rows can have: the different values of Keys over all rows of the inputs that meet Where.
+// KeyList asks which tuples of keys rows can have: the distinct values of Keys over all rows of the inputs that meet Where.
 type KeyList struct {
 	Scans    []*Scan        // of public tables
-	Sides    []KeySide      // of outer joins, each there or not
-	Declared []DeclaredKeys // each stands for itself, beside all others
-	Where    Expr           // over columns of both; nil: none
-	Keys     []*Field       // of either
-	// Stands are, for columns of a table of people, those of a scan that hold the keys which they have together.
+	Sides    []KeySide      // of outer joins, each present or absent
+	Declared []DeclaredKeys // each is an input, combined with all others
+	Where    Expr           // over columns of the inputs; nil: none
+	Keys     []*Field       // columns of the inputs
+	// Stands maps columns of a table of people to the columns of a scan from which they take their keys together.
 	Stands map[*Field]*Field
 }
 
-// Tables are the public tables that a list reads.
+// Tables returns the scans of public tables that a list reads.
 func (l KeyList) Tables() []*Scan {
 	all := slices.Clone(l.Scans)
 	for _, side := range l.Sides {
@@ -27,13 +27,13 @@ func (l KeyList) Tables() []*Scan {
 	return all
 }
 
-// KeySide are public tables that are there together, or none of which is: their columns are NULL then.
+// KeySide are public tables that are all present or all absent: then their columns are NULL.
 type KeySide struct {
 	Scans []*Scan
-	On    Expr // holds where they are there; nil: nothing is known to
+	On    Expr // true where they are present; nil: no condition is known to be
 }
 
-// List gives the tuples of a list; nil: it is not to be had. It is not known while nobody has asked for it.
+// List returns the tuples of a list; nil: it is unavailable. known is false while nobody has asked for it.
 type List func(KeyList) (tuples [][]catalog.Key, known bool)
 
 // DeclaredKeys are the keys of a column of a table of people, as a policy declares them.
@@ -42,13 +42,13 @@ type DeclaredKeys struct {
 	Keys []catalog.Key
 }
 
-// Listed are the tuples that some keys of a query have together.
+// Listed are the tuples of some keys of a query that can appear.
 type Listed struct {
 	Places []int           // among the keys, ascending
 	Tuples [][]catalog.Key // each once, in the order of the keys
 }
 
-// ListOf is which list has a key, and its column there; -1: none has.
+// ListOf returns the list that has a key, and its column there; -1: none has.
 func (q *BoundQuery) ListOf(key int) (list, column int) {
 	for i, l := range q.Listed {
 		if at := slices.Index(l.Places, key); at >= 0 {
@@ -58,7 +58,7 @@ func (q *BoundQuery) ListOf(key int) (list, column int) {
 	return -1, -1
 }
 
-// LeaveTuples keeps of the combinations of some keys the tuples of a list.
+// LeaveTuples keeps, of the combinations of some keys, the tuples of a list.
 func (q *BoundQuery) LeaveTuples(places []int, tuples [][]catalog.Key) {
 	order := make([]map[catalog.Key]int, len(places))
 	combinations := big.NewInt(1)
@@ -95,15 +95,15 @@ func (q *BoundQuery) LeaveTuples(places []int, tuples [][]catalog.Key) {
 	}
 }
 
-// EachTuple visits the tuples of keys that appear, in the order of the keys, until one visit gives an error; without keys there is one, the
-// empty tuple. A visitor may keep the tuple.
+// EachTuple visits the tuples of keys that appear, in the order of the keys, until a visit fails, and returns its error. Without keys there
+// is one tuple, the empty one. A visitor may keep the tuple.
 func (q *BoundQuery) EachTuple(visit func(keys []catalog.Key) error) error {
 	n := len(q.Keys)
 	if n == 0 {
 		return visit([]catalog.Key{})
 	}
 	keys, next, end := make([]catalog.Key, n), make([]int, n), make([]int, n)
-	begin := make([][2]int, n) // of a key of a list, the tuples that begin as the keys up to it
+	begin := make([][2]int, n) // by key of a list: the range of its tuples that begin with the current keys up to it
 	enter := func(at int) {
 		switch list, column := q.ListOf(at); {
 		case list < 0:
@@ -142,7 +142,7 @@ func (q *BoundQuery) EachTuple(visit func(keys []catalog.Key) error) error {
 	return nil
 }
 
-// Leave keeps the keys that a list leaves, and remembers which there were without it.
+// Leave keeps the keys that a list has, and stores in Unlisted those that there were before.
 func (k *GroupKey) Leave(listed func(catalog.Key) bool) {
 	left := make([]catalog.Key, 0, len(k.Domain))
 	for _, d := range k.Domain {
@@ -177,7 +177,7 @@ func (q *BoundQuery) FewerKeys() bool {
 	return false
 }
 
-// Unlisted is the query over all keys that it would have without lists.
+// Unlisted returns the query without lists, over all its keys.
 func (q *BoundQuery) Unlisted() *BoundQuery {
 	own := *q
 	own.Keys, own.Within = unlisted(q.Keys), unlisted(q.Within)
