@@ -68,6 +68,7 @@ func TestSumHalfWidthCovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const draws, level = 40_000, 0.95
 			width := SumHalfWidth(terms, level)
+			narrower := min(width/1.15, width-1.5) // small noise takes whole numbers: a width may be one too large, whatever part of it that is
 			s, outside, tooWide := fixedSampler(t), 0, 0
 			for range draws {
 				sum := 0.0
@@ -79,7 +80,7 @@ func TestSumHalfWidthCovers(t *testing.T) {
 				if math.Abs(sum) > width {
 					outside++
 				}
-				if math.Abs(sum) > width/1.15 {
+				if math.Abs(sum) > narrower {
 					tooWide++
 				}
 			}
@@ -88,7 +89,7 @@ func TestSumHalfWidthCovers(t *testing.T) {
 				t.Errorf("half width %g: %d of %d outside", width, outside, draws)
 			}
 			if float64(tooWide) < expected-5*spread {
-				t.Errorf("half width %g is more than 15 %% too wide: %d of %d outside %g", width, tooWide, draws, width/1.15)
+				t.Errorf("half width %g is too wide: %d of %d outside %g", width, tooWide, draws, narrower)
 			}
 		})
 	}
