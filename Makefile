@@ -35,7 +35,7 @@ WHOLE = GOGC=1600 $(TEST) $(SIDE) -timeout 40m
 SHORT = NOISEGATE_SERVERS=1 $(TEST) -short
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build speed parser check lint test alone race race-whole integration clients console console-test golden trusted-base fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole ends histories types faults-brief peers real reproducible installable static sbom
+.PHONY: help demo build speed parser check lint test alone race race-whole integration clients console console-test golden trusted-base fuzz faults faults-short failover soak audit bench paired scale neighbours versions costs timing totality citus proofs proofs-mutants mutants whole asked ends histories types faults-brief peers real reproducible installable static sbom
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -184,6 +184,8 @@ PARTED = $(shell awk '/^func / {name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /r
 
 whole: ## all cases of the tests of which make test takes a part
 	NOISEGATE_WHOLE=1 $(TEST) -count=1 -timeout 30m -run '^($(PARTED))$$' $(call having,randomtest\.Part)
+
+asked: ## more runs of integration's tests of scores and timing than make test has, and how useful answers to real questions are
 	$(TEST) -count=1 -timeout 10m -run 'ScoresOfPublicCentres$$|TestTiming$$|TestReal$$' ./integration -silhouettes 20 -timing-joins 20 -real-draws
 
 ends: ## ENDS (1000000) generated texts, of which planning must end within 300,000 visits (hours)
@@ -302,12 +304,14 @@ paired: .cache/paired-$(PAIRED_BASE) ## processor time of a new question, of HEA
 # What CI runs after make test: two lanes side by side, each step a target of this file with a budget in .ci/budgets.tsv. What takes long and
 # seldom finds anything is a shard: the number of commits says which of seven a landing runs. SHARD=all: every one, and the eighth.
 LANE1   = lint-changed mutants proofs-turn versions-ends fuzz-changed alone installable
-LANE2   = race faults-brief clients console-same console-test
+# The journeys of the console wait more than they compute: beside them the last steps of lane 1 are not slower.
+LANE2   = race faults-brief clients console-same
+LAST2   = console-test
 SHARD0  = reproducible
 SHARD1  = citus types
 SHARD2  = faults-short costs-tenth
 SHARD3  = bench-small paired whole
-SHARD4  = audit
+SHARD4  = audit asked
 SHARD5  = proofs-mutants
 SHARD6  = histories lint static sbom
 SHARD7  = race-whole
@@ -315,11 +319,11 @@ SHARD  ?= $(shell expr $$(git rev-list --count --first-parent HEAD) % 7)
 SHARDS  = $(if $(filter all,$(SHARD)),0 1 2 3 4 5 6 7,$(SHARD))
 
 steps:
-	@echo $(LANE1) $(LANE2) $(SHARD0) $(SHARD1) $(SHARD2) $(SHARD3) $(SHARD4) $(SHARD5) $(SHARD6) $(SHARD7)
+	@echo $(LANE1) $(LANE2) $(LAST2) $(SHARD0) $(SHARD1) $(SHARD2) $(SHARD3) $(SHARD4) $(SHARD5) $(SHARD6) $(SHARD7)
 
 lane-1: $(LANE1:%=step-%)
 
-lane-2: $(LANE2:%=step-%) $(foreach n,$(SHARDS),$(SHARD$(n):%=step-%))
+lane-2: $(LANE2:%=step-%) $(foreach n,$(SHARDS),$(SHARD$(n):%=step-%)) $(LAST2:%=step-%)
 
 step-%:
 	@.ci/step $* $(MAKE) --no-print-directory $*

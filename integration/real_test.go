@@ -33,7 +33,7 @@ var (
 const (
 	realHome    = "testdata/real"
 	realRatchet = realHome + "/ratchet.json"
-	// Each question is asked realDraws times at ε 1, each time by another analyst: by make whole and make real.
+	// Each question is asked realDraws times at ε 1, each time by another analyst: by make asked and make real.
 	realDraws = 5
 	// realExact is the ε at which an answer is compared with PostgreSQL's.
 	realExact = "10000"

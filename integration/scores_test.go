@@ -12,7 +12,7 @@ import (
 	"noisegate.example/api"
 )
 
-var silhouettes = flag.Int("silhouettes", 2, "runs of TestScoresOfPublicCentres of the silhouette; make whole takes 20")
+var silhouettes = flag.Int("silhouettes", 2, "runs of TestScoresOfPublicCentres of the silhouette; make asked takes 20")
 
 // TestScoresOfPublicCentres asks the queries of docs/scores.md, as they stand there, of the Adult data at ε 1: over 2 runs the
 // simplified silhouette has a root mean square error of at most 0.0005, and over 20 Calinski-Harabasz of at most 3.5 %. A right gateway's

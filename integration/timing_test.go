@@ -24,7 +24,7 @@ import (
 
 var (
 	timingRounds = flag.Int("timing", 0, "questions to each of two neighbouring datasets, of the pairs of TestTiming; 0: a short form")
-	timingJoins  = flag.Int("timing-joins", 3, "random joins that the short form of TestTiming asks about; make whole asks about 20")
+	timingJoins  = flag.Int("timing-joins", 3, "random joins that the short form of TestTiming asks about; make asked asks about 20")
 	timingPair   = flag.String("timing-pair", "", "the one pair of TestTiming that is asked about; empty: all")
 )
 
