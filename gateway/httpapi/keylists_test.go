@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -133,6 +134,19 @@ budgets:
 			if err != nil || len(got.Rows) > 0 || got.Spent.Epsilon != "0" || got.Spent.Rho != "0" || got.Spent.Delta != "0" {
 				t.Errorf("%s, %s: %v, %v", keys, shown, got, err)
 			}
+		}
+	}
+	none := "FROM trips JOIN places USING (place) WHERE continent = 'ATLANTIS' GROUP BY "
+	for sql, want := range map[string]string{ // and which ε is spent
+		"SELECT nation, count(*) " + none + "ROLLUP (nation)":                                    "[[ 0]] 0",
+		"SELECT nation, count(*) " + none + "nation UNION ALL SELECT 'all', count(*) FROM trips": "[[all ",
+	} {
+		got, err := f.client("bob:analyst").Query(t.Context(), api.QueryRequest{Dataset: gatewaytest.Dataset, Epsilon: "0.1", SQL: sql}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := fmt.Sprint(got.Rows, " ", got.Spent.Epsilon); !strings.HasPrefix(text, want) || len(got.Rows) != 1 {
+			t.Errorf("%s: %s", sql, text)
 		}
 	}
 	f.Audit(t)
