@@ -129,7 +129,7 @@ func (x *encoder) own(q *BoundQuery) {
 	x.field(5, func() { basic(x, q.Offset) })
 }
 
-func newEncoder() *encoder { return &encoder{make([]byte, 0, 1<<10), map[*Field]place{}, 0} }
+func newEncoder() *encoder { return &encoder{out: make([]byte, 0, 1<<10), places: map[*Field]place{}} }
 
 type encoder struct {
 	out    []byte

@@ -34,7 +34,7 @@ type Order struct {
 
 // order returns the order in which all releases of the plan's name are stored.
 func (p *Plan) order() Order {
-	if len(p.Query.Keys) < 2 && len(p.Releases) < 2 { // there is but one, and finding it takes as long as the name
+	if len(p.Query.Keys) < 2 && len(p.Releases) < 2 { // there is only one order, and finding it takes as long as the name
 		return Order{make([]int, len(p.Query.Keys)), make([]int, len(p.Releases))}
 	}
 	_, places := identity.Release(p.parts())
@@ -44,9 +44,7 @@ func (p *Plan) order() Order {
 // question names the answer.
 func (p *Plan) question() [32]byte {
 	parts := p.parts()
-	if p.Several == nil {
-		parts.Options = p.asks()
-	}
+	parts.Options = p.asks()
 	return identity.Question(parts)
 }
 
@@ -54,7 +52,6 @@ func (p *Plan) question() [32]byte {
 func (p *Plan) parts() identity.Parts {
 	parts := identity.Parts{Query: p.Query, Bounding: p.Bounding, Snapshot: p.Snapshot}
 	if s := p.Several; s != nil {
-		parts.Options = []string{fmt.Sprint(s.same), string(p.Options.Report)}
 		for _, block := range s.Plans {
 			parts.Blocks = append(parts.Blocks, block.identity)
 		}
@@ -74,6 +71,9 @@ func (p *Plan) parts() identity.Parts {
 // asks returns the options that decide the law or the form of an answer.
 func (p *Plan) asks() []string {
 	o := p.Options
+	if p.Several != nil { // the blocks have the others
+		return []string{fmt.Sprint(p.Several.same), string(o.Report)}
+	}
 	all := []string{fmt.Sprint(o.Epsilon), fmt.Sprint(o.Rho), fmt.Sprint(o.Delta), string(o.Mechanism), string(o.Currency),
 		fmt.Sprint(float64(o.Confidence)), fmt.Sprint(o.Simultaneous), string(o.Report), string(o.Selection)}
 	for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
