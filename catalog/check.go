@@ -342,7 +342,7 @@ func (c *checker) together(p TogetherPolicy, info *TableInfo) {
 		own, ok1 := info.Column(name)
 		other, ok2 := source.Column(p.Values[i])
 		if ok1 && ok2 && (own.Type != other.Type || own.Enum != other.Enum || own.Scale != other.Scale || own.Collation != other.Collation) {
-			c.problem(p.pos, "give each column a domain of its own",
+			c.problem(p.pos, "give each column a separate domain",
 				"%s has the type %s, and %s.%s the type %s: their values are not compared in the same way",
 				name, own.TypeName, p.Table, p.Values[i], other.TypeName)
 		}

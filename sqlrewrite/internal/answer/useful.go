@@ -17,8 +17,7 @@ import (
 // hold for all groups together. Answers count their useful rows by this definition, and estimates derive from it how much a row has to
 // hold.
 
-// usefulPart is how many half-widths a useful value has at least; usefulPoints is the largest half-width of a useful share, as a part of
-// the whole.
+// A useful value is at least usefulPart half-widths; the half-width of a useful share is at most usefulPoints, as a part of the whole.
 const (
 	usefulPart   = 4
 	usefulPoints = 0.05

@@ -216,7 +216,7 @@ func (s *scope) components() (all []component) {
 			}
 		}
 		c.Where, c.Stands = algebra.All(where), s.stands
-		if len(c.Keys) > 0 && combinations <= maxDeclared && c.tells(where) {
+		if len(c.Keys) > 0 && combinations <= maxDeclared && c.narrows(where) {
 			all = append(all, c)
 		}
 	}
@@ -258,9 +258,9 @@ func (s *scope) tie(fields []*algebra.Field) {
 	}
 }
 
-// tells reports whether a list can leave out more than [domain.Narrow], which has applied the conditions on one key alone: because of which
-// keys occur together, or because of other conditions.
-func (c component) tells(where []algebra.Expr) bool {
+// narrows reports whether a list can leave out more keys than [domain.Narrow], which has applied the conditions on one key alone. A list
+// also knows which keys occur together, and which rows meet other conditions.
+func (c component) narrows(where []algebra.Expr) bool {
 	conditional := func(side algebra.KeySide) bool { return side.On != nil }
 	return len(c.Keys) > 1 || slices.ContainsFunc(c.Sides, conditional) || len(where) > 0 && (len(c.Scans)+len(c.Sides)+len(c.Declared) > 1 ||
 		slices.ContainsFunc(where, func(e algebra.Expr) bool { return !domain.Narrows(e, c.Keys[0]) }))
