@@ -164,7 +164,7 @@ DRAWN = Audit|Law|Uniform|Cover
 audit: ## statistical tests of samplers and of the whole gateway, fresh samples
 	NOISEGATE_FRESH=1 $(TEST) -count=1 -v -run '$(DRAWN)' -timeout 30m $(call having,^func Test\w*($(DRAWN)))
 
-# The proofs of the rewriter: make test takes 40 random queries and one mutant in sixteen.
+# The proofs of the rewriter: make test takes 40 random queries and two or three mutants of each.
 QUERIES ?= 5000
 COSTED  ?= 2000
 PROVED  ?= $(filter ./sqlrewrite/proofs/%,$(call having,sqlrewrite/proofs/gen"$$))

@@ -413,7 +413,7 @@ func TestCouplingTellsDefects(t *testing.T) {
 		if defect.copied {
 			couplings = copiedCouplings
 		}
-		n, difference := couple(t, couplings(t, 1), 500, defect.hide, defect.spoil)
+		n, difference := couple(t, couplings(t, 2), 500, defect.hide, defect.spoil)
 		if difference == "" {
 			t.Errorf("%s: not seen in %d queries", name, n.asked)
 		}
