@@ -279,7 +279,7 @@ var survivors = map[string]string{
 	`refuse("DISTINCT over rows of several units")`: "each use of such rows needs a column that names their unit, which they do not have",
 }
 
-var runMutants = flag.Bool("mutants", false, "run the tests on each mutant of a rule, not on one in 96")
+var runMutants = flag.Bool("mutants", false, "run the tests on each mutant of a rule, not on one in 192")
 
 // Mutants of rules die, all but the survivors: by the golden statements with wrong claims, by what is unsafe, or by what attacked version
 // 7c2e952. make mutants tries all of them: go test ./sqlrewrite/verify -run Mutants -mutants.
@@ -308,7 +308,7 @@ func TestMutantsOfRulesDie(t *testing.T) {
 		t.Fatalf("without a mutant: %v\n%s", err, out)
 	}
 	for i, m := range ruleMutants {
-		if !*runMutants && i%96 != 0 {
+		if !*runMutants && i%192 != 0 {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s %d", m.file, i), func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"noisegate.example/catalog"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
@@ -42,7 +43,7 @@ func TestRatioIntervalsCover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	const draws = 2500
+	draws := randomtest.Times(1000, 2500)
 	s := rewritetest.FixedSampler(t)
 	laplace, gaussian := rewritetest.Sharp(), rewritetest.Sharp()
 	laplace.Epsilon = mechanisms.EpsilonUnit

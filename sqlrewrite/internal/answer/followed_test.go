@@ -134,7 +134,7 @@ func TestFollowedIntervalsCover(t *testing.T) {
 	}
 	db := pgtest.New(t)
 	conn := db.Conn(t, db.DSN)
-	repeats := randomtest.Times(75, 500)
+	repeats := randomtest.Times(40, 500)
 	s := rewritetest.FixedSampler(t)
 	for _, name := range slices.Sorted(maps.Keys(followedQueries)) { // in one order, so that the randomness is fixed
 		query := followedQueries[name]

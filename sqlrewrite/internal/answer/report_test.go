@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"noisegate.example/catalog"
+	"noisegate.example/internal/randomtest"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
@@ -88,7 +89,7 @@ func reportPlan(t *testing.T, level float64) *plan.Plan {
 // The interval of the part of the rows that count holds as often as it says, where the noise is small against the rows and where it is not.
 // The randomness is fixed.
 func TestReportedShareCovers(t *testing.T) {
-	repeats := 500
+	repeats := randomtest.Times(200, 500)
 	if testing.Short() {
 		repeats = 50
 	}

@@ -62,7 +62,7 @@ func TestReusedLaws(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	const exact = 500
-	draws := randomtest.Times(2_000, 4_000)
+	draws := randomtest.Times(1_000, 4_000)
 	text := "SELECT count(*) FROM people"
 	for name, prices := range map[string][]mechanisms.PicoRho{
 		"equal":                 {4 * centiRho, 4 * centiRho},

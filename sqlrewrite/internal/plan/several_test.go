@@ -267,7 +267,7 @@ func (c severalCase) released(t *testing.T, p *plan.Plan, s *mechanisms.Sampler)
 // Intervals of what is computed from several releases hold as often as they say, in each row, and all together where that is asked for. The
 // randomness is fixed.
 func TestSeveralIntervalsCover(t *testing.T) {
-	repeats := randomtest.Times(200, 500)
+	repeats := randomtest.Times(100, 500)
 	if testing.Short() {
 		repeats = 50
 	}
