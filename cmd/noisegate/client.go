@@ -58,7 +58,7 @@ type questionFlags struct {
 	Selection     string            `enum:"auto,exponential,permute_and_flip,report_noisy_max" default:"auto" help:"How quantiles, modes and first groups are chosen: auto, exponential, permute_and_flip or report_noisy_max."`
 	Confidence    *float64          `help:"Level of the intervals; 0.95 when absent." placeholder:"P"`
 	Simultaneous  bool              `help:"Intervals that all hold together with the level, instead of one by one."`
-	RequireUseful *float64          `help:"Refuse, free, what fewer than this part of the rows can be useful of, where the policy says how many people there are." placeholder:"P"`
+	RequireUseful *float64          `help:"Least share of useful rows, up to 1: a question that cannot reach it is refused and costs nothing. Needs a policy that says how many people there are." placeholder:"P"`
 	Dialect       string            `enum:"postgresql,mysql" default:"postgresql" help:"What the question is written in: postgresql or mysql."`
 	MaxGroups     *int64            `help:"At most that many groups per person; tightens the policy's bound." placeholder:"N"`
 	MaxRows       *int64            `help:"At most that many rows per person and group; tightens the policy's bound." placeholder:"N"`
