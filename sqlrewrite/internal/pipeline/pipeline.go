@@ -6,10 +6,12 @@ package pipeline
 
 import (
 	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 	"noisegate.example/mechanisms"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/answer"
 	"noisegate.example/sqlrewrite/internal/free"
+	"noisegate.example/sqlrewrite/internal/joinorder"
 	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/parse"
 	"noisegate.example/sqlrewrite/internal/plan"
@@ -66,7 +68,31 @@ func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Option
 	return opened, err
 }
 
+// planQuery plans a query as it was written; where it is refused for the order of its joins, in the first order that is not. If all are
+// refused, what is said follows from the relations and not from their order.
 func planQuery(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan.Plan, error) {
+	p, err := planOrder(opened, o, lists)
+	if !joinorder.Decides(err) {
+		return p, err
+	}
+	for i, other := range joinorder.Others(opened.Query, opened.Snapshot) {
+		again, own := opened.Again(other), lists.Again()
+		if own != nil {
+			again.List = own.List
+		}
+		p, refused := planOrder(again, o, own)
+		if !joinorder.Decides(refused) && fault.CodeOf(refused) != fault.CodeAmbiguousColumn {
+			return p, refused
+		}
+		if i == 0 && joinorder.Decides(refused) && fault.CodeOf(refused) != fault.CodeOf(err) {
+			err = refused
+		}
+	}
+	return nil, err
+}
+
+// planOrder plans a query in the order in which it is written.
+func planOrder(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan.Plan, error) {
 	p, err := planOnce(opened, o, lists)
 	if plan.IsDear(err) && !opened.Load.Dear {
 		again := opened.Again(opened.Query)
