@@ -245,9 +245,11 @@ func rooms() []layer {
 			"sqlrewrite/internal/stability", "sqlrewrite/internal/sqlprint", "sqlrewrite/internal/bind",
 			"sqlrewrite/internal/plan", "sqlrewrite/internal/answer"}},
 		{dir: "sqlrewrite/internal/joinorder", pure: true, own: []string{
-			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/algebra"}},
+			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/steps",
+			"sqlrewrite/internal/algebra"}},
 		{dir: "sqlrewrite/internal/pipeline", pure: true, own: []string{"sqlrewrite/internal/steps",
-			"internal/fault", "sqlrewrite/internal/joinorder", "catalog", "mechanisms", "sqlrewrite/internal/parse", "sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint",
+			"internal/fault", "sqlrewrite/internal/joinorder",
+			"catalog", "mechanisms", "sqlrewrite/internal/parse", "sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint",
 			"sqlrewrite/internal/keys", "sqlrewrite/internal/plan", "sqlrewrite/internal/earlier", "sqlrewrite/internal/answer",
 			"sqlrewrite/internal/free"},
 			others: []library{only(pgQuery, "*_test.go")}},

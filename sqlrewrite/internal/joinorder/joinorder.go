@@ -13,6 +13,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -23,11 +24,11 @@ func Decides(refusal error) bool {
 }
 
 // Others are the query in the orders that begin with each relation of people: all joins of a query begin with their first one, then with
-// their second one. They depend on the names in FROM alone, and not on the order in which it was written. Conditions that all branches of an
-// OR have are conditions beside it. There is none where nothing of this changes the query.
-func Others(q *syntax.Query, on *catalog.Snapshot) (others []*syntax.Query) {
+// their second one. They depend on the names in FROM alone, and not on the order in which it was written. Conditions that all branches of
+// an OR have are conditions beside it. There is none where nothing of this changes the query.
+func Others(count *steps.Count, q *syntax.Query, on *catalog.Snapshot) (others []*syntax.Query) {
 	for driver, most := 0, 1; driver < most; driver++ {
-		o := orderer{on: on, driver: driver, people: make(map[*syntax.Query]bool)}
+		o := orderer{steps: count, on: on, driver: driver, people: make(map[*syntax.Query]bool)}
 		other := copied(reflect.ValueOf(q)).Interface().(*syntax.Query)
 		o.within(reflect.ValueOf(other), nil)
 		if most = o.drivers; o.changed {
@@ -82,6 +83,7 @@ func each(v reflect.Value, node func(any) (done bool)) {
 
 // orderer writes one order.
 type orderer struct {
+	steps   *steps.Count
 	on      *catalog.Snapshot
 	driver  int // each join begins with this one of its relations of people, counted around
 	drivers int // the most that a join has of them
@@ -96,31 +98,34 @@ func (o *orderer) within(v reflect.Value, ctes *algebra.Environment) {
 		if !ok {
 			return false
 		}
+		defer steps.Visit(o.steps).Leave()
 		inner := ctes.With(q.With)
-		o.query(q, inner)
+		*q = o.query(*q, inner)
 		o.within(reflect.ValueOf(q).Elem(), inner)
 		return true
 	})
 }
 
-func (o *orderer) query(q *syntax.Query, ctes *algebra.Environment) {
+func (o *orderer) query(q syntax.Query, ctes *algebra.Environment) syntax.Query {
 	q.Where = o.lifted(q.Where)
 	listed := slices.ContainsFunc(q.Items, func(i syntax.Item) bool { // in the order of FROM
 		star, ok := i.Expr.(*syntax.Star)
 		return ok && star.Qualifier == ""
 	})
 	if len(q.From) == 0 || listed {
-		return
+		return q
 	}
 	from := q.From[0]
 	for _, next := range q.From[1:] {
 		from = &syntax.Join{Pos: next.At(), Kind: syntax.CrossJoin, Left: from, Right: next}
 	}
 	q.From = []syntax.Relation{o.relation(from, q.Where, ctes)}
+	return q
 }
 
 // relation orders the inner joins of an item of FROM, and those on the sides of its outer joins. What WHERE says is known to be true there.
 func (o *orderer) relation(r syntax.Relation, where syntax.Expr, ctes *algebra.Environment) syntax.Relation {
+	defer steps.Visit(o.steps).Leave()
 	j, ok := r.(*syntax.Join)
 	switch {
 	case !ok:
@@ -182,6 +187,7 @@ func (i *item) has(c *syntax.Column, visible bool) bool {
 
 // collect adds the relations below a join; false: their names are not known, or what ON names there could mean something else elsewhere.
 func (c *cluster) collect(r syntax.Relation, where syntax.Expr) bool {
+	defer steps.Visit(c.steps).Leave()
 	j, ok := r.(*syntax.Join)
 	if !ok || !isInner(j) {
 		r = c.relation(r, where, c.ctes)

@@ -78,12 +78,14 @@ budgets:
 var links = []struct{ left, right, equality string }{
 	{"sale", "buyer", "sale.buyer = buyer.buyer"}, {"line", "sale", "line.sale = sale.sale"}, {"sale", "day", "sale.day = day.day"},
 	{"sale", "item", "item.item = sale.item"}, {"line", "item", "line.item = item.item"}, {"buyer", "place", "buyer.town = place.town"},
-	{"place", "nation", "nation.nation = place.nation"}, {"line", "offer", "offer.bin = line.bin"}, {"offer", "item", "offer.item = item.item"},
+	{"place", "nation", "nation.nation = place.nation"}, {"line", "offer", "offer.bin = line.bin"},
+	{"offer", "item", "offer.item = item.item"},
 	{"day", "nation", "day.week = nation.region"}, {"buyer", "nation", "buyer.trade = nation.region"},
 }
 
 // filters are columns that WHERE may compare with constants.
-var filters = map[string]string{"buyer": "buyer.town", "line": "line.bin", "item": "item.maker", "offer": "offer.bin", "nation": "nation.region"}
+var filters = map[string]string{"buyer": "buyer.town", "line": "line.bin", "item": "item.maker", "offer": "offer.bin",
+	"nation": "nation.region"}
 
 // generated are tables that equalities join, and others now and then.
 func generated(r *rand.Rand) (from, equalities []string) {

@@ -75,7 +75,7 @@ func planQuery(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan
 	if !joinorder.Decides(err) {
 		return p, err
 	}
-	for i, other := range joinorder.Others(opened.Query, opened.Snapshot) {
+	for i, other := range joinorder.Others(opened.Steps, opened.Query, opened.Snapshot) {
 		again, own := opened.Again(other), lists.Again()
 		if own != nil {
 			again.List = own.List
