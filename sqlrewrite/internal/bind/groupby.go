@@ -25,13 +25,14 @@ func groupBy(b *algebra.Binder) error {
 			nodes = append(nodes, item.Expr)
 		}
 	}
-	work := domain.MaxWork
+	work, inside := domain.MaxWork, newKeysInside(b)
 	for _, n := range nodes {
 		n, err := groupItem(b, n)
 		if err != nil {
 			return err
 		}
 		key, err := groupKey(b, n, &work)
+		key, err = inside.key(n, key, err)
 		if err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func ordinal(b *algebra.Binder, n *syntax.Literal, clause string) (syntax.Item, 
 	return b.Query.Items[i-1], nil
 }
 
-// groupKey decides how the keys of an expression may be shown.
+// groupKey decides how the keys of an expression may be shown. Where it refuses an expression for its keys alone, it returns the expression.
 func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, error) {
 	if c, ok := n.(*syntax.Column); ok {
 		f, err := column(b, c)
@@ -225,7 +226,7 @@ func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, er
 		return key, nil
 	}
 	if missing := domain.MayCompute(x); missing != nil {
-		return algebra.GroupKey{}, missingKeys(b, n, missing, x)
+		return key, missingKeys(b, n, missing, x)
 	}
 	return key, nil
 }
@@ -251,9 +252,9 @@ func columnKey(b *algebra.Binder, n *syntax.Column, c *algebra.Field, work *int)
 	key := algebra.GroupKey{X: algebra.Column{Of: c}, Name: c.Name, At: b.At(n)}
 	switch {
 	case c.Unit:
-		return key, fault.GroupByUnit(b.At(n), c.Name)
+		return algebra.GroupKey{}, fault.GroupByUnit(b.At(n), c.Name)
 	case c.Identity() && !c.PrivateKeys:
-		return key, fault.GroupByIdentity(b.At(n), c.Name) // public keys are constants
+		return algebra.GroupKey{}, fault.GroupByIdentity(b.At(n), c.Name) // public keys are constants
 	case !algebra.OneText(key.X):
 		return key, fault.Unsupported(b.At(n), "grouping by a column of type "+string(c.Type),
 			"equal values of "+c.Name+" may be written differently").WithPart(domain.StepForm(key.X))
@@ -267,7 +268,7 @@ func columnKey(b *algebra.Binder, n *syntax.Column, c *algebra.Field, work *int)
 		if _, known := keyOf(b, key.X); known {
 			return key, nil // it is not added again
 		}
-		return domain.BoundedKey(b, key, c, work)
+		return domain.BoundedKey(key, c, c, b.Bound.Where, work)
 	default:
 		return key, missingKeys(b, n, c, key.X)
 	}

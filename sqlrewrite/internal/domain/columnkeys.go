@@ -142,11 +142,11 @@ func whole(s *scalar.Range) (all []datum) {
 }
 
 // BoundedKey makes a bounded column a public key: the domain is its grid. A plain number costs less work than one that is computed, so that
-// a column may have as many keys as an answer.
-func BoundedKey(b *algebra.Binder, key algebra.GroupKey, f *algebra.Field, work *int) (algebra.GroupKey, error) {
+// a column may have as many keys as an answer. stem is the column that f is, as where names it.
+func BoundedKey(key algebra.GroupKey, f, stem *algebra.Field, where algebra.Expr, work *int) (algebra.GroupKey, error) {
 	const share = 4
-	v := evaluator{builtin: BuiltinOf, where: b.Bound.Where, work: work}
-	g, ok := v.gridOf(f, MaxKeys, share)
+	v := evaluator{builtin: BuiltinOf, where: where, work: work}
+	g, ok := v.gridOf(stem, MaxKeys, share)
 	if !ok {
 		refused := fault.TooManyKeys(key.At, MaxKeys).WithHint("narrow its values with WHERE")
 		if form := StepForm(key.X); form != "" {

@@ -28,6 +28,7 @@ type side struct {
 // scope has the inputs of a query, and the conditions on them.
 type scope struct {
 	q          *algebra.BoundQuery
+	from       *algebra.Inlining // what columns of queries in FROM are
 	inputs     []input
 	stands     map[*algebra.Field]*algebra.Field // see [algebra.KeyList]
 	conditions []algebra.Expr                    // true on every row that counts
@@ -41,8 +42,9 @@ func Narrow(q *algebra.BoundQuery) (waiting bool) {
 	if list == nil || q.Private() || len(q.Keys) == 0 {
 		return false
 	}
-	s := &scope{q: q, conditions: algebra.BoundConjuncts(q.Where), stands: make(map[*algebra.Field]*algebra.Field),
+	s := &scope{q: q, from: algebra.Inline(q.Source.Node), stands: make(map[*algebra.Field]*algebra.Field),
 		inside: make(map[*side][]algebra.Expr)}
+	s.conditions = append(s.from.Conditions(q.Where), s.from.Where...)
 	s.item(q.Source.Node, nil)
 	s.declared()
 	for _, c := range s.components() {
@@ -70,6 +72,10 @@ func (s *scope) item(n algebra.FromItem, within *side) {
 		}
 	case *algebra.RowCap:
 		s.item(n.Of, within)
+	case *algebra.Derived:
+		if q := n.InFrom(); q != nil && within == nil { // as in [algebra.Inlining]
+			s.item(q.From, nil)
+		}
 	case *algebra.Joined:
 		switch {
 		case n.Kind == syntax.FullJoin:
@@ -89,7 +95,7 @@ func (s *scope) item(n algebra.FromItem, within *side) {
 			s.item(n.Left, within)
 			s.item(n.Right, within)
 			if within == nil {
-				s.conditions = append(s.conditions, algebra.BoundConjuncts(n.On)...)
+				s.conditions = append(s.conditions, s.from.Conditions(n.On)...)
 			} else {
 				s.inside[within] = append(s.inside[within], algebra.BoundConjuncts(n.On)...)
 			}
@@ -130,13 +136,18 @@ func (s *scope) together(n *algebra.Scan, t catalog.Together, within *side) {
 
 // declared adds the columns whose keys the policy declares, unless a public table gives them.
 func (s *scope) declared() {
-	for i, k := range s.q.Keys {
-		f := algebra.PlainField(k.X)
+	for i := range s.q.Keys {
+		f := s.column(i)
 		if f == nil || s.inputOf(f) >= 0 || f.Public || !isListed(f.Type) {
 			continue
 		}
 		s.inputs = append(s.inputs, input{key: i, of: len(s.inputs)})
 	}
+}
+
+// column returns the column that a key is; nil: it is computed.
+func (s *scope) column(key int) *algebra.Field {
+	return algebra.PlainField(s.from.Of(s.q.Keys[key].X))
 }
 
 // isListed reports whether the text of a declared key can be cast to its value.
@@ -157,7 +168,7 @@ func (s *scope) inputOf(f *algebra.Field) int {
 	}
 	return slices.IndexFunc(s.inputs, func(in input) bool {
 		if in.scan == nil {
-			return algebra.PlainField(s.q.Keys[in.key].X) == f
+			return s.column(in.key) == f
 		}
 		return slices.Contains(in.scan.Fields, f)
 	})
@@ -197,12 +208,12 @@ func (s *scope) components() (all []component) {
 				c.Scans = append(c.Scans, in.scan)
 				continue
 			}
-			k := s.q.Keys[in.key]
-			c.Declared = append(c.Declared, algebra.DeclaredKeys{Of: algebra.PlainField(k.X), Keys: k.Domain})
-			combinations = min(combinations*max(len(k.Domain), 1), maxDeclared+1)
+			domain := s.q.Keys[in.key].Domain
+			c.Declared = append(c.Declared, algebra.DeclaredKeys{Of: s.column(in.key), Keys: domain})
+			combinations = min(combinations*max(len(domain), 1), maxDeclared+1)
 		}
-		for i, k := range s.q.Keys {
-			if f := algebra.PlainField(k.X); f != nil && s.component(f) == of {
+		for i := range s.q.Keys {
+			if f := s.column(i); f != nil && s.component(f) == of {
 				c.Keys, c.places = append(c.Keys, f), append(c.places, i)
 			}
 		}

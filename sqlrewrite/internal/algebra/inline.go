@@ -1,0 +1,120 @@
+package algebra
+
+import "noisegate.example/sqlrewrite/syntax"
+
+// Inlining replaces columns of queries in FROM by the expressions that they are. It reads those queries that filter rows and compute columns,
+// at any depth. A query on the side of a join that may be absent stays as it is: there its columns are NULL, and expressions over what it
+// reads need not be.
+type Inlining struct {
+	outputs map[*Field]*inlined
+	Where   []Expr // the conditions of these queries: true on every row
+}
+
+// inlined is a column of such a query.
+type inlined struct {
+	of   Expr // over what the query reads
+	size int  // of all; 0: not known yet
+	all  Expr // after inlining; nil: not known yet
+}
+
+// maxInlined caps the parts of an expression after inlining: each level could double them (A44). A column of a larger one stays as it is.
+const maxInlined = 500
+
+// Inline reads the queries in an item of FROM.
+func Inline(n FromItem) *Inlining {
+	in := &Inlining{outputs: make(map[*Field]*inlined)}
+	in.item(n)
+	return in
+}
+
+// InFrom returns the query that such a query in FROM is; nil for others.
+func (n *Derived) InFrom() *Query {
+	if len(n.Parts) != 1 || !n.Parts[0].Rowwise() {
+		return nil
+	}
+	return n.Parts[0]
+}
+
+func (in *Inlining) item(n FromItem) {
+	switch n := n.(type) {
+	case *RowCap:
+		in.item(n.Of)
+	case *Joined:
+		if n.Kind != syntax.RightJoin && n.Kind != syntax.FullJoin {
+			in.item(n.Left)
+		}
+		if n.Kind != syntax.LeftJoin && n.Kind != syntax.FullJoin && !n.Semi {
+			in.item(n.Right)
+		}
+	case *Derived:
+		q := n.InFrom()
+		if q == nil {
+			return
+		}
+		in.item(q.From)
+		for i, f := range n.Fields {
+			in.outputs[f] = &inlined{of: q.Outputs[i].Expr}
+		}
+		in.Where = append(in.Where, in.Conditions(q.Where)...)
+	}
+}
+
+// size is how many parts an expression has after inlining, or more than are allowed.
+func (in *Inlining) size(e Expr) int {
+	total := 0
+	for _, x := range Parts(e) {
+		total++
+		if column := in.output(x); column != nil {
+			if column.size == 0 {
+				column.size = in.size(column.of)
+			}
+			total = min(total+column.size, maxInlined+1)
+		}
+	}
+	return total
+}
+
+// output is what an expression is as a column of a query in FROM; nil: it is none.
+func (in *Inlining) output(e Expr) *inlined {
+	if f := PlainField(e); f != nil {
+		return in.outputs[f]
+	}
+	return nil
+}
+
+// Conditions returns the conjuncts of a condition after inlining. Those that are too large are left out.
+func (in *Inlining) Conditions(where Expr) (all []Expr) {
+	for _, e := range BoundConjuncts(where) {
+		if in.size(e) <= maxInlined {
+			all = append(all, in.Of(e))
+		}
+	}
+	return all
+}
+
+// Of returns an expression after inlining. What it is computed from is replaced; queries in it are not.
+func (in *Inlining) Of(e Expr) Expr {
+	switch e := e.(type) {
+	case nil:
+		return nil
+	case Column:
+		column := in.output(e)
+		if column == nil || in.size(e) > maxInlined {
+			return e
+		}
+		if column.all == nil {
+			column.all = in.Of(column.of)
+		}
+		return column.all
+	case Computed:
+		e.Written, e.ErrorFree = in.Of(e.Written), in.Of(e.ErrorFree)
+		return e
+	default:
+		return Map(e, in.Of)
+	}
+}
+
+// Reads reports whether an expression is computed from a column of one of these queries.
+func (in *Inlining) Reads(e Expr) bool {
+	return Has(e, func(x Expr) bool { return in.output(x) != nil })
+}
