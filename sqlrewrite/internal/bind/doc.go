@@ -19,6 +19,7 @@
 //	where.go          conditions
 //	rowcall.go        calls of functions
 //	groupby.go        keys, public or private
+//	keys.go           keys of columns of queries in FROM
 //	aggregate.go      aggregates
 //	quantile.go       aggregates that choose a value
 //	grid.go           grids of what is added up

@@ -201,7 +201,8 @@ func ordinal(b *algebra.Binder, n *syntax.Literal, clause string) (syntax.Item, 
 	return b.Query.Items[i-1], nil
 }
 
-// groupKey decides how the keys of an expression may be shown. Where it refuses an expression for its keys alone, it returns the expression.
+// groupKey decides how the keys of an expression may be shown. Where an expression is refused for its keys
+// alone, it is returned.
 func groupKey(b *algebra.Binder, n syntax.Expr, work *int) (algebra.GroupKey, error) {
 	if c, ok := n.(*syntax.Column); ok {
 		f, err := column(b, c)

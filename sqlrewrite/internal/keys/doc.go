@@ -11,6 +11,7 @@
 // # Map
 //
 //	implied.go  the condition that a condition implies for some columns alone
+//	inline.go   what columns of queries in FROM are
 //	inputs.go   the inputs of lists, and which of them conditions tie together
 //	lists.go    questions for lists, and the lists that are known
 package keys

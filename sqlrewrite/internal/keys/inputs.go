@@ -28,7 +28,7 @@ type side struct {
 // scope has the inputs of a query, and the conditions on them.
 type scope struct {
 	q          *algebra.BoundQuery
-	from       *algebra.Inlining // what columns of queries in FROM are
+	from       *Inlining // what columns of queries in FROM are
 	inputs     []input
 	stands     map[*algebra.Field]*algebra.Field // see [algebra.KeyList]
 	conditions []algebra.Expr                    // true on every row that counts
@@ -42,7 +42,7 @@ func Narrow(q *algebra.BoundQuery) (waiting bool) {
 	if list == nil || q.Private() || len(q.Keys) == 0 {
 		return false
 	}
-	s := &scope{q: q, from: algebra.Inline(q.Source.Node), stands: make(map[*algebra.Field]*algebra.Field),
+	s := &scope{q: q, from: Inline(q), stands: make(map[*algebra.Field]*algebra.Field),
 		inside: make(map[*side][]algebra.Expr)}
 	s.conditions = append(s.from.Conditions(q.Where), s.from.Where...)
 	s.item(q.Source.Node, nil)
@@ -73,7 +73,7 @@ func (s *scope) item(n algebra.FromItem, within *side) {
 	case *algebra.RowCap:
 		s.item(n.Of, within)
 	case *algebra.Derived:
-		if q := n.InFrom(); q != nil && within == nil { // as in [algebra.Inlining]
+		if q := rowsFrom(n); q != nil && within == nil { // as in [Inlining]
 			s.item(q.From, nil)
 		}
 	case *algebra.Joined:

@@ -1,53 +1,59 @@
-package algebra
+package keys
 
-import "noisegate.example/sqlrewrite/syntax"
+import (
+	"noisegate.example/sqlrewrite/internal/algebra"
+	"noisegate.example/sqlrewrite/internal/steps"
+	"noisegate.example/sqlrewrite/syntax"
+)
 
-// Inlining replaces columns of queries in FROM by the expressions that they are. It reads those queries that filter rows and compute columns,
+// Inlining replaces columns of queries in FROM by the expressions that they are. It reads the queries that filter rows and compute columns,
 // at any depth. A query on the side of a join that may be absent stays as it is: there its columns are NULL, and expressions over what it
 // reads need not be.
 type Inlining struct {
-	outputs map[*Field]*inlined
-	Where   []Expr // the conditions of these queries: true on every row
+	steps   *steps.Count
+	outputs map[*algebra.Field]*inlined
+	Where   []algebra.Expr // the conditions of these queries: true on every row
 }
 
 // inlined is a column of such a query.
 type inlined struct {
-	of   Expr // over what the query reads
-	size int  // of all; 0: not known yet
-	all  Expr // after inlining; nil: not known yet
+	of   algebra.Expr // over what the query reads
+	size int          // of all; 0: not known yet
+	all  algebra.Expr // after inlining; nil: not known yet
 }
 
 // maxInlined caps the parts of an expression after inlining: each level could double them (A44). A column of a larger one stays as it is.
 const maxInlined = 500
 
-// Inline reads the queries in an item of FROM.
-func Inline(n FromItem) *Inlining {
-	in := &Inlining{outputs: make(map[*Field]*inlined)}
-	in.item(n)
+// Inline reads the queries in FROM of a query.
+func Inline(q *algebra.BoundQuery) *Inlining {
+	in := &Inlining{steps: q.Shared().Steps, outputs: make(map[*algebra.Field]*inlined)}
+	in.item(q.Source.Node)
 	return in
 }
 
-// InFrom returns the query that such a query in FROM is; nil for others.
-func (n *Derived) InFrom() *Query {
+// rowsFrom returns the query that such a query in FROM is; nil for others.
+func rowsFrom(n *algebra.Derived) *algebra.Query {
 	if len(n.Parts) != 1 || !n.Parts[0].Rowwise() {
 		return nil
 	}
 	return n.Parts[0]
 }
 
-func (in *Inlining) item(n FromItem) {
+func (in *Inlining) item(n algebra.FromItem) {
+	defer steps.Visit(in.steps).Leave()
 	switch n := n.(type) {
-	case *RowCap:
+	case *algebra.RowCap:
 		in.item(n.Of)
-	case *Joined:
+	case *algebra.Joined:
 		if n.Kind != syntax.RightJoin && n.Kind != syntax.FullJoin {
 			in.item(n.Left)
 		}
 		if n.Kind != syntax.LeftJoin && n.Kind != syntax.FullJoin && !n.Semi {
 			in.item(n.Right)
 		}
-	case *Derived:
-		q := n.InFrom()
+	case *algebra.Derived:
+		q := rowsFrom(n)
 		if q == nil {
 			return
 		}
@@ -60,9 +66,10 @@ func (in *Inlining) item(n FromItem) {
 }
 
 // size is how many parts an expression has after inlining, or more than are allowed.
-func (in *Inlining) size(e Expr) int {
+func (in *Inlining) size(e algebra.Expr) int {
+	defer steps.Visit(in.steps).Leave()
 	total := 0
-	for _, x := range Parts(e) {
+	for _, x := range algebra.Parts(e) {
 		total++
 		if column := in.output(x); column != nil {
 			if column.size == 0 {
@@ -75,16 +82,16 @@ func (in *Inlining) size(e Expr) int {
 }
 
 // output is what an expression is as a column of a query in FROM; nil: it is none.
-func (in *Inlining) output(e Expr) *inlined {
-	if f := PlainField(e); f != nil {
+func (in *Inlining) output(e algebra.Expr) *inlined {
+	if f := algebra.PlainField(e); f != nil {
 		return in.outputs[f]
 	}
 	return nil
 }
 
 // Conditions returns the conjuncts of a condition after inlining. Those that are too large are left out.
-func (in *Inlining) Conditions(where Expr) (all []Expr) {
-	for _, e := range BoundConjuncts(where) {
+func (in *Inlining) Conditions(where algebra.Expr) (all []algebra.Expr) {
+	for _, e := range algebra.BoundConjuncts(where) {
 		if in.size(e) <= maxInlined {
 			all = append(all, in.Of(e))
 		}
@@ -93,11 +100,12 @@ func (in *Inlining) Conditions(where Expr) (all []Expr) {
 }
 
 // Of returns an expression after inlining. What it is computed from is replaced; queries in it are not.
-func (in *Inlining) Of(e Expr) Expr {
+func (in *Inlining) Of(e algebra.Expr) algebra.Expr {
+	defer steps.Visit(in.steps).Leave()
 	switch e := e.(type) {
 	case nil:
 		return nil
-	case Column:
+	case algebra.Column:
 		column := in.output(e)
 		if column == nil || in.size(e) > maxInlined {
 			return e
@@ -106,15 +114,15 @@ func (in *Inlining) Of(e Expr) Expr {
 			column.all = in.Of(column.of)
 		}
 		return column.all
-	case Computed:
+	case algebra.Computed:
 		e.Written, e.ErrorFree = in.Of(e.Written), in.Of(e.ErrorFree)
 		return e
 	default:
-		return Map(e, in.Of)
+		return algebra.Map(e, in.Of)
 	}
 }
 
-// Reads reports whether an expression is computed from a column of one of these queries.
-func (in *Inlining) Reads(e Expr) bool {
-	return Has(e, func(x Expr) bool { return in.output(x) != nil })
+// Reads reports whether an expression is computed from a column of one of these queries, and not too large.
+func (in *Inlining) Reads(e algebra.Expr) bool {
+	return algebra.Has(e, func(x algebra.Expr) bool { return in.output(x) != nil }) && in.size(e) <= maxInlined
 }

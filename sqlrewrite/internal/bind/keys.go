@@ -4,6 +4,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -12,13 +13,13 @@ import (
 // WHERE. Names and printed texts stay: only which keys appear follows from it.
 type keysInside struct {
 	*algebra.Binder
-	from  *algebra.Inlining
+	from  *keys.Inlining
 	where algebra.Expr // all conditions, over what the queries read
 	work  int          // what is left of domain.MaxWork (A44)
 }
 
 func newKeysInside(b *algebra.Binder) *keysInside {
-	k := &keysInside{Binder: b, from: algebra.Inline(b.Bound.Source.Node), work: domain.MaxWork}
+	k := &keysInside{Binder: b, from: keys.Inline(b.Bound), work: domain.MaxWork}
 	k.where = algebra.All(append(k.from.Conditions(b.Bound.Where), k.from.Where...))
 	return k
 }
