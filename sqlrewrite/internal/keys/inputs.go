@@ -6,6 +6,7 @@ import (
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
 
@@ -61,6 +62,7 @@ func Narrow(q *algebra.BoundQuery) (waiting bool) {
 // item collects public tables and conditions of joins: those of every row that counts, and those of each side that may be absent. FULL
 // JOIN, and a side within a side, narrow nothing.
 func (s *scope) item(n algebra.FromItem, within *side) {
+	defer steps.Visit(s.from.steps).Leave()
 	switch n := n.(type) {
 	case *algebra.Scan:
 		if n.Table.Public {

@@ -60,7 +60,8 @@ func TestColumnsOfQueriesInFromAreTheirExpressions(t *testing.T) {
 			t.Fatalf("%s: %s\n%s: %s", place, a, through, b)
 		}
 	}
-	t.Logf("%d of %d queries are answered, %d over fewer keys than without conditions, %d over private keys", answered, queries, narrowed, private)
+	t.Logf("%d of %d queries are answered, %d over fewer keys than without conditions, %d over private keys", answered, queries, narrowed,
+		private)
 	if answered < queries/2 || narrowed < queries/10 {
 		t.Errorf("only %d queries are answered, %d over fewer keys", answered, narrowed)
 	}
@@ -149,7 +150,8 @@ func (q levels) inPlace() string {
 	return q.named(fmt.Sprintf("SELECT %s, count(*), sum(%s) FROM %s%s GROUP BY %s", keys, q.sum, q.from, where(q.conditions), keys), 0)
 }
 
-// through writes the question through queries in FROM or WITH. Each key and each condition stands on one of their levels, or in the question.
+// through writes the question through queries in FROM or WITH. Each key and each condition stands on one of their levels, or in the
+// question.
 func (q levels) through(r *rand.Rand) string {
 	depth := 1 + r.IntN(3)
 	keyAt, conditionAt := make([]int, len(q.keys)), make([]int, len(q.conditions))
