@@ -107,9 +107,6 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("subquery", subquery("events", "unit")+" AS s", "s", "unit", names{}),
 		joined("subquery with filter", "(SELECT *, n4 + 1 AS more FROM events WHERE n4 > 0 OR k_bool) s", "s", "unit",
 			names{numbers: []string{"s.more"}}),
-		about("s.mm", joined("keys of subqueries", "(SELECT *, mm % 2 AS odds FROM (SELECT *, extract(month FROM at) AS mm, lower(secret) AS "+
-			"low FROM events WHERE k_num IS DISTINCT FROM 2) r WHERE n4 > 0 OR k_bool) s", "s", "unit",
-			names{keys: []string{"s.mm", "s.odds"}, private: []string{"s.low"}})),
 		joined("distinct per unit", "(SELECT DISTINCT unit, "+columnsOfFamily+" FROM events) s", "s", "unit", names{}),
 		joined("first rows of a unit", "(SELECT DISTINCT ON (unit, k_num) unit, "+columnsOfFamily+
 			" FROM events ORDER BY k_num, unit, at, event) s",
