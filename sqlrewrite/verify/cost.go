@@ -137,6 +137,9 @@ func (s *scope) met(query int, inner *scope, joined bool) {
 		return
 	}
 	s.d.queries[query] = true
+	if inner.rel.Once {
+		refuse("EXISTS or IN over groups of public rows, which PostgreSQL may compute anew for each row of people")
+	}
 	n := inner.rel.Met(s.d.Proof, joined)
 	if n != nil && n.IsInt64() && inner.bill != nil {
 		s.bill.add(value.Product(n.Int64(), value.Capped(inner.bill.ns, meetRow)))

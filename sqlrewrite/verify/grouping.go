@@ -96,6 +96,9 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 		r.Released = d.releasing(&release.Release{Rows: d.Owned(s.rel), Keys: g.order, Domains: domains, Columns: r.Columns})
 		return r
 	}
+	if owner == nil && len(g.order) > 0 && q.LimitOffset == nil {
+		refuse("groups of public rows that PostgreSQL may compute anew for each row of people")
+	}
 	keys := make([]*value.Value, len(g.order))
 	for i, id := range g.order {
 		keys[i] = g.keys[id]

@@ -103,6 +103,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation.Relation {
 	switch kind {
 	case pgquery.JoinType_JOIN_INNER:
 		on.conditions(j.Quals, nil)
+		s.d.MeetOnce(both, l, r)
 		return both
 	case pgquery.JoinType_JOIN_LEFT:
 		return s.d.LeftJoin(both, l, r, func() {
@@ -110,6 +111,7 @@ func (s *scope) join(j *pgquery.JoinExpr) *relation.Relation {
 			on.parent = &scope{d: s.d, number: s.d.Number(), parent: on.parent, rel: l}
 			both.Units = r.Units
 			on.conditions(j.Quals, l)
+			s.d.MeetOnce(both, l, r)
 		})
 	default:
 		refuse("a join that is neither inner nor left")

@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 
@@ -252,6 +253,8 @@ func (g *grouping) Call(n *syntax.Call) (algebra.Expr, error) {
 	case err != nil:
 		return nil, err
 	case f.IsOfUnit():
+	case f.IsAggregate() && !g.p.of.Owned():
+		return nil, g.refusePublic(n)
 	case f.IsAggregate():
 		return nil, g.Unsupported(n, "aggregate "+n.Name+" over the rows of single people",
 			"count, sum, avg, min, max, bool_or and bool_and are taken")
@@ -296,6 +299,11 @@ func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate, name string)
 		}
 		x, err = countArgument(g.Binder, n)
 	} else {
+		if len(g.keys) > 0 && !g.p.of.Owned() {
+			if err := g.rangesOf(n.Args[0]); err != nil {
+				return nil, err
+			}
+		}
 		x, err = rowValue(g.Binder, n.Args[0])
 	}
 	if err != nil {
@@ -335,7 +343,11 @@ func (g *grouping) aggregated(e algebra.Aggregate, n *syntax.Call, name string) 
 		return nil, g.Mismatch(n, "there is no function "+n.Name+"("+scalar.TypeName(x.Typ())+")", "")
 	}
 	within := boundsOrNil(x)
-	bounded := boundsOfAggregate(form, within, g.p.of.MaxRows, new(big.Rat).SetInt64(e.Over.Most(min(g.p.of.MaxRows, stability.MaxBound))))
+	most := g.p.of.MaxRows
+	if len(g.keys) > 0 && !g.p.of.Owned() {
+		most = stability.RowsOfGroup(g.p.of.Node, slices.Collect(maps.Keys(g.keys)))
+	}
+	bounded := boundsOfAggregate(form, within, most, new(big.Rat).SetInt64(e.Over.Most(min(most, stability.MaxBound))))
 	if e.AddsFloats() {
 		if within == nil {
 			return nil, fault.MissingBounds(g.At(n.Args[0]), sqlprint.Describe(x))

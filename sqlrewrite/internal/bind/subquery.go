@@ -123,8 +123,7 @@ func rowsOf(b *algebra.Binder) (*algebra.Relation, error) {
 		b.Query = groupedBy(q)
 	}
 	if !r.Owned() {
-		return nil, fault.Unsupported(b.Position(q.Pos), "an aggregate of a public table beside rows of people",
-			"join its rows, or write the result as constants")
+		return publicGroups(b, r)
 	}
 	return perUnit(b, r, path)
 }

@@ -236,7 +236,7 @@ func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	if len(keys) > 0 {
 		text += " GROUP BY " + strings.Join(keys, ", ")
 	}
-	if joins {
+	if joins || q.Groups() && p.adds() {
 		p.SemiJoins.Fire(lower.FenceJoins)
 		text += fence
 	}

@@ -58,6 +58,36 @@ func mostRows(n algebra.FromItem) (*big.Int, []algebra.Count) {
 	}
 }
 
+// RowsOfGroup is how many rows of a public item have equal values of some fields at most; 0: nothing bounds them.
+func RowsOfGroup(n algebra.FromItem, by []*algebra.Field) int64 {
+	least, _ := mostRows(n)
+	for _, f := range by {
+		if rows, _ := equalRows(n, f); f.NotNull() && rows.Cmp(least) < 0 { // rows without a value are not among those that are counted
+			least = rows
+		}
+	}
+	if least.Cmp(big.NewInt(unknownRows)) >= 0 {
+		return 0
+	}
+	return least.Int64()
+}
+
+// hasGroups reports whether a public item has groups of rows, which are computed once for all rows that they are joined to.
+func hasGroups(n algebra.FromItem) bool {
+	switch n := n.(type) {
+	case *algebra.RowCap:
+		return hasGroups(n.Of)
+	case *algebra.Joined:
+		return hasGroups(n.Left) || hasGroups(n.Right)
+	case *algebra.Derived:
+		return slices.ContainsFunc(n.Parts, func(q *algebra.Query) bool {
+			return q.From != nil && (q.Groups() || hasGroups(q.From))
+		})
+	default:
+		return false
+	}
+}
+
 // equalRows is how many rows of a public item have one value of a field at most, and the facts that this rests on.
 func equalRows(n algebra.FromItem, f *algebra.Field) (*big.Int, []algebra.Count) {
 	switch n := n.(type) {
@@ -91,7 +121,7 @@ func equalRows(n algebra.FromItem, f *algebra.Field) (*big.Int, []algebra.Count)
 			break
 		}
 		if i := slices.Index(n.Fields, f); i >= 0 && i < len(n.Parts[0].Outputs) {
-			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && n.Parts[0].Rowwise() {
+			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && (n.Parts[0].Rowwise() || n.Parts[0].Groups()) {
 				return equalRows(n.Parts[0].From, stem)
 			}
 		}
@@ -123,10 +153,10 @@ func LargeBeside(n *algebra.Joined, conditions algebra.Expr) bool {
 }
 
 // Large reports whether reading public rows, and computing with them, may take longer than a part of what the work of one unit may differ
-// by: whether that is done is then no business of a unit's rows. Smaller ones are read as PostgreSQL likes. Conditions that read these rows
-// alone are tested once for each of them.
+// by: whether that is done is then no business of a unit's rows. Smaller ones are read as PostgreSQL likes, but for groups, which it must
+// compute once. Conditions that read these rows alone are tested once for each of them.
 func Large(n algebra.FromItem, conditions ...algebra.Expr) bool {
-	return publicWork(n, conditions...).Cmp(big.NewInt(MaxUnitWork/largePart)) > 0
+	return hasGroups(n) || publicWork(n, conditions...).Cmp(big.NewInt(MaxUnitWork/largePart)) > 0
 }
 
 // publicWork is what it takes, at most, to read public rows and to test the conditions that read these alone, in ns.
@@ -142,6 +172,15 @@ func publicWork(n algebra.FromItem, conditions ...algebra.Expr) *big.Int {
 		}
 	}
 	return work.Add(work, beyondReading(rows, alone...))
+}
+
+// once refuses groups of public rows that are joined without an equality: PostgreSQL could compute them anew for each row.
+func (w *workload) once(n algebra.FromItem, pairs []algebra.Pair) error {
+	if !hasGroups(n) || slices.ContainsFunc(pairs, func(p algebra.Pair) bool { return algebra.SameEquality(p.L.Type, p.R.Type) }) {
+		return nil
+	}
+	return fault.Unsupported(w.place, "a join of rows of people with groups of public rows without an equality of two columns of one type",
+		"join them on a column, ON g.x = t.x, or write one value as a query: (SELECT max(x) FROM t)")
 }
 
 // small refuses public rows that are read as PostgreSQL likes, and would take too long for that in all runs together. Conditions of the

@@ -514,11 +514,15 @@ func (w *workload) joined(n *algebra.Joined, r *algebra.Relation) (effort, error
 	var out effort
 	switch {
 	case !m.L.Owned():
-		err = w.small(n.Left, n.On)
+		if err = w.once(n.Left, m.Pairs); err == nil {
+			err = w.small(n.Left, n.On)
+		}
 		fan, _ := w.publicFan(n.Left, m.LKey, m.Pairs, ofLeft)
 		out = right.times(fan, tablesOf(n.Left))
 	case !m.R.Owned():
-		err = w.small(n.Right, n.On)
+		if err = w.once(n.Right, m.Pairs); err == nil {
+			err = w.small(n.Right, n.On)
+		}
 		fan, _ := w.publicFan(n.Right, m.RKey, m.Pairs, ofRight)
 		out = l.times(fan, tablesOf(n.Right))
 	case m.RKey != nil:

@@ -22,6 +22,7 @@ func (d *Proof) Pairs(l, r *Relation) *Relation {
 		both.cuts = append(both.cuts, x.cuts...)
 		both.Parts = append(both.Parts, x.Parts...)
 		both.edges = append(both.edges, x.edges...)
+		both.Once = both.Once || x.Once
 		both.outer = append(both.outer, x.outer...)
 		both.Units = append(both.Units, x.Units...)
 		both.Roots = append(both.Roots, x.Roots...)
@@ -37,7 +38,7 @@ func (d *Proof) Pairs(l, r *Relation) *Relation {
 func (d *Proof) LeftJoin(pairs, l, r *Relation, on func()) *Relation {
 	owner := l.Owner()
 	before := &Relation{Solid: make(map[int]bool), Units: slices.Clone(l.Units), Roots: slices.Clone(l.Roots), fixed: slices.Clone(l.fixed),
-		edges: append(slices.Clone(l.edges), r.edges...), Parts: pairs.Parts, cuts: pairs.cuts, Tables: pairs.Tables}
+		edges: append(slices.Clone(l.edges), r.edges...), Parts: pairs.Parts, cuts: pairs.cuts, Tables: pairs.Tables, Once: pairs.Once}
 	for id := range l.Solid {
 		before.Solid[id] = true
 	}
@@ -80,6 +81,20 @@ func (d *Proof) LeftJoin(pairs, l, r *Relation, on func()) *Relation {
 	}
 	before.outer = append(slices.Clone(pairs.outer), matched)
 	return before
+}
+
+// MeetOnce refuses pairs of rows of people and of groups that PostgreSQL may compute anew for each row: where an equality of two columns pairs
+// them, it hashes the rows of one side, and reads each side once.
+func (d *Proof) MeetOnce(pairs, l, r *Relation) {
+	if !(l.Once || r.Once) || len(pairs.Units) == 0 {
+		return
+	}
+	has := func(r *Relation, id int) bool {
+		return slices.ContainsFunc(r.Columns, func(c Column) bool { return c.Value.ID == id })
+	}
+	if !slices.ContainsFunc(pairs.edges, func(e edge) bool { return has(l, e.from) && has(r, e.to) }) {
+		refuse("groups of public rows that no equality joins to rows of people")
+	}
 }
 
 // of reports whether a unit is one of the rows'.

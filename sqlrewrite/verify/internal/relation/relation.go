@@ -54,7 +54,8 @@ type Relation struct {
 	cuts     []cut
 	Tables   []string // their aliases: only their pinned columns are known
 
-	Released int // the number of the release, of the outermost query or of a piece, whose columns these are; 0: of none
+	Once     bool // public rows with groups among them, which are to be computed once for all rows that meet them
+	Released int  // the number of the release, of the outermost query or of a piece, whose columns these are; 0: of none
 }
 
 // Proof has what the relations of one proof are derived from.

@@ -62,12 +62,30 @@ func (r *Relation) Grouped(d *Proof, columns []Column, by []*value.Value) *Relat
 	if told {
 		p.limits = append(p.limits, limit{by: others, rows: 1, sql: true})
 	}
+	if p.public && len(by) > 0 {
+		p.counted(d, r, keys)
+	}
 	for _, c := range columns {
 		p.ids = append(p.ids, c.Value.ID)
 	}
 	// What is left of a key's values is left of groups.
 	return &Relation{Columns: columns, Parts: []*part{p}, Units: r.Units, Domains: r.Domains, Roots: kept(r.Roots, keys),
-		Solid: maps.Clone(r.Solid)}
+		Solid: maps.Clone(r.Solid), Once: owner == nil && len(by) > 0}
+}
+
+// counted bounds the groups of public rows: there are no more than rows, nor of those with one value of a key.
+func (p *part) counted(d *Proof, r *Relation, keys []int) {
+	if n := r.chosen(d, slices.Clone(r.Parts), make(knowledge)); n != nil && n.IsInt64() {
+		p.most = n.Int64()
+	}
+	p.equal = make(map[int]int64)
+	for _, id := range keys {
+		known := make(knowledge)
+		known.add(id, true, false)
+		if n := r.chosen(d, slices.Clone(r.Parts), known); n != nil && n.IsInt64() {
+			p.equal[id] = n.Int64()
+		}
+	}
 }
 
 // Distinct derives SELECT DISTINCT.
@@ -94,7 +112,8 @@ func (d *Proof) Distinct(r *Relation) *Relation {
 			p.limits = append(p.limits, limit{by: []int{id}, rows: rows.Int64()})
 		}
 	}
-	return &Relation{Columns: r.Columns, Parts: []*part{p}, Solid: r.Solid, Units: r.Units, Roots: kept(r.Roots, l.by)}
+	return &Relation{Columns: r.Columns, Parts: []*part{p}, Solid: r.Solid, Units: r.Units, Roots: kept(r.Roots, l.by),
+		Once: r.Once}
 }
 
 // Names reports whether a value names the unit of each row, also where it is NULL.
@@ -118,7 +137,7 @@ func kept(ids, there []int) []int {
 
 // UnionAll derives l UNION ALL r, which have as many columns.
 func (d *Proof) UnionAll(l, r *Relation) *Relation {
-	both := &Relation{Solid: make(map[int]bool)}
+	both := &Relation{Solid: make(map[int]bool), Once: l.Once || r.Once}
 	var owner *value.Unit
 	if l.Owner() != nil && r.Owner() != nil {
 		owner = &value.Unit{}
