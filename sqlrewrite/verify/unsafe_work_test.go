@@ -51,6 +51,10 @@ func TestUnsafeWork(t *testing.T) {
 		{41, people(`JOIN (SELECT t.shop_id AS x FROM ONLY "public"."tags" AS t UNION ALL SELECT «5»::integer AS x) AS u ON u.x > p.ward`)},
 		{50, people(`JOIN (SELECT s.shop_id AS x FROM ONLY "public"."shops" AS s UNION ALL SELECT t.shop_id AS x FROM ONLY "public"."tags" AS t) AS u ` +
 			`ON u.x = p.ward`)},
+		// Of the groups of tags a shop has as many as it has tags.
+		{3, people(`JOIN (SELECT t.shop_id, t.tag FROM ONLY "public"."tags" AS t GROUP BY t.shop_id, t.tag OFFSET 0) AS g ON g.shop_id = p.ward`)},
+		{40, people(`JOIN (SELECT t.shop_id, t.tag, @count(*) AS n FROM ONLY "public"."tags" AS t GROUP BY t.shop_id, t.tag OFFSET 0) AS g ON ` +
+			`g.n = p.big`)},
 		{1, people(`JOIN ` + visits + `ON v.person_id = p.person_id`)},
 		{none, of(count, "v.person_id", visits+`JOIN ONLY "public"."visits" AS w ON v.person_id = w.person_id`)},
 		{5, of(count, "v.person_id", visits+`JOIN `+cap5+` AS w ON v.person_id = w.person_id`)},

@@ -97,6 +97,13 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("joined in each branch", "people p JOIN events e ON p.id = e.unit AND e.n4 > 3 OR e.unit = p.id AND p.k_bool", "e", "unit",
 			names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
+		joined("groups of public rows", "events e JOIN (SELECT k_num, count(*) AS c, sum(k_num) AS s, count(DISTINCT tag) FILTER (WHERE tag <> "+
+			"'red') AS a, avg(k_num) AS m FROM tags GROUP BY k_num) g ON g.k_num = e.k_num", "e", "unit", statistics),
+		joined("groups of public rows by two keys", "orders o LEFT JOIN (SELECT k_num AS kk, tag, count(*) AS c FROM tags GROUP BY 1, 2 "+
+			"HAVING count(*) > 0) t ON t.kk = o.k_num AND t.tag <> 'red'", "o", "buyer", names{numbers: []string{"t.c"}, keys: tag.keys}),
+		joined("groups of joined public rows", "events e JOIN zones z ON z.k_num = e.k_num JOIN (SELECT y.zone, count(*) AS c, max(y.weight) AS m, "+
+			"min(y.opened) AS day FROM zones y LEFT JOIN tags x ON x.k_num = y.k_num GROUP BY y.zone) g ON g.zone = z.zone", "e", "unit",
+			names{numbers: []string{"g.c", "g.m"}, keys: []string{"g.c", "z.zone"}}),
 		joined("path", "items", "", "k_num", names{}),
 		joined("path joined", "items i JOIN orders o ON o.order_id = i.order_id", "i", "o.buyer",
 			names{numbers: []string{"o.n8"}, keys: []string{"o.k_num"}}),
@@ -190,7 +197,8 @@ func relationConditions() []production {
 		}},
 		{name: "condition/in public", write: func(w *Writer, p place) string {
 			return w.Pick(p.names.whole...) + w.Pick(" IN ", " NOT IN ") + w.Pick("(SELECT k_num FROM tags WHERE tag <> 'red')",
-				"(SELECT nullif(k_num, 2) FROM tags)", "(SELECT weight FROM zones)")
+				"(SELECT nullif(k_num, 2) FROM tags)", "(SELECT weight FROM zones)",
+				"(SELECT k_num FROM tags GROUP BY k_num HAVING count(*) > 1)")
 		}},
 		{name: "condition/value of public", write: func(w *Writer, p place) string {
 			return fmt.Sprintf("%s %s (SELECT %s)", w.Pick(p.names.whole...), w.Pick("<", ">=", "<>"),
@@ -200,6 +208,7 @@ func relationConditions() []production {
 		{name: "condition/exists public", write: func(w *Writer, p place) string {
 			return fmt.Sprintf(w.Pick("EXISTS (SELECT 1 FROM zones zz WHERE zz.k_num = %[1]s AND zz.weight < %[1]s + 5)",
 				"NOT EXISTS (SELECT 1 FROM tags zz WHERE zz.k_num = %[1]s)",
+				"EXISTS (SELECT 1 FROM (SELECT k_num, count(*) AS c FROM tags GROUP BY k_num) zz WHERE zz.k_num = %[1]s AND zz.c < 3)",
 				"EXISTS (SELECT 1 FROM zones zz WHERE zz.weight > 9 AND %[1]s IS NOT NULL)"), w.Pick(p.names.whole...))
 		}},
 	}

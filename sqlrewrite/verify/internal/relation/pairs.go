@@ -22,7 +22,6 @@ func (d *Proof) Pairs(l, r *Relation) *Relation {
 		both.cuts = append(both.cuts, x.cuts...)
 		both.Parts = append(both.Parts, x.Parts...)
 		both.edges = append(both.edges, x.edges...)
-		both.Once = both.Once || x.Once
 		both.outer = append(both.outer, x.outer...)
 		both.Units = append(both.Units, x.Units...)
 		both.Roots = append(both.Roots, x.Roots...)
@@ -31,6 +30,7 @@ func (d *Proof) Pairs(l, r *Relation) *Relation {
 		}
 	}
 	both.fixed = append(slices.Clone(l.fixed), r.fixed...)
+	both.Once = (l.Once || r.Once) && len(both.Units) == 0 // else MeetOnce has seen it
 	return both
 }
 
@@ -86,7 +86,7 @@ func (d *Proof) LeftJoin(pairs, l, r *Relation, on func()) *Relation {
 // MeetOnce refuses pairs of rows of people and of groups that PostgreSQL may compute anew for each row: where an equality of two columns pairs
 // them, it hashes the rows of one side, and reads each side once.
 func (d *Proof) MeetOnce(pairs, l, r *Relation) {
-	if !(l.Once || r.Once) || len(pairs.Units) == 0 {
+	if !(l.Once || r.Once) || len(l.Units)+len(r.Units) == 0 {
 		return
 	}
 	has := func(r *Relation, id int) bool {
