@@ -71,6 +71,53 @@ budgets:
 	}
 }
 
+// A sum of floats of public rows is exact, so that it is the same in whatever order PostgreSQL reads them: one unit's rows may move that
+// order, and all rows of people meet the sum.
+func TestSumsOfPublicFloatsFollowNoOrder(t *testing.T) {
+	db := pgtest.New(t)
+	db.Exec(t, "CREATE TABLE public.sales AS SELECT i AS buyer, 1 AS kind FROM generate_series(1, 9) i; "+
+		"CREATE TABLE public.rates (kind integer NOT NULL, rate double precision)")
+	conn := db.Conn(t, db.DSN)
+	snapshot := func(columns string) *catalog.Snapshot {
+		return rewritetest.ParseSnapshot(t, "sales\n  buyer  integer not null\n  kind  integer not null\n"+
+			"rates\n  kind  integer not null\n  rate  double", `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  sales: {unit: {column: buyer}, max_rows: 1, max_groups: 1}
+  rates: {public: true`+columns+`}
+budgets:
+  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
+`)
+	}
+	const question = "SELECT count(*) FROM sales JOIN (SELECT kind, sum(%[1]s) AS s, avg(%[1]s) AS a FROM rates GROUP BY kind) g USING (kind) WHERE " +
+		"g.s > 0.05 AND g.a > 0.01"
+	p, err := pipeline.Rewrite(fmt.Sprintf(question, "rate"), snapshot(", columns: {rate: {bounds: [-1e17, 1e17]}}"), rewritetest.Sharp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := make(map[float64]bool)
+	for _, order := range []string{"(1, 1e17), (1, 0.1), (1, -1e17)", "(1, 1e17), (1, -1e17), (1, 0.1)", "(1, 0.1), (1, -1e17), (1, 1e17)"} {
+		db.Exec(t, "TRUNCATE public.rates; INSERT INTO public.rates VALUES "+order)
+		var sum float64
+		if err := conn.QueryRow(t.Context(), "SELECT sum(rate) FROM public.rates").Scan(&sum); err != nil {
+			t.Fatal(err)
+		}
+		sums[sum] = true
+		exact, err := gen.ExactRows(t, conn, p.Statements(&plan.Draws{})[0])
+		if got := fmt.Sprint(exact.At("", 0)); err != nil || got != "9" {
+			t.Errorf("%s: %s, %v", order, got, err)
+		}
+	}
+	if len(sums) < 2 {
+		t.Errorf("PostgreSQL's own sum of floats is the same in all orders: %v", sums)
+	}
+	_, err = pipeline.Rewrite(fmt.Sprintf(question, "rate"), snapshot(""), rewritetest.Sharp())
+	if fault.CodeOf(err) != fault.CodeMissingBounds {
+		t.Errorf("without bounds: %v", err)
+	}
+}
+
 // FuzzRewrite: whatever the text, the answer is a plan or a refusal, never a panic or an internal error; a plan's SQL is one
 // statement that PostgreSQL's grammar takes, and holds none of the text's constants.
 func FuzzRewrite(f *testing.F) {
