@@ -53,9 +53,6 @@ func (q *Query) Rowwise() bool {
 	return q.From != nil && len(q.Keys) == 0 && !q.Distinct && !slices.ContainsFunc(q.Results(), HasAggregate)
 }
 
-// Groups reports whether a query over public rows has a row for each of their groups.
-func (q *Query) Groups() bool { return len(q.Keys) > 0 && q.Of != nil && !q.Of.Owned() }
-
 // HasAggregate reports whether an expression is computed of groups of rows.
 func HasAggregate(e Expr) bool {
 	return Has(e, func(x Expr) bool { _, is := x.(Aggregate); return is })

@@ -90,8 +90,8 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `)
 	}
-	const question = "SELECT count(*) FROM sales JOIN (SELECT kind, sum(%[1]s) AS s, avg(%[1]s) AS a FROM rates GROUP BY kind) g USING (kind) WHERE " +
-		"g.s > 0.05 AND g.a > 0.01"
+	const question = "SELECT count(*) FROM sales JOIN (SELECT kind, sum(%[1]s) AS s, avg(%[1]s) AS a FROM rates GROUP BY kind) g USING " +
+		"(kind) WHERE g.s > 0.05 AND g.a > 0.01"
 	p, err := pipeline.Rewrite(fmt.Sprintf(question, "rate"), snapshot(", columns: {rate: {bounds: [-1e17, 1e17]}}"), rewritetest.Sharp())
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/scalar"
+	"noisegate.example/sqlrewrite/internal/stability"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
 )
@@ -236,7 +237,7 @@ func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	if len(keys) > 0 {
 		text += " GROUP BY " + strings.Join(keys, ", ")
 	}
-	if joins || q.Groups() && p.adds() {
+	if joins || stability.GroupsPublic(q) && p.adds() {
 		p.SemiJoins.Fire(lower.FenceJoins)
 		text += fence
 	}

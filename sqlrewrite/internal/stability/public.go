@@ -72,6 +72,9 @@ func RowsOfGroup(n algebra.FromItem, by []*algebra.Field) int64 {
 	return least.Int64()
 }
 
+// GroupsPublic reports whether a query has a row for each group of public rows.
+func GroupsPublic(q *algebra.Query) bool { return len(q.Keys) > 0 && q.Of != nil && !q.Of.Owned() }
+
 // hasGroups reports whether a public item has groups of rows, which are computed once for all rows that they are joined to.
 func hasGroups(n algebra.FromItem) bool {
 	switch n := n.(type) {
@@ -81,7 +84,7 @@ func hasGroups(n algebra.FromItem) bool {
 		return hasGroups(n.Left) || hasGroups(n.Right)
 	case *algebra.Derived:
 		return slices.ContainsFunc(n.Parts, func(q *algebra.Query) bool {
-			return q.From != nil && (q.Groups() || hasGroups(q.From))
+			return q.From != nil && (GroupsPublic(q) || hasGroups(q.From))
 		})
 	default:
 		return false
@@ -121,7 +124,7 @@ func equalRows(n algebra.FromItem, f *algebra.Field) (*big.Int, []algebra.Count)
 			break
 		}
 		if i := slices.Index(n.Fields, f); i >= 0 && i < len(n.Parts[0].Outputs) {
-			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && (n.Parts[0].Rowwise() || n.Parts[0].Groups()) {
+			if stem := algebra.PlainField(n.Parts[0].Outputs[i].Expr); stem != nil && (n.Parts[0].Rowwise() || GroupsPublic(n.Parts[0])) {
 				return equalRows(n.Parts[0].From, stem)
 			}
 		}

@@ -98,12 +98,13 @@ func relationOrigins() []func(*Writer) Origin {
 			names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
 		joined("groups of public rows", "events e JOIN (SELECT k_num, count(*) AS c, sum(CASE WHEN tag = 'red' THEN 2 ELSE -1 END) AS s, "+
-			"count(DISTINCT tag) FILTER (WHERE tag <> 'red') AS a, avg(CASE WHEN tag < 'm' THEN 1.5 ELSE k_num % 3 END) AS m FROM tags GROUP BY k_num) g "+
-			"ON g.k_num = e.k_num", "e", "unit", statistics),
+			"count(DISTINCT tag) FILTER (WHERE tag <> 'red') AS a, avg(CASE WHEN tag < 'm' THEN 1.5 ELSE k_num % 3 END) AS m FROM tags GROUP BY "+
+			"k_num) g ON g.k_num = e.k_num", "e", "unit", statistics),
 		joined("groups of public rows by two keys", "orders o LEFT JOIN (SELECT k_num AS kk, tag, count(*) AS c FROM tags GROUP BY 1, 2 "+
 			"HAVING count(*) > 0) t ON t.kk = o.k_num AND t.tag <> 'red'", "o", "buyer", names{numbers: []string{"t.c"}, keys: tag.keys}),
-		joined("groups of joined public rows", "events e JOIN zones z ON z.k_num = e.k_num JOIN (SELECT y.zone, count(*) AS c, max(y.weight % 4) AS m, "+
-			"min(y.opened) AS day FROM zones y LEFT JOIN tags x ON x.k_num = y.k_num GROUP BY y.zone) g ON g.zone = z.zone", "e", "unit",
+		joined("groups of joined public rows", "events e JOIN zones z ON z.k_num = e.k_num JOIN (SELECT y.zone, count(*) AS c, "+
+			"max(y.weight % 4) AS m, min(y.opened) AS day FROM zones y LEFT JOIN tags x ON x.k_num = y.k_num "+
+			"GROUP BY y.zone) g ON g.zone = z.zone", "e", "unit",
 			names{numbers: []string{"g.c", "g.m"}, keys: []string{"g.c", "z.zone"}}),
 		joined("path", "items", "", "k_num", names{}),
 		joined("path joined", "items i JOIN orders o ON o.order_id = i.order_id", "i", "o.buyer",

@@ -83,8 +83,8 @@ func (d *Proof) LeftJoin(pairs, l, r *Relation, on func()) *Relation {
 	return before
 }
 
-// MeetOnce refuses pairs of rows of people and of groups that PostgreSQL may compute anew for each row: where an equality of two columns pairs
-// them, it hashes the rows of one side, and reads each side once.
+// MeetOnce refuses pairs of rows of people and of groups that PostgreSQL may compute anew for each row: where an equality of two columns
+// pairs them, it hashes the rows of one side, and reads each side once.
 func (d *Proof) MeetOnce(pairs, l, r *Relation) {
 	if !(l.Once || r.Once) || len(l.Units)+len(r.Units) == 0 {
 		return
