@@ -80,7 +80,7 @@ const (
 	FenceRepeated Rule = "FenceRepeated"
 	// Before: SELECT q.n FROM (SELECT l.age AS n FROM l LEFT JOIN r ON r.id = l.id WHERE num_nulls(r.id) <> 1) q WHERE q.n = 111
 	// After: SELECT q.n FROM (the same OFFSET 0) q WHERE q.n = 111
-	// Why: PostgreSQL would make one query of both, and test the condition below the join.
+	// Why: PostgreSQL would make one query of both, and test the condition below the join, or of groups of public rows below these.
 	FenceJoins Rule = "FenceJoins"
 	// Before: l LEFT JOIN r ON r.id = l.id
 	// After: l LEFT JOIN r ON coalesce(r.id, r.id) = coalesce(l.id, l.id)

@@ -237,7 +237,8 @@ func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	if len(keys) > 0 {
 		text += " GROUP BY " + strings.Join(keys, ", ")
 	}
-	if joins || stability.GroupsPublic(q) && p.adds() {
+	joins = joins || stability.GroupsPublic(q) && p.adds()
+	if joins {
 		p.SemiJoins.Fire(lower.FenceJoins)
 		text += fence
 	}
