@@ -12,6 +12,7 @@ import (
 type Inlining struct {
 	steps   *steps.Count
 	outputs map[*algebra.Field]*inlined
+	left    int            // visits of [Inlining.Of]
 	Where   []algebra.Expr // the conditions of these queries: true on every row
 }
 
@@ -25,9 +26,13 @@ type inlined struct {
 // maxInlined caps the parts of an expression after inlining: each level could double them (A44). A column of a larger one stays as it is.
 const maxInlined = 500
 
+// maxInlining caps the visits of all expressions: an operand of a partial operation stands in it twice, as it is and clamped. What is not
+// visited stays as it is.
+const maxInlining = 10_000
+
 // Inline reads the queries in FROM of a query.
 func Inline(q *algebra.BoundQuery) *Inlining {
-	in := &Inlining{steps: q.Shared().Steps, outputs: make(map[*algebra.Field]*inlined)}
+	in := &Inlining{steps: q.Shared().Steps, outputs: make(map[*algebra.Field]*inlined), left: maxInlining}
 	in.item(q.Source.Node)
 	return in
 }
@@ -91,6 +96,9 @@ func (in *Inlining) output(e algebra.Expr) *inlined {
 
 // Conditions returns the conjuncts of a condition after inlining. Those that are too large are left out.
 func (in *Inlining) Conditions(where algebra.Expr) (all []algebra.Expr) {
+	if len(in.outputs) == 0 {
+		return algebra.BoundConjuncts(where)
+	}
 	for _, e := range algebra.BoundConjuncts(where) {
 		if in.size(e) <= maxInlined {
 			all = append(all, in.Of(e))
@@ -101,6 +109,10 @@ func (in *Inlining) Conditions(where algebra.Expr) (all []algebra.Expr) {
 
 // Of returns an expression after inlining. What it is computed from is replaced; queries in it are not.
 func (in *Inlining) Of(e algebra.Expr) algebra.Expr {
+	if len(in.outputs) == 0 || in.left == 0 {
+		return e
+	}
+	in.left--
 	defer steps.Visit(in.steps).Leave()
 	switch e := e.(type) {
 	case nil:
@@ -115,14 +127,33 @@ func (in *Inlining) Of(e algebra.Expr) algebra.Expr {
 		}
 		return column.all
 	case algebra.Computed:
-		e.Written, e.ErrorFree = in.Of(e.Written), in.Of(e.ErrorFree)
+		e.Written, e.ErrorFree = in.written(e.Written), in.Of(e.ErrorFree)
 		return e
 	default:
 		return algebra.Map(e, in.Of)
 	}
 }
 
+// written is [Inlining.Of] of an expression as it was written. Its operands need no second form: else each level would double them.
+func (in *Inlining) written(e algebra.Expr) algebra.Expr {
+	if in.left == 0 {
+		return e
+	}
+	in.left--
+	defer steps.Visit(in.steps).Leave()
+	switch e := e.(type) {
+	case nil:
+		return nil
+	case algebra.Column:
+		return in.Of(e)
+	case algebra.Computed:
+		return in.written(e.Written)
+	default:
+		return algebra.Map(e, in.written)
+	}
+}
+
 // Reads reports whether an expression is computed from a column of one of these queries, and not too large.
 func (in *Inlining) Reads(e algebra.Expr) bool {
-	return algebra.Has(e, func(x algebra.Expr) bool { return in.output(x) != nil }) && in.size(e) <= maxInlined
+	return len(in.outputs) > 0 && algebra.Has(e, func(x algebra.Expr) bool { return in.output(x) != nil }) && in.size(e) <= maxInlined
 }

@@ -145,6 +145,7 @@ func TestLateralIsCharged(t *testing.T) {
 		"SELECT count(*) FROM visits v WHERE " + x + " > 0":                                        true,
 		"SELECT count(*) FROM visits v CROSS JOIN LATERAL (SELECT " + x + " AS x) d WHERE d.x > 0": true,
 		"SELECT count(*) FROM visits v CROSS JOIN LATERAL (SELECT v.paid AS x) d WHERE d.x > 0":    false,
+		"SELECT count(*) FROM (SELECT visit_id, paid FROM visits) v WHERE " + x + " > 0":           true,
 	} {
 		p, err := pipeline.Rewrite(sql, snapshot, rewritetest.SteadyOptions)
 		if err != nil {
