@@ -12,7 +12,7 @@ import (
 type Inlining struct {
 	steps   *steps.Count
 	outputs map[*algebra.Field]*inlined
-	left    int            // visits of [Inlining.Of]
+	left    int            // of maxInlining
 	Where   []algebra.Expr // the conditions of these queries: true on every row
 }
 
@@ -26,8 +26,8 @@ type inlined struct {
 // maxInlined caps the parts of an expression after inlining: each level could double them (A44). A column of a larger one stays as it is.
 const maxInlined = 500
 
-// maxInlining caps the visits of all expressions: an operand of a partial operation stands in it twice, as it is and clamped. What is not
-// visited stays as it is.
+// maxInlining caps the visits of all expressions, in which operands of partial operations stand several times: as they were written and
+// clamped. An expression that would take more stays as it is.
 const maxInlining = 10_000
 
 // Inline reads the queries in FROM of a query.
@@ -100,8 +100,11 @@ func (in *Inlining) Conditions(where algebra.Expr) (all []algebra.Expr) {
 		return algebra.BoundConjuncts(where)
 	}
 	for _, e := range algebra.BoundConjuncts(where) {
-		if in.size(e) <= maxInlined {
-			all = append(all, in.Of(e))
+		if in.size(e) > maxInlined {
+			continue
+		}
+		if x := in.Of(e); in.left > 0 {
+			all = append(all, x)
 		}
 	}
 	return all
@@ -109,7 +112,17 @@ func (in *Inlining) Conditions(where algebra.Expr) (all []algebra.Expr) {
 
 // Of returns an expression after inlining. What it is computed from is replaced; queries in it are not.
 func (in *Inlining) Of(e algebra.Expr) algebra.Expr {
-	if len(in.outputs) == 0 || in.left == 0 {
+	if len(in.outputs) == 0 {
+		return e
+	}
+	if all := in.replaced(e); in.left > 0 {
+		return all
+	}
+	return e
+}
+
+func (in *Inlining) replaced(e algebra.Expr) algebra.Expr {
+	if in.left == 0 {
 		return e
 	}
 	in.left--
@@ -123,33 +136,14 @@ func (in *Inlining) Of(e algebra.Expr) algebra.Expr {
 			return e
 		}
 		if column.all == nil {
-			column.all = in.Of(column.of)
+			column.all = in.replaced(column.of)
 		}
 		return column.all
 	case algebra.Computed:
-		e.Written, e.ErrorFree = in.written(e.Written), in.Of(e.ErrorFree)
+		e.Written, e.ErrorFree = in.replaced(e.Written), in.replaced(e.ErrorFree)
 		return e
 	default:
-		return algebra.Map(e, in.Of)
-	}
-}
-
-// written is [Inlining.Of] of an expression as it was written. Its operands need no second form: else each level would double them.
-func (in *Inlining) written(e algebra.Expr) algebra.Expr {
-	if in.left == 0 {
-		return e
-	}
-	in.left--
-	defer steps.Visit(in.steps).Leave()
-	switch e := e.(type) {
-	case nil:
-		return nil
-	case algebra.Column:
-		return in.Of(e)
-	case algebra.Computed:
-		return in.written(e.Written)
-	default:
-		return algebra.Map(e, in.written)
+		return algebra.Map(e, in.replaced)
 	}
 }
 
