@@ -99,12 +99,12 @@ func (c *Couplings) refill(t *testing.T) {
 
 // plan is what the gateway answers a query by.
 func (c *Couplings) plan(sql string, o plan.Options) (*plan.Plan, error) {
-	live, _, err := pipeline.Read(sql, c.Snapshot, o)
+	live, err := c.Lists.Read(sql, c.Snapshot, o)
 	if err != nil || c.Copied == nil || live == nil || !live.NeedsData() {
 		return live, err
 	}
 	for _, on := range c.Copied.serving {
-		if p, err := pipeline.Rewrite(sql, on, live.Options); err == nil && p.NeedsData() && pipeline.Replaces(p, live) {
+		if p, err := c.Lists.Plan(sql, on, live.Options); err == nil && p.NeedsData() && pipeline.Replaces(p, live) {
 			c.Copied.Asked++
 			return p, nil
 		}

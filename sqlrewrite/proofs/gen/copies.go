@@ -124,14 +124,14 @@ func (w *World) prepareAll(t *testing.T, defect func(string) string) {
 // themselves answer none.
 func (w *World) plan(sql string, o plan.Options) (*plan.Plan, error) {
 	if len(w.copies) == 0 {
-		return w.lists.Plan(sql, w.Seen(), o)
+		return w.Lists.Plan(sql, w.Seen(), o)
 	}
-	live, err := w.lists.Plan(sql, w.Snapshot, o)
+	live, err := w.Lists.Plan(sql, w.Snapshot, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range w.copies {
-		if p, err := w.lists.Plan(sql, c.serving, live.Options); err == nil && p.NeedsData() {
+		if p, err := w.Lists.Plan(sql, c.serving, live.Options); err == nil && p.NeedsData() {
 			return p, p.Unproven()
 		}
 	}

@@ -22,11 +22,23 @@ type Lists struct {
 // NewLists remembers nothing yet.
 func NewLists(on *pgx.Conn) *Lists { return &Lists{on, make(map[lists.Name]lists.Tuples)} }
 
-// Plan plans a query with the lists that it needs.
+// Plan is [pipeline.Rewrite] with the lists that a query needs.
 func (l *Lists) Plan(sql string, snapshot *catalog.Snapshot, o plan.Options) (*plan.Plan, error) {
+	return l.with(o, func(o plan.Options) (*plan.Plan, error) { return pipeline.Rewrite(sql, snapshot, o) })
+}
+
+// Read is [pipeline.Read] with the lists that a query needs; nil where it reads public tables alone.
+func (l *Lists) Read(sql string, snapshot *catalog.Snapshot, o plan.Options) (*plan.Plan, error) {
+	return l.with(o, func(o plan.Options) (*plan.Plan, error) {
+		private, _, err := pipeline.Read(sql, snapshot, o)
+		return private, err
+	})
+}
+
+func (l *Lists) with(o plan.Options, planned func(plan.Options) (*plan.Plan, error)) (*plan.Plan, error) {
 	o.Lists = &lists.Lists{Known: l.known}
 	for {
-		p, err := pipeline.Rewrite(sql, snapshot, o)
+		p, err := planned(o)
 		var needed *lists.Needed
 		if !errors.As(err, &needed) {
 			return p, err

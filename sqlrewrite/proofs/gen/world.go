@@ -225,7 +225,7 @@ type World struct {
 	Values   map[string][]string
 	fills    int
 	copies   []*proofCopy // empty: the tables themselves are asked
-	lists    *Lists
+	Lists    *Lists
 	Twin     *pgx.Conn // of a second database, which is filled as this one; nil: there is none
 }
 
@@ -305,7 +305,7 @@ func (w *World) Prepare(t *testing.T) {
 			SET test.without = 'nobody'; PREPARE leave (text) AS SELECT pg_catalog.set_config('test.without', $1, false)`)
 	}
 	rewritetest.MustExec(t, w.Conn, "SET search_path = ''")
-	w.lists = NewLists(w.Conn)
+	w.Lists = NewLists(w.Conn)
 }
 
 // Fill makes a new database: sparse ones with 0 to 2 rows a unit, dense ones where some units have many.
