@@ -2,7 +2,6 @@ package bind
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	"noisegate.example/catalog"
@@ -473,7 +472,7 @@ func unread(b *algebra.Binder, item syntax.Item, refused error) bool {
 		code != fault.CodeUnsupported && code != fault.CodeUnknownFunction && code != fault.CodeUnitColumn {
 		return false
 	}
-	return resolves(b, item.Expr) && !reads(reflect.ValueOf(b.Whole), itemName(item))
+	return resolves(b, item.Expr) && !reads(b.Whole, itemName(item))
 }
 
 // resolves reports whether an expression holds no query, and each name in it is that of a column.

@@ -1,7 +1,6 @@
 package bind
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -87,36 +86,17 @@ func windowExpressions(w *syntax.Window) []syntax.Expr {
 }
 
 // reads reports whether a column of some name may be read anywhere in a part of a statement.
-func reads(v reflect.Value, name string) bool {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return false
-		}
-		switch n := v.Interface().(type) {
+func reads(part any, name string) (found bool) {
+	syntax.Each(part, func(n any) bool {
+		switch n := n.(type) {
 		case *syntax.Column:
-			return n.Name == name
+			found = found || n.Name == name
 		case *syntax.Star:
-			return true
+			found = true
 		case *syntax.Join:
-			if n.Natural || slices.Contains(n.Using, name) {
-				return true
-			}
+			found = found || n.Natural || slices.Contains(n.Using, name)
 		}
-		return reads(v.Elem(), name)
-	case reflect.Slice:
-		for i := range v.Len() {
-			if reads(v.Index(i), name) {
-				return true
-			}
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if reads(v.Field(i), name) {
-				return true
-			}
-		}
-	default: // words and numbers
-	}
-	return false
+		return found
+	})
+	return found
 }

@@ -7,7 +7,6 @@ package joinorder
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 
 	"noisegate.example/catalog"
@@ -29,56 +28,13 @@ func Decides(refusal error) bool {
 func Others(count *steps.Count, q *syntax.Query, on *catalog.Snapshot) (others []*syntax.Query) {
 	for driver, most := 0, 1; driver < most; driver++ {
 		o := orderer{steps: count, on: on, driver: driver, people: make(map[*syntax.Query]bool)}
-		other := copied(reflect.ValueOf(q)).Interface().(*syntax.Query)
-		o.within(reflect.ValueOf(other), nil)
+		other := syntax.Copy(q)
+		o.within(other, nil)
 		if most = o.drivers; o.changed {
 			others = append(others, other)
 		}
 	}
 	return others
-}
-
-// copied is a tree without a node of the one that it copies.
-func copied(v reflect.Value) reflect.Value {
-	out := reflect.New(v.Type()).Elem()
-	switch {
-	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			out.Field(i).Set(copied(v.Field(i)))
-		}
-	case v.Kind() == reflect.Slice && !v.IsNil():
-		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
-		for i := range v.Len() {
-			out.Index(i).Set(copied(v.Index(i)))
-		}
-	case v.Kind() == reflect.Pointer && !v.IsNil():
-		out.Set(reflect.New(v.Type().Elem()))
-		out.Elem().Set(copied(v.Elem()))
-	case v.Kind() == reflect.Interface && !v.IsNil():
-		out.Set(copied(v.Elem()))
-	default:
-		out.Set(v)
-	}
-	return out
-}
-
-// each calls a function with every node below one, itself included, until that says that it goes on by itself.
-func each(v reflect.Value, node func(any) (done bool)) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() && (v.Kind() == reflect.Interface || !node(v.Interface())) {
-			each(v.Elem(), node)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			each(v.Index(i), node)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			each(v.Field(i), node)
-		}
-	default: // words and numbers
-	}
 }
 
 // orderer writes one order.
@@ -92,8 +48,8 @@ type orderer struct {
 }
 
 // within orders the joins of all queries in a part of a statement.
-func (o *orderer) within(v reflect.Value, ctes *algebra.Environment) {
-	each(v, func(n any) bool {
+func (o *orderer) within(part any, ctes *algebra.Environment) {
+	syntax.Each(part, func(n any) bool {
 		q, ok := n.(*syntax.Query)
 		if !ok {
 			return false
@@ -101,7 +57,7 @@ func (o *orderer) within(v reflect.Value, ctes *algebra.Environment) {
 		defer steps.Visit(o.steps).Leave()
 		inner := ctes.With(q.With)
 		*q = o.query(*q, inner)
-		o.within(reflect.ValueOf(q).Elem(), inner)
+		o.within(*q, inner)
 		return true
 	})
 }
@@ -216,7 +172,7 @@ func (c *cluster) collect(r syntax.Relation, where syntax.Expr) bool {
 // columns are those that an expression names, in queries inside of it too.
 func columns(e syntax.Expr) map[*syntax.Column]bool {
 	all := make(map[*syntax.Column]bool)
-	each(reflect.ValueOf(&e).Elem(), func(n any) bool {
+	syntax.Each(e, func(n any) bool {
 		if c, ok := n.(*syntax.Column); ok {
 			all[c] = true
 		}
@@ -298,7 +254,7 @@ func (o *orderer) readsPeople(q *syntax.Query, ctes *algebra.Environment) (owned
 		return known
 	}
 	inner := ctes.With(q.With)
-	each(reflect.ValueOf(q).Elem(), func(n any) bool {
+	syntax.Each(*q, func(n any) bool {
 		if t, ok := n.(*syntax.Table); !ok {
 			return owned
 		} else if e := inner.Find(t); e != nil {
@@ -312,8 +268,8 @@ func (o *orderer) readsPeople(q *syntax.Query, ctes *algebra.Environment) (owned
 	return owned
 }
 
-// joined are the relations in their order, each joined with those before it. The first one is of people; then come those of which one row
-// at most is met, those of people, public ones that equalities join, and what nothing joins.
+// joined joins the relations in their order, each with those before it. The first one is of people. Next come those that a unique key
+// joins, then others of people that an equality joins, then public ones that an equality joins, then the rest.
 func (c *cluster) joined(at *syntax.Join, where []syntax.Expr) syntax.Relation {
 	slices.SortStableFunc(c.items, func(a, b *item) int { return cmp.Compare(a.tables[0].alias, b.tables[0].alias) })
 	var drivers []*item
