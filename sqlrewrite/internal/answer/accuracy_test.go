@@ -328,12 +328,13 @@ func truthOf(t *testing.T, conn *pgx.Conn, sql string) map[string]*big.Rat {
 }
 
 // Rentals by month on an account in ρ, at the charge of ε 0.5: nobody has more than 30 in a month, in more than six months, or more than 46
-// in all, so that nothing is left out, and of 100 answers to 12 bars at 95 % as many hold as the level says, whatever the noise.
+// in all, so that nothing is left out, and of the answers to 12 bars at 95 % as many hold as the level says, whatever the noise.
 func TestBarsOfMonths(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
 	}
-	const answers, months = 100, 12
+	const months = 12
+	answers := randomtest.Times(100, 200)
 	const sql = "SELECT date_trunc('month', rental_date), count(*) FROM rental GROUP BY 1"
 	conn := pagila(t)
 	truth := truthOf(t, conn, sql)
@@ -354,7 +355,7 @@ func TestBarsOfMonths(t *testing.T) {
 			t.Errorf("%s, %d in all: ± %s, not %d", test.mechanism, test.total, half.RatString(), test.half)
 		}
 		bars, _ := barsHeld(t, conn, p, answers, truth)
-		_, most := stattest.Trials{Hits: int64(bars), Draws: answers * months}.Between(1e-9)
+		_, most := stattest.Trials{Hits: int64(bars), Draws: int64(answers * months)}.Between(1e-9)
 		t.Logf("%s, %d in all: %d of %d bars hold", test.mechanism, test.total, bars, answers*months)
 		if most < 0.95 {
 			t.Errorf("%s, %d in all: only %d of %d bars hold", test.mechanism, test.total, bars, answers*months)
@@ -389,7 +390,7 @@ func TestBarsOfCategories(t *testing.T) {
 		return barsHeld(t, conn, p, answers, truth)
 	}
 	for _, bounds := range []string{"max_rows: 50, max_groups: 6", "max_rows_total: 46"} {
-		if bars, _ := held(bounds, false, 20); bars != 0 {
+		if bars, _ := held(bounds, false, randomtest.Times(20, answers)); bars != 0 {
 			t.Errorf("%s: %d bars hold, so that little is left out", bounds, bars)
 		}
 	}
