@@ -362,8 +362,8 @@ func (g *grouping) aggregated(e algebra.Aggregate, n *syntax.Call, name string) 
 	return algebra.Column{Of: g.p.put(f, e, true)}, nil
 }
 
-// publicGroups binds a query that groups public rows: they are public rows, of which no two have equal keys. Rows of people may decide in
-// which order PostgreSQL reads public ones, so that no aggregate is taken whose value depends on it.
+// publicGroups binds a query that groups public rows. The groups are public rows with different keys. Rows of people may decide in which
+// order PostgreSQL reads public rows: aggregates whose value depends on this order are refused.
 func publicGroups(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, error) {
 	g := &grouping{Binder: b, p: newProjection(b, r), keys: map[*algebra.Field]*algebra.Field{}}
 	if b.Query.Sets != nil {
@@ -385,7 +385,7 @@ func publicGroups(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, er
 		}
 		if f == nil || !algebra.OneText(e) {
 			return nil, b.Unsupported(n, "this key of groups of public rows that are joined to rows of people",
-				"group by plain columns whose equal values are written alike; compute columns in a query in FROM below")
+				"group by plain columns whose equal values have one text; compute columns in a query in FROM inside this one")
 		}
 		g.keys[f] = g.p.put(g.p.field(f.Name, e), e, true)
 		g.p.query.Keys = append(g.p.query.Keys, e)
@@ -398,8 +398,8 @@ func publicGroups(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, er
 	return g.above(r)
 }
 
-// rangesOf gives columns of public tables that an expression reads, and of which nothing says bounds, the least and the largest of their
-// values. While these are not known yet the query is bound once more later: until then any bounds do.
+// rangesOf bounds the columns of public tables in an expression that have no bounds yet, by the least and the largest of their values. A
+// list gives these. Until it is known any bounds serve, since the query is then bound again.
 func (g *grouping) rangesOf(n syntax.Expr) error {
 	list := g.Bound.Shared().List
 	c, isColumn := n.(*syntax.Column)

@@ -70,7 +70,7 @@ func (in *Inlining) item(n algebra.FromItem) {
 	}
 }
 
-// size is how many parts an expression has after inlining, or more than are allowed.
+// size counts the parts of an expression after inlining, up to maxInlined + 1.
 func (in *Inlining) size(e algebra.Expr) int {
 	defer steps.Visit(in.steps).Leave()
 	total := 0
@@ -86,7 +86,7 @@ func (in *Inlining) size(e algebra.Expr) int {
 	return total
 }
 
-// output is what an expression is as a column of a query in FROM; nil: it is none.
+// output returns what is known of an expression that is a column of a query in FROM; nil for other expressions.
 func (in *Inlining) output(e algebra.Expr) *inlined {
 	if f := algebra.PlainField(e); f != nil {
 		return in.outputs[f]

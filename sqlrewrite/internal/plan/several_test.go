@@ -22,8 +22,8 @@ import (
 	"noisegate.example/sqlrewrite/internal/rewritetest"
 )
 
-// refusedAsWritten is what golden questions of other orders have. All joins of a statement take one order, so that beside such a question a
-// block may have another release than alone (docs/decisions/0089).
+// refusedAsWritten is a part of the golden question that is planned in another order than written. Then all blocks of a statement are
+// reordered, and their releases may differ from those of the same blocks alone (docs/decisions/0089).
 const refusedAsWritten = "visits v, visits w, people p"
 
 // Each block of a statement releases what it would release by itself at its share of the price: the same statements, which are proven by

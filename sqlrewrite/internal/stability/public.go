@@ -58,7 +58,7 @@ func mostRows(n algebra.FromItem) (*big.Int, []algebra.Count) {
 	}
 }
 
-// RowsOfGroup is how many rows of a public item have equal values of some fields at most; 0: nothing bounds them.
+// RowsOfGroup bounds how many rows of a public item have equal values in the given fields; 0: no bound is known.
 func RowsOfGroup(n algebra.FromItem, by []*algebra.Field) int64 {
 	least, _ := mostRows(n)
 	for _, f := range by {

@@ -120,7 +120,7 @@ func retop(p *plan.Plan, wrong func(*plan.Release)) {
 	p.Releases = []plan.Release{{Statistic: p.Releases[0].Statistic, PerGroup: r.PerGroup, Selection: top, Unit: r.Unit}}
 }
 
-// quickMutants are found within 20 queries: make test tries them, make proofs-mutants all, of which one takes 7,000 queries.
+// quickMutants are found within 20 queries. make test tries these; make proofs-mutants tries all, and needs 7,000 queries for one of them.
 var quickMutants = []string{"integers not clamped below", "values not capped per unit"}
 
 // Each mutant lacks one defence, and the neighbour test must notice within 1,000 queries whose statements it changes: that is what its
