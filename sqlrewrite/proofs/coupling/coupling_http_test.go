@@ -248,6 +248,7 @@ func copiedCouplings(t *testing.T, seed uint64) *Couplings {
 // priced is a snapshot with budgets that last.
 func priced(s *catalog.Snapshot) *catalog.Snapshot {
 	rich := *s
+	rich.Version = max(1, rich.Version) // else no read of public tables is counted, and no list of keys is asked for
 	epsilon, rho, delta := big.NewRat(1_000_000, 1), big.NewRat(1_000_000, 1), big.NewRat(1, 10)
 	rich.Budgets = []catalog.Budget{
 		{Scope: catalog.DatasetScope, Form: catalog.Approx, Epsilon: epsilon, Delta: delta},
