@@ -134,11 +134,15 @@ func (v evaluator) spend(n int) bool {
 // KeyDomainIn gives all keys of x in canonical order; ok is false when policy and text do not bound them, or not exactly, or when the
 // work that is left does not suffice. A condition is true, false or NULL at worst.
 func KeyDomainIn(x, where algebra.Expr, work *int) (keys []catalog.Key, ok bool) {
-	before := *work
-	if keys, ok = keyDomain(x, where, work); ok || x.Typ() != catalog.Bool {
-		return keys, ok
+	if x.Typ() != catalog.Bool {
+		return keyDomain(x, where, work)
 	}
-	*work = before - MaxWork/10 // the next key is looked at too, but for ten such conditions
+	least := *work - MaxWork/10 // the next key is looked at too, but for ten such conditions
+	keys, ok = keyDomain(x, where, work)
+	*work = max(*work, least)
+	if ok {
+		return keys, true
+	}
 	found := make(map[string]datum)
 	for _, d := range anyTruth() {
 		found[d.identity()] = d
