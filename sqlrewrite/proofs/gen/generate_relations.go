@@ -97,8 +97,9 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("joined in each branch", "people p JOIN events e ON p.id = e.unit AND e.n4 > 3 OR e.unit = p.id AND p.k_bool", "e", "unit",
 			names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
+		// Its means are on each grid: 2 of three rows, 2 and 2.5 of one.
 		joined("groups of public rows", "events e JOIN (SELECT k_num, count(*) AS c, sum(CASE WHEN tag = 'red' THEN 2 ELSE -1 END) AS s, "+
-			"count(DISTINCT tag) FILTER (WHERE tag <> 'red') AS a, avg(CASE WHEN tag < 'm' THEN 1.5 ELSE k_num % 3 END) AS m FROM tags GROUP BY "+
+			"count(DISTINCT tag) FILTER (WHERE tag <> 'red') AS a, avg(CASE WHEN tag < 'm' THEN 2.5 ELSE k_num % 3 END) AS m FROM tags GROUP BY "+
 			"k_num) g ON g.k_num = e.k_num", "e", "unit", statistics),
 		joined("groups of public rows by two keys", "orders o LEFT JOIN (SELECT k_num AS kk, tag, count(*) AS c FROM tags GROUP BY 1, 2 "+
 			"HAVING count(*) > 0) t ON t.kk = o.k_num AND t.tag <> 'red'", "o", "buyer", names{numbers: []string{"t.c"}, keys: tag.keys}),
