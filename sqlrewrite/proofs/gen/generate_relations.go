@@ -117,6 +117,7 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("subquery", subquery("events", "unit")+" AS s", "s", "unit", names{}),
 		joined("subquery with filter", "(SELECT *, n4 + 1 AS more FROM events WHERE n4 > 0 OR k_bool) s", "s", "unit",
 			names{numbers: []string{"s.more"}}),
+		keyOfQuery,
 		joined("distinct per unit", "(SELECT DISTINCT unit, "+columnsOfFamily+" FROM events) s", "s", "unit", names{}),
 		joined("first rows of a unit", "(SELECT DISTINCT ON (unit, k_num) unit, "+columnsOfFamily+
 			" FROM events ORDER BY k_num, unit, at, event) s",
@@ -165,6 +166,18 @@ func relationOrigins() []func(*Writer) Origin {
 			return o
 		},
 	}
+}
+
+// keyOfQuery has a computed column, two queries deep, as a key.
+func keyOfQuery(w *Writer) Origin {
+	inner := originOf("", "", "x", "unit").place
+	from := "(SELECT *, " + w.choose(computedKeys(), inner) + " AS computed FROM events x"
+	if w.Rand.IntN(2) == 0 {
+		from += " WHERE " + w.condition(inner)
+	}
+	o := originOf("from/key of a query", "(SELECT * FROM "+from+") y) s", "s", "unit")
+	o.about = "s.computed"
+	return o
 }
 
 // relationConditions are conditions on other rows: of the same unit, or public.
