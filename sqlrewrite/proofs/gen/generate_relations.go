@@ -52,6 +52,16 @@ func relationOrigins() []func(*Writer) Origin {
 				" sum(nn) OVER (PARTITION BY unit ORDER BY n4 RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS m FROM events WINDOW w AS (PARTITION BY "+
 				"unit, secret ORDER BY "+order+")) g", "g", "unit", statistics)
 	}
+	below := func(product string) func(*Writer) Origin {
+		return joined("public columns without bounds below", "(SELECT e.unit, e."+strings.ReplaceAll(columnsOfFamily, ", ", ", e.")+
+			", e.money * (1 - z.cost) - z.weight * e.nn AS c, "+product+" AS s, z.weight AS a, e.n4 / z.weight AS m FROM events e JOIN zones z "+
+			"ON z.k_num = e.k_num WHERE z.zone <> 'far') g", "g", "unit", statistics)
+	}
+	groups := func(aggregate string) func(*Writer) Origin {
+		return joined("groups of public rows", "events e JOIN (SELECT k_num, count(*) AS c, sum(CASE WHEN tag = 'red' THEN 2 ELSE -1 END) AS s, "+
+			"count(DISTINCT tag) FILTER (WHERE tag <> 'red') AS a, "+aggregate+"(CASE WHEN tag < 'm' THEN 1.5 ELSE k_num % 3 END) AS m FROM tags "+
+			"GROUP BY k_num) g ON g.k_num = e.k_num", "e", "unit", statistics)
+	}
 	return []func(*Writer) Origin{
 		joined("join public", "events e JOIN zones z ON z.k_num = e.k_num", "e", "unit", zone),
 		joined("join public row unit", "people p JOIN zones z USING (k_num)", "p", "id", zone),
@@ -97,10 +107,10 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("joined in each branch", "people p JOIN events e ON p.id = e.unit AND e.n4 > 3 OR e.unit = p.id AND p.k_bool", "e", "unit",
 			names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
-		// Its means are on each grid: 2 of three rows, 2 and 2.5 of one.
-		joined("groups of public rows", "events e JOIN (SELECT k_num, count(*) AS c, sum(CASE WHEN tag = 'red' THEN 2 ELSE -1 END) AS s, "+
-			"count(DISTINCT tag) FILTER (WHERE tag <> 'red') AS a, avg(CASE WHEN tag < 'm' THEN 2.5 ELSE k_num % 3 END) AS m FROM tags GROUP BY "+
-			"k_num) g ON g.k_num = e.k_num", "e", "unit", statistics),
+		joined("public columns without bounds", "events e LEFT JOIN zones z ON z.k_num = e.k_num AND z.weight > 0", "e", "unit",
+			names{numbers: []string{"z.weight", "z.cost", "z.rate"}}),
+		differs(below("z.rate * e.f8"), below("z.rate")),
+		differs(groups("avg"), groups("max")),
 		joined("groups of public rows by two keys", "orders o LEFT JOIN (SELECT k_num AS kk, tag, count(*) AS c FROM tags GROUP BY 1, 2 "+
 			"HAVING count(*) > 0) t ON t.kk = o.k_num AND t.tag <> 'red'", "o", "buyer", names{numbers: []string{"t.c"}, keys: tag.keys}),
 		joined("groups of joined public rows", "events e JOIN zones z ON z.k_num = e.k_num JOIN (SELECT y.zone, count(*) AS c, "+

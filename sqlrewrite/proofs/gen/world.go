@@ -61,9 +61,11 @@ CREATE INDEX ON public.orders (buyer, order_id) INCLUDE (k_text, k_num, k_bool, 
   coarse, odd, day, at, atz, until);
 CREATE TABLE public.items (item integer PRIMARY KEY, order_id integer REFERENCES public.orders, ` + proofColumns + `);
 CREATE TABLE public.cards (card integer PRIMARY KEY, unit integer, ` + proofColumns + `, UNIQUE (unit, k_num));
-CREATE TABLE public.zones (k_num integer PRIMARY KEY, zone text NOT NULL, weight integer NOT NULL, opened date NOT NULL);
+CREATE TABLE public.zones (k_num integer PRIMARY KEY, zone text NOT NULL, weight integer NOT NULL, opened date NOT NULL,
+  cost numeric(6,2), rate double precision);
 CREATE TABLE public.tags (k_num integer NOT NULL, tag text NOT NULL);
-INSERT INTO public.zones VALUES (1, 'inner', 10, '2024-01-01'), (2, 'outer', -3, '2024-06-01'), (3, 'inner', 7, '2024-02-29'), (9, 'far', 0, '2023-01-01');
+INSERT INTO public.zones VALUES (1, 'inner', 10, '2024-01-01', 1.5, 0.5), (2, 'outer', -3, '2024-06-01', -2.25, -0.25),
+  (3, 'inner', 7, '2024-02-29', NULL, 7.25), (9, 'far', 0, '2023-01-01', 99.99, NULL);
 INSERT INTO public.tags VALUES (1, 'red'), (1, 'blue'), (1, 'green'), (2, 'red'), (4, 'blue');`
 	proofMove = `
 CREATE SCHEMA store;
