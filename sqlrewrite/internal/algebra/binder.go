@@ -77,7 +77,7 @@ type Opened struct {
 	Snapshot *catalog.Snapshot
 	Steps    *steps.Count
 	Zone     string      // of the session, where that is not UTC
-	List     List        // nil: keys are what policy and text give by themselves
+	List     List        // without Of, keys are what policy and text give by themselves
 	Load     Load        // of the release block's statement
 	Wide     bool        // conditions do not narrow bounds: as it was before they did
 	Bound    *BoundQuery // what the whole was bound to; nil until then

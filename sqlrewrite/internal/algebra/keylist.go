@@ -14,6 +14,7 @@ type KeyList struct {
 	Declared []DeclaredKeys // each is an input, combined with all others
 	Where    Expr           // over columns of the inputs; nil: none
 	Keys     []*Field       // columns of the inputs
+	Ends     bool           // not the tuples, but one of the least and the largest value of the only key, which a scan has
 	// Stands maps columns of a table of people to the columns of a scan from which they take their keys together.
 	Stands map[*Field]*Field
 }
@@ -33,8 +34,12 @@ type KeySide struct {
 	On    Expr // true where they are present; nil: no condition is known to be
 }
 
-// List returns the tuples of a list; nil: it is unavailable. known is false while nobody has asked for it.
-type List func(KeyList) (tuples [][]catalog.Key, known bool)
+// List gives lists to the queries of a statement.
+type List struct {
+	// Of returns the tuples of a list; nil: it is unavailable. known is false while nobody has asked for it. Without it none is asked for.
+	Of     func(KeyList) (tuples [][]catalog.Key, known bool)
+	Ranged bool // columns of public tables without bounds have those of their values, by a list
+}
 
 // DeclaredKeys are the keys of a column of a table of people, as a policy declares them.
 type DeclaredKeys struct {

@@ -202,7 +202,7 @@ type StatementFacts struct {
 	Steps   *steps.Count
 	Once    bool // each column of a query in FROM is computed once: the question leaves no time to compute one again
 	KeyWork int  // values looked at to find the keys that columns of queries in FROM can have, of domain.MaxWork (A44)
-	List    List // nil: keys are what policy and text give by themselves
+	List    List // without Of, keys are what policy and text give by themselves
 }
 
 // Joins reports whether the statement reads several relations.

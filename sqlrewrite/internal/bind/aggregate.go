@@ -1,10 +1,13 @@
 package bind
 
 import (
+	"math/big"
+
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
+	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/sqlprint"
 	"noisegate.example/sqlrewrite/syntax"
@@ -291,9 +294,59 @@ func argument(b *algebra.Binder, n *syntax.Call, i, want int) (algebra.Expr, err
 	return rowValue(b, n.Args[i])
 }
 
-// rowValue binds an expression over the columns of a row that an aggregate reads.
+// rowValue binds an expression over the columns of a row that an aggregate or a query around reads.
 func rowValue(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
+	groupsOfPublic := len(b.Query.GroupBy) > 0 && !b.Bound.Source.Owned()
+	if groupsOfPublic || b.Bound.Shared().List.Ranged {
+		rangesOf(b, n)
+	}
 	return settled(b, rowScope{b}, n)
+}
+
+// rangesOf bounds the columns of public tables in an expression that have no bounds yet, by the least and the largest of their values. A
+// list gives these. Until it is known any bounds serve, since the query is then bound again.
+func rangesOf(b *algebra.Binder, n syntax.Expr) {
+	list := b.Bound.Shared().List
+	c, isColumn := n.(*syntax.Column)
+	if list.Of == nil || !isColumn {
+		for _, x := range operands(n) {
+			rangesOf(b, x)
+		}
+		return
+	}
+	f, err := column(b, c)
+	if err != nil || f.Bounds != nil || !f.Type.IsNumber() {
+		return
+	}
+	for _, l := range keys.Ends(b.Bound, f) {
+		tuples, known := list.Of(l)
+		within := endsOf(tuples)
+		if !known {
+			within = &catalog.Bounds{Lo: new(big.Rat), Hi: scalar.One()}
+		}
+		if within != nil {
+			own := *f.Column
+			own.Bounds, f.Column = within, &own
+			return
+		}
+	}
+}
+
+// endsOf are the bounds that the least and the largest value of a column are; nil: they are not known, or no numbers. Where no row has a
+// value, zero bounds them all.
+func endsOf(tuples [][]catalog.Key) *catalog.Bounds {
+	if len(tuples) != 1 {
+		return nil
+	}
+	if tuples[0][0].Null {
+		return &catalog.Bounds{Lo: new(big.Rat), Hi: new(big.Rat)}
+	}
+	lo, isLeast := scalar.ParseNumber(tuples[0][0].Text)
+	hi, isLargest := scalar.ParseNumber(tuples[0][1].Text)
+	if !isLeast || !isLargest {
+		return nil
+	}
+	return &catalog.Bounds{Lo: lo, Hi: hi}
 }
 
 // numbers binds an argument that must be a number with bounds, and makes its grid on the rows that pass a filter.

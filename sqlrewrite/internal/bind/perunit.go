@@ -299,11 +299,6 @@ func (g *grouping) aggregateOf(n *syntax.Call, e algebra.Aggregate, name string)
 		}
 		x, err = countArgument(g.Binder, n)
 	} else {
-		if len(g.keys) > 0 && !g.p.of.Owned() {
-			if err := g.rangesOf(n.Args[0]); err != nil {
-				return nil, err
-			}
-		}
 		x, err = rowValue(g.Binder, n.Args[0])
 	}
 	if err != nil {
@@ -396,78 +391,6 @@ func publicGroups(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, er
 			"write it as a value, (SELECT count(*) FROM t), or group by a column and join on it")
 	}
 	return g.above(r)
-}
-
-// rangesOf bounds the columns of public tables in an expression that have no bounds yet, by the least and the largest of their values. A
-// list gives these. Until it is known any bounds serve, since the query is then bound again.
-func (g *grouping) rangesOf(n syntax.Expr) error {
-	list := g.Bound.Shared().List
-	c, isColumn := n.(*syntax.Column)
-	if list == nil || !isColumn {
-		for _, x := range operands(n) {
-			if err := g.rangesOf(x); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	f, err := column(g.Binder, c)
-	if err != nil || f.Bounds != nil || !f.Type.IsNumber() || scalar.IsFloat(f.Type) {
-		return err
-	}
-	scan := scanOf(g.p.of.Node, f)
-	if scan == nil || !scan.Table.Public {
-		return nil
-	}
-	tuples, known := list(algebra.KeyList{Scans: []*algebra.Scan{scan}, Keys: []*algebra.Field{f}})
-	within := leastAndLargest(tuples)
-	if !known {
-		within = &catalog.Bounds{Lo: new(big.Rat), Hi: scalar.One()}
-	}
-	if within != nil {
-		own := *f.Column
-		own.Bounds, f.Column = within, &own
-	}
-	return nil
-}
-
-// leastAndLargest are the bounds of a list of numbers; nil if one of them is none.
-func leastAndLargest(tuples [][]catalog.Key) (b *catalog.Bounds) {
-	for _, t := range tuples {
-		if t[0].Null {
-			continue
-		}
-		v, ok := scalar.ParseNumber(t[0].Text)
-		switch {
-		case !ok:
-			return nil
-		case b == nil:
-			b = &catalog.Bounds{Lo: v, Hi: v}
-		case v.Cmp(b.Lo) < 0:
-			b.Lo = v
-		case v.Cmp(b.Hi) > 0:
-			b.Hi = v
-		}
-	}
-	return b
-}
-
-// scanOf is the table that a field is a column of; nil: it is computed, or a query in FROM has it.
-func scanOf(n algebra.FromItem, f *algebra.Field) *algebra.Scan {
-	switch n := n.(type) {
-	case *algebra.Scan:
-		if slices.Contains(n.Fields, f) {
-			return n
-		}
-	case *algebra.RowCap:
-		return scanOf(n.Of, f)
-	case *algebra.Joined:
-		if s := scanOf(n.Left, f); s != nil {
-			return s
-		}
-		return scanOf(n.Right, f)
-	}
-	return nil
 }
 
 // refusePublic refuses an aggregate of public rows that are joined to rows of people.

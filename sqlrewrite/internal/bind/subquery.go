@@ -182,7 +182,7 @@ func computedOutput(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 	if f, ok := identityOf(b, n); ok {
 		return algebra.Column{Of: f}, nil
 	}
-	return settled(b, rowScope{b}, n)
+	return rowValue(b, n)
 }
 
 // refuseUnstable refuses what makes the rows of one unit depend on those of others (C053, C054).
@@ -372,7 +372,7 @@ func rowOutput(b *algebra.Binder, n syntax.Expr) (algebra.Expr, error) {
 		f, err := column(b, c)
 		return algebra.Column{Of: f}, err
 	}
-	return settled(b, rowScope{b}, n)
+	return rowValue(b, n)
 }
 
 // starFields are the fields that * or t.* stands for: those that exist for analysts.

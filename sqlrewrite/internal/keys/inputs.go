@@ -40,16 +40,13 @@ type scope struct {
 // share one list.
 func Narrow(q *algebra.BoundQuery) (waiting bool) {
 	list := q.Shared().List
-	if list == nil || q.Private() || len(q.Keys) == 0 {
+	if list.Of == nil || q.Private() || len(q.Keys) == 0 {
 		return false
 	}
-	s := &scope{q: q, from: Inline(q), stands: make(map[*algebra.Field]*algebra.Field),
-		inside: make(map[*side][]algebra.Expr)}
-	s.conditions = append(s.from.Conditions(q.Where), s.from.Where...)
-	s.item(q.Source.Node, nil)
+	s := newScope(q)
 	s.declared()
 	for _, c := range s.components() {
-		switch tuples, known := list(c.KeyList); {
+		switch tuples, known := list.Of(c.KeyList); {
 		case !known:
 			waiting = true
 		case tuples != nil:
@@ -57,6 +54,33 @@ func Narrow(q *algebra.BoundQuery) (waiting bool) {
 		}
 	}
 	return waiting
+}
+
+// Ends asks for the least and the largest value of a public column of numbers: on the rows that meet the conditions of a query, and on all
+// rows of its table, which is easier to answer. It asks for none where no public table gives the column.
+func Ends(q *algebra.BoundQuery, f *algebra.Field) []algebra.KeyList {
+	s := newScope(q)
+	f = algebra.PlainField(s.from.Of(algebra.Column{Of: f}))
+	if f == nil || !f.Public {
+		return nil
+	}
+	at := s.inputOf(f)
+	if at < 0 {
+		return nil
+	}
+	implied := s.implied()
+	meet, _ := s.listOf(s.inputs[at].of, implied)
+	column := []*algebra.Field{f}
+	return []algebra.KeyList{{Scans: meet.Scans, Sides: meet.Sides, Where: meet.Where, Stands: meet.Stands, Keys: column, Ends: true},
+		{Scans: []*algebra.Scan{s.inputs[at].scan}, Keys: column, Ends: true}}
+}
+
+func newScope(q *algebra.BoundQuery) *scope {
+	s := &scope{q: q, from: Inline(q), stands: make(map[*algebra.Field]*algebra.Field),
+		inside: make(map[*side][]algebra.Expr)}
+	s.conditions = append(s.from.Conditions(q.Where), s.from.Where...)
+	s.item(q.Source.Node, nil)
+	return s
 }
 
 // item collects public tables and conditions of joins: those of every row that counts, and those of each side that may be absent. FULL
@@ -184,56 +208,66 @@ type component struct {
 
 // components returns the lists of a query that can leave out more keys than conditions on one key alone.
 func (s *scope) components() (all []component) {
-	implied := make([]algebra.Expr, len(s.conditions))
-	for i, e := range s.conditions {
-		if implied[i] = Implied(e, func(f *algebra.Field) bool { return s.inputOf(f) >= 0 }); implied[i] != nil {
-			s.tie(domain.ColumnsOf(implied[i]))
-		}
-	}
+	implied := s.implied()
 	for of := range s.inputs {
-		var c component
-		var sides []*side
+		c, where := s.listOf(of, implied)
 		combinations := 1
-		for _, in := range s.inputs {
-			switch {
-			case in.of != of:
-				continue
-			case in.side != nil:
-				at := slices.Index(sides, in.side)
-				if at < 0 {
-					at = len(sides)
-					sides, c.Sides = append(sides, in.side), append(c.Sides, algebra.KeySide{On: s.holding(in.side)})
-				}
-				c.Sides[at].Scans = append(c.Sides[at].Scans, in.scan)
-				continue
-			case in.scan != nil:
-				c.Scans = append(c.Scans, in.scan)
-				continue
-			}
-			domain := s.q.Keys[in.key].Domain
-			c.Declared = append(c.Declared, algebra.DeclaredKeys{Of: s.column(in.key), Keys: domain})
-			combinations = min(combinations*max(len(domain), 1), maxDeclared+1)
+		for _, d := range c.Declared {
+			combinations = min(combinations*max(len(d.Keys), 1), maxDeclared+1)
 		}
 		for i := range s.q.Keys {
 			if f := s.column(i); f != nil && s.component(f) == of {
 				c.Keys, c.places = append(c.Keys, f), append(c.places, i)
 			}
 		}
-		var where []algebra.Expr
-		for _, e := range implied {
-			if e == nil {
-				continue
-			}
-			if columns := domain.ColumnsOf(e); len(columns) > 0 && s.component(columns[0]) == of {
-				where = append(where, e)
-			}
-		}
-		c.Where, c.Stands = algebra.All(where), s.stands
 		if len(c.Keys) > 0 && combinations <= maxDeclared && c.narrows(where) {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// implied returns what the conditions say of the inputs, and ties the inputs that one of them reads.
+func (s *scope) implied() (all []algebra.Expr) {
+	for _, e := range s.conditions {
+		e = Implied(e, func(f *algebra.Field) bool { return s.inputOf(f) >= 0 })
+		if e == nil {
+			continue
+		}
+		if columns := domain.ColumnsOf(e); len(columns) > 0 {
+			all = append(all, e)
+			s.tie(columns)
+		}
+	}
+	return all
+}
+
+// listOf returns the list of a component without its keys, and the conditions of it.
+func (s *scope) listOf(of int, implied []algebra.Expr) (c component, where []algebra.Expr) {
+	var sides []*side
+	for _, in := range s.inputs {
+		switch {
+		case in.of != of:
+		case in.side != nil:
+			at := slices.Index(sides, in.side)
+			if at < 0 {
+				at = len(sides)
+				sides, c.Sides = append(sides, in.side), append(c.Sides, algebra.KeySide{On: s.holding(in.side)})
+			}
+			c.Sides[at].Scans = append(c.Sides[at].Scans, in.scan)
+		case in.scan != nil:
+			c.Scans = append(c.Scans, in.scan)
+		default:
+			c.Declared = append(c.Declared, algebra.DeclaredKeys{Of: s.column(in.key), Keys: s.q.Keys[in.key].Domain})
+		}
+	}
+	for _, e := range implied {
+		if s.component(domain.ColumnsOf(e)[0]) == of {
+			where = append(where, e)
+		}
+	}
+	c.Where, c.Stands = algebra.All(where), s.stands
+	return c, where
 }
 
 // holding returns the conditions on a side's tables alone that hold where it is present; nil: none is known.

@@ -56,7 +56,7 @@ func TestInputs(t *testing.T) {
 	} {
 		got := ""
 		q := &algebra.BoundQuery{Source: &algebra.Relation{Node: outer}, Where: c.where}
-		q.Shared().List = func(l algebra.KeyList) ([][]catalog.Key, bool) {
+		q.Shared().List.Of = func(l algebra.KeyList) ([][]catalog.Key, bool) {
 			got += fmt.Sprintf("%d %d %d;", len(l.Tables()), len(l.Declared), len(l.Keys))
 			if l.Where == nil && len(l.Sides) == 0 {
 				t.Errorf("%s: a list without a condition", name)

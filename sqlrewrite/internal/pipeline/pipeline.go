@@ -63,7 +63,7 @@ func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Option
 	opened.Steps = n
 	opened.Zone = o.Zone
 	if lists != nil {
-		opened.List = lists.List
+		opened.List.Of = lists.List
 	}
 	return opened, err
 }
@@ -78,7 +78,7 @@ func planQuery(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan
 	for i, other := range joinorder.Others(opened.Steps, opened.Query, opened.Snapshot) {
 		again, own := opened.Again(other), lists.Again()
 		if own != nil {
-			again.List = own.List
+			again.List.Of = own.List
 		}
 		p, refused := planOrder(again, o, own)
 		if !joinorder.Decides(refused) && fault.CodeOf(refused) != fault.CodeAmbiguousColumn {
@@ -91,9 +91,15 @@ func planQuery(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan
 	return nil, err
 }
 
-// planOrder plans a query in the order in which it is written.
+// planOrder plans a query in the order in which it is written. Where it is refused for a column without bounds, public columns have those
+// of their values: what was answered before they had any is answered as it was.
 func planOrder(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan.Plan, error) {
 	p, err := planOnce(opened, o, lists)
+	if lists != nil && !opened.List.Ranged && fault.CodeOf(err) == fault.CodeMissingBounds {
+		again := opened.Again(opened.Query)
+		again.List.Ranged = true
+		return planOrder(again, o, lists)
+	}
 	if plan.IsDear(err) && !opened.Load.Dear {
 		again := opened.Again(opened.Query)
 		again.Load.Dear = true
@@ -121,7 +127,7 @@ func planOnce(opened *algebra.Opened, o plan.Options, lists *keys.Asked) (*plan.
 		again.Wide, again.Steps, again.Load.Dear = true, n, false
 		own := lists.Again() // it may be planned while others are
 		if own != nil {
-			again.List = own.List
+			again.List.Of = own.List
 		}
 		return planQuery(again, o, own)
 	}

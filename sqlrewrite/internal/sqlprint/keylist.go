@@ -65,7 +65,13 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 		}
 		outputs = append(outputs, fmt.Sprintf("%s AS k%d", output, i))
 	}
-	p.write("SELECT DISTINCT ", strings.Join(outputs, ", "), ", NULL::bigint AS ordinal\nFROM ", strings.Join(from, " CROSS JOIN "))
+	if l.Ends {
+		x := p.Text(algebra.Column{Of: l.Keys[0]})
+		outputs = []string{asTextSQL("pg_catalog.min("+x+")") + " AS k0", asTextSQL("pg_catalog.max("+x+")") + " AS k1"}
+	} else {
+		outputs[0] = "DISTINCT " + outputs[0]
+	}
+	p.write("SELECT ", strings.Join(outputs, ", "), ", NULL::bigint AS ordinal\nFROM ", strings.Join(from, " CROSS JOIN "))
 	if l.Where != nil {
 		p.clause("\nWHERE ", p.Text(l.Where))
 	}

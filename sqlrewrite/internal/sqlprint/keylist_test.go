@@ -1,6 +1,7 @@
 package sqlprint
 
 import (
+	"strings"
 	"testing"
 
 	"noisegate.example/catalog"
@@ -37,6 +38,16 @@ LIMIT 5`
 		t.Errorf("%t, %d arguments:\n%s", ok, len(args), text)
 	}
 	on := &catalog.Snapshot{Tables: []*catalog.Table{table}}
+	if err := verify.Public(text, on); err != nil {
+		t.Error(err)
+	}
+	l.Keys, l.Ends = scan.Fields[1:], true
+	const ends = `SELECT pg_catalog.min("t0"."weight")::pg_catalog.text AS k0, pg_catalog.max("t0"."weight")::pg_catalog.text AS k1, ` +
+		`NULL::bigint AS ordinal
+`
+	if text, _, ok = PrintKeyList(l, 5); !ok || !strings.HasPrefix(text, ends) {
+		t.Errorf("%t:\n%s", ok, text)
+	}
 	if err := verify.Public(text, on); err != nil {
 		t.Error(err)
 	}
