@@ -235,7 +235,9 @@ func templateTexts(v evaluator, e algebra.Call) ([]datum, bool) {
 		return nil, false
 	}
 	first, last := scalar.AtTime(s.Lo, from), scalar.AtTime(s.Hi, from)
-	if days := map[string]int{"day": 1, "week": 7, "year": 366}[t.every]; days > 0 && last.Sub(first) > 24*time.Hour*time.Duration(days) {
+	// Of two years one is a leap year: 'MM DDD' has the day 60 in February and in March.
+	days := map[string]int{"day": 1, "week": 7, "year": 366 + 365}[t.every]
+	if days > 0 && last.Sub(first) > 24*time.Hour*time.Duration(days) {
 		first = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) // a Monday, of a leap year
 		last = first.AddDate(0, 0, days).Add(-time.Microsecond)
 	}
