@@ -12,8 +12,9 @@ type KeyList struct {
 	Scans    []*Scan        // of public tables
 	Sides    []KeySide      // of outer joins, each present or absent
 	Declared []DeclaredKeys // each is an input, combined with all others
+	Ranges   []KeyRange     // so is each of these
 	Where    Expr           // over columns of the inputs; nil: none
-	Keys     []*Field       // columns of the inputs
+	Keys     []Expr         // over columns of the inputs
 	Ends     bool           // not the tuples, but one of the least and the largest value of the only key, which a scan has
 	// Stands maps columns of a table of people to the columns of a scan from which they take their keys together.
 	Stands map[*Field]*Field
@@ -45,6 +46,13 @@ type List struct {
 type DeclaredKeys struct {
 	Of   *Field
 	Keys []catalog.Key
+}
+
+// KeyRange are all whole numbers or days between two bounds, as values of a column.
+type KeyRange struct {
+	Of          *Field
+	First, Last int64 // days are those since 1970-01-01
+	Null        bool  // so is NULL
 }
 
 // Listed are the tuples of some keys of a query that can appear.

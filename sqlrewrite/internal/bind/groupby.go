@@ -51,7 +51,7 @@ func groupBy(b *algebra.Binder) error {
 			b.Bound.Keys[at.Index].Node = key.Node
 		}
 	}
-	if keys.Narrow(b.Bound) { // it is bound again once they are known
+	if keys.Narrow(b.Bound) || inside.waits { // it is bound again once they are known
 		return nil
 	}
 	return checkKeyCount(b)

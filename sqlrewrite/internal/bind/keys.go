@@ -16,6 +16,7 @@ type keysInside struct {
 	from  *keys.Inlining
 	where algebra.Expr // all conditions, over what the queries read
 	work  int          // what is left of domain.MaxWork (A44)
+	waits bool         // for a list of keys
 }
 
 func newKeysInside(b *algebra.Binder) *keysInside {
@@ -29,8 +30,11 @@ func newKeysInside(b *algebra.Binder) *keysInside {
 // A key that is answered as it is keeps its keys but for those that the conditions rule out. What was released over all of them answers the
 // question, as where lists leave out keys (decision 85).
 func (k *keysInside) key(n syntax.Expr, key algebra.GroupKey, refused error) (algebra.GroupKey, error) {
-	if key.X == nil || refused == nil && key.Private() || !k.from.Reads(key.X) {
+	if key.X == nil || refused == nil && key.Private() {
 		return key, refused
+	}
+	if !k.from.Reads(key.X) {
+		return k.listed(key, key.X, refused)
 	}
 	column := algebra.PlainField(algebra.WrittenAs(key.X)) // else it is computed of columns
 	x := k.from.Of(key.X)
@@ -59,8 +63,22 @@ func (k *keysInside) key(n syntax.Expr, key algebra.GroupKey, refused error) (al
 		return public, nil
 	case refused != nil && domain.MayCompute(x) == nil: // its keys are private
 	default:
+		return k.listed(key, x, refused)
+	}
+	return key, nil
+}
+
+// listed gives a key that is refused for its keys alone those that its expression x has in PostgreSQL.
+func (k *keysInside) listed(key algebra.GroupKey, x algebra.Expr, refused error) (algebra.GroupKey, error) {
+	if refused == nil || algebra.PlainField(x) != nil {
 		return key, refused
 	}
+	all, known, ok := keys.Computed(k.Bound.Shared().List, x, k.where)
+	if !ok {
+		return key, refused
+	}
+	k.waits = k.waits || !known
+	key.Domain, key.Declared = all, len(all)
 	return key, nil
 }
 

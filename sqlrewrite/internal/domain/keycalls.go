@@ -291,19 +291,22 @@ func nextUnit(at time.Time, unit string) time.Time {
 	}
 }
 
+// compare orders keys: NULL comes last.
+func (a datum) compare(b datum) int {
+	switch {
+	case a.null || b.null:
+		return scalar.BoolOrder(a.null, b.null)
+	case a.Value != nil && b.Value != nil:
+		return a.Value.Cmp(b.Value)
+	default:
+		return cmp.Compare(a.text, b.text)
+	}
+}
+
 // inOrder are values as keys of type t, in the order of keys.
 func inOrder(found map[string]datum, t catalog.Type) ([]catalog.Key, bool) {
 	all := listed(found)
-	slices.SortFunc(all, func(a, b datum) int {
-		switch {
-		case a.null || b.null:
-			return scalar.BoolOrder(a.null, b.null)
-		case a.Value != nil && b.Value != nil:
-			return a.Value.Cmp(b.Value)
-		default:
-			return cmp.Compare(a.text, b.text)
-		}
-	})
+	slices.SortFunc(all, datum.compare)
 	keys := make([]catalog.Key, 0, len(all))
 	for _, d := range all {
 		k := catalog.Key{Null: d.null}

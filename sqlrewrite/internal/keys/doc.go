@@ -12,6 +12,7 @@
 //
 //	implied.go  the condition that a condition implies for some columns alone
 //	inline.go   what columns of queries in FROM are
+//	computed.go the keys of expressions over columns that are listed value by value
 //	inputs.go   the inputs of lists, and which of them conditions tie together
 //	lists.go    questions for lists, and the lists that are known
 package keys

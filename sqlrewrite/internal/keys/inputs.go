@@ -70,7 +70,7 @@ func Ends(q *algebra.BoundQuery, f *algebra.Field) []algebra.KeyList {
 	}
 	implied := s.implied()
 	meet, _ := s.listOf(s.inputs[at].of, implied)
-	column := []*algebra.Field{f}
+	column := []algebra.Expr{algebra.Column{Of: f}}
 	return []algebra.KeyList{{Scans: meet.Scans, Sides: meet.Sides, Where: meet.Where, Stands: meet.Stands, Keys: column, Ends: true},
 		{Scans: []*algebra.Scan{s.inputs[at].scan}, Keys: column, Ends: true}}
 }
@@ -217,7 +217,7 @@ func (s *scope) components() (all []component) {
 		}
 		for i := range s.q.Keys {
 			if f := s.column(i); f != nil && s.component(f) == of {
-				c.Keys, c.places = append(c.Keys, f), append(c.places, i)
+				c.Keys, c.places = append(c.Keys, algebra.Column{Of: f}), append(c.places, i)
 			}
 		}
 		if len(c.Keys) > 0 && combinations <= maxDeclared && c.narrows(where) {
@@ -310,7 +310,7 @@ func (s *scope) tie(fields []*algebra.Field) {
 func (c component) narrows(where []algebra.Expr) bool {
 	conditional := func(side algebra.KeySide) bool { return side.On != nil }
 	return len(c.Keys) > 1 || slices.ContainsFunc(c.Sides, conditional) || len(where) > 0 && (len(c.Scans)+len(c.Sides)+len(c.Declared) > 1 ||
-		slices.ContainsFunc(where, func(e algebra.Expr) bool { return !domain.Narrows(e, c.Keys[0]) }))
+		slices.ContainsFunc(where, func(e algebra.Expr) bool { return !domain.Narrows(e, algebra.PlainField(c.Keys[0])) }))
 }
 
 // apply keeps the keys that some tuple of a list has, and of several keys the combinations that are tuples.

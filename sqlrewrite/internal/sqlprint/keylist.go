@@ -58,15 +58,20 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 		from = append(from, p.declaredKeys(d)+" AS "+name)
 		p.called[d.Of], texts[d.Of] = name+".x", name+".k"
 	}
-	for i, f := range l.Keys {
-		output, declared := texts[f]
+	for i, r := range l.Ranges {
+		name := scalar.QuoteIdent("r" + strconv.Itoa(i))
+		from = append(from, p.keyRange(r)+" AS "+name)
+		p.called[r.Of] = name + ".x"
+	}
+	for i, k := range l.Keys {
+		output, declared := texts[algebra.PlainField(k)]
 		if !declared {
-			output = asTextSQL(p.Key(algebra.Column{Of: f}))
+			output = asTextSQL(p.Key(k))
 		}
 		outputs = append(outputs, fmt.Sprintf("%s AS k%d", output, i))
 	}
 	if l.Ends {
-		x := p.Text(algebra.Column{Of: l.Keys[0]})
+		x := p.Text(l.Keys[0])
 		outputs = []string{asTextSQL("pg_catalog.min("+x+")") + " AS k0", asTextSQL("pg_catalog.max("+x+")") + " AS k1"}
 	} else {
 		outputs[0] = "DISTINCT " + outputs[0]
@@ -95,4 +100,19 @@ func (p *Printer) declaredKeys(d algebra.DeclaredKeys) string {
 		t = catalog.Text
 	}
 	return fmt.Sprintf("(SELECT u.k AS k, u.k::%s AS x FROM pg_catalog.unnest($%d::pg_catalog.text[]) AS u(k))", sqlType(t), p.rawArg(all))
+}
+
+// keyRange are the values of a range as rows.
+func (p *Printer) keyRange(r algebra.KeyRange) string {
+	first, last, value := r.First, r.Last, "g.x::"+sqlType(r.Of.Type)
+	if r.Of.Type == catalog.Date {
+		value = p.arg(scalar.TimeOf(scalar.Number(first), catalog.Date), sqlType(catalog.Date)) + " + g.x::integer"
+		first, last = 0, last-first
+	}
+	null := ""
+	if r.Null {
+		null = " UNION ALL SELECT NULL::" + sqlType(r.Of.Type)
+	}
+	bound := func(n int64) string { return p.arg(strconv.FormatInt(n, 10), sqlType(catalog.Int8)) }
+	return fmt.Sprintf("(SELECT %s AS x FROM pg_catalog.generate_series(%s, %s) AS g(x)%s)", value, bound(first), bound(last), null)
 }

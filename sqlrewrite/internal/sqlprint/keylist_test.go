@@ -25,7 +25,7 @@ func TestPrintKeyList(t *testing.T) {
 	}
 	l := algebra.KeyList{Scans: []*algebra.Scan{scan},
 		Declared: []algebra.DeclaredKeys{{Of: channel, Keys: []catalog.Key{{Text: "mail"}, {Null: true}}}},
-		Keys:     []*algebra.Field{scan.Fields[0], channel},
+		Keys:     []algebra.Expr{algebra.Column{Of: scan.Fields[0]}, algebra.Column{Of: channel}},
 		Where:    algebra.Binary{Op: syntax.Or, L: equal(scan.Fields[1], "3"), R: equal(channel, "mail"), T: catalog.Bool}}
 	text, args, ok := PrintKeyList(l, 5)
 	const want = `SELECT DISTINCT ("t0"."nation"::pg_catalog.text COLLATE pg_catalog."C")::pg_catalog.text AS k0, "d0".k AS k1, ` +
@@ -41,11 +41,26 @@ LIMIT 5`
 	if err := verify.Public(text, on); err != nil {
 		t.Error(err)
 	}
-	l.Keys, l.Ends = scan.Fields[1:], true
+	l.Keys, l.Ends = []algebra.Expr{algebra.Column{Of: scan.Fields[1]}}, true
 	const ends = `SELECT pg_catalog.min("t0"."weight")::pg_catalog.text AS k0, pg_catalog.max("t0"."weight")::pg_catalog.text AS k1, ` +
 		`NULL::bigint AS ordinal
 `
 	if text, _, ok = PrintKeyList(l, 5); !ok || !strings.HasPrefix(text, ends) {
+		t.Errorf("%t:\n%s", ok, text)
+	}
+	if err := verify.Public(text, on); err != nil {
+		t.Error(err)
+	}
+	day := &algebra.Field{Column: &catalog.Column{Name: "day", Type: catalog.Date}}
+	count := &algebra.Field{Column: &catalog.Column{Name: "n", Type: catalog.Int2}}
+	ranges := algebra.KeyList{Ranges: []algebra.KeyRange{{Of: day, First: 10, Last: 20}, {Of: count, First: -3, Last: 3, Null: true}},
+		Keys: []algebra.Expr{algebra.Binary{Op: syntax.Add, L: algebra.Column{Of: day}, R: algebra.Column{Of: count}, T: catalog.Date}}}
+	text, _, ok = PrintKeyList(ranges, 5)
+	const wantRanges = `SELECT DISTINCT ("r0".x + "r1".x)::pg_catalog.text AS k0, NULL::bigint AS ordinal
+FROM (SELECT $1::pg_catalog.date + g.x::integer AS x FROM pg_catalog.generate_series($2::bigint, $3::bigint) AS g(x)) AS "r0" CROSS JOIN ` +
+		`(SELECT g.x::smallint AS x FROM pg_catalog.generate_series($4::bigint, $5::bigint) AS g(x) UNION ALL SELECT NULL::smallint) AS "r1"
+LIMIT 5`
+	if !ok || text != wantRanges {
 		t.Errorf("%t:\n%s", ok, text)
 	}
 	if err := verify.Public(text, on); err != nil {

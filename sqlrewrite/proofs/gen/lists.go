@@ -3,10 +3,12 @@ package gen
 import (
 	"context"
 	"errors"
+	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"noisegate.example/catalog"
+	"noisegate.example/sqlrewrite/internal/algebra"
 	lists "noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/pipeline"
 	"noisegate.example/sqlrewrite/internal/plan"
@@ -49,6 +51,25 @@ func (l *Lists) with(o plan.Options, planned func(plan.Options) (*plan.Plan, err
 			}
 		}
 	}
+}
+
+// Now answers a list while a query is bound.
+func (l *Lists) Now(t *testing.T, on *catalog.Snapshot) algebra.List {
+	return algebra.List{Of: func(q algebra.KeyList) ([][]catalog.Key, bool) {
+		asked := lists.NewAsked(&lists.Lists{Known: l.known}, on)
+		if tuples, known := asked.List(q); known {
+			return tuples, true
+		}
+		var needed *lists.Needed
+		errors.As(asked.Needed(), &needed)
+		tuples, err := l.ask(needed.Questions[0].Post())
+		if err != nil {
+			post := needed.Questions[0].Post()
+			t.Fatalf("%s\n%v: %v", post.SQL(), post.Args(), err)
+		}
+		l.known[needed.Questions[0].Name] = tuples
+		return tuples, true
+	}}
 }
 
 // ask gives the tuples of a list.
