@@ -10,88 +10,108 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// Input has the values of a column over which PostgreSQL lists the keys of an expression.
-type Input struct {
-	Keys        []catalog.Key // its values; nil: those of the range
-	First, Last int64         // whole numbers, or days since 1970-01-01
-	Null        bool          // so is NULL
-	AtEnd       algebra.Expr  // true for the bounds of the policy within the range, which stand for all values beyond them; nil: none is
+// mostInputs caps the combinations of values over which keys are listed.
+const mostInputs = 1_000_000
+
+// KeyListOf asks for the keys of an expression over columns whose values can be listed: declared keys, booleans, whole numbers and
+// days between bounds. Where, and implied, conditions on these columns alone, are true on every row that counts.
+//
+// A bound of the policy stands for all values beyond it. ok is false for an expression that may tell them apart; a condition that may leaves
+// a bound in.
+func KeyListOf(x, where algebra.Expr, implied []algebra.Expr) (l algebra.KeyList, ok bool) {
+	l.Keys = []algebra.Expr{x}
+	ends := make(map[*algebra.Field][]algebra.Expr)
+	combinations := int64(1)
+	for _, f := range ColumnsOf(x) {
+		values := int64(0)
+		if keys, declared := declaredValues(f, where); declared {
+			l.Declared, values = append(l.Declared, algebra.DeclaredKeys{Of: f, Keys: keys}), int64(len(keys))
+		} else if IsGrid(f) && !f.Unit && !seesBeyond(x, f) {
+			s, null := evaluator{where: where}.within(f)
+			ends[f] = boundsWithin(f, s)
+			values = scalar.ClampInt64(wholeNumbers(s)) + 1
+			l.Ranges = append(l.Ranges, algebra.KeyRange{Of: f, First: scalar.ClampInt64(scalar.Ceil(s.Lo)),
+				Last: scalar.ClampInt64(scalar.Floor(s.Hi)), Null: null})
+		} else {
+			return l, false
+		}
+		if values < 0 || values > mostInputs/combinations {
+			return l, false
+		}
+		combinations *= max(values, 1)
+	}
+	var conditions []algebra.Expr
+	for _, e := range implied {
+		for _, f := range ColumnsOf(e) {
+			if len(ends[f]) == 0 || !seesBeyond(e, f) {
+				continue
+			}
+			for _, end := range ends[f] {
+				e = algebra.Binary{Op: syntax.Or, L: e, R: end, T: catalog.Bool}
+			}
+		}
+		conditions = append(conditions, e)
+	}
+	l.Where = algebra.All(conditions)
+	return l, true
 }
 
-// InputOf returns the values of a column of x that where leaves; ok is false where they cannot be listed, or where x distinguishes a bound
-// from the values beyond it.
-func InputOf(f *algebra.Field, x, where algebra.Expr) (in Input, ok bool) {
+// declaredValues are the values of a column that has few, as where leaves them.
+func declaredValues(f *algebra.Field, where algebra.Expr) (keys []catalog.Key, ok bool) {
 	switch {
 	case f.Unit:
-		return in, false
+		return nil, false
 	case f.Domain() != nil:
-		in.Keys = Narrow(f.Domain(), f, where)
-		return in, true
+		return Narrow(f.Domain(), f, where), true
 	case f.Type == catalog.Bool:
-		in.Keys = []catalog.Key{{Text: "false"}, {Text: "true"}}
+		keys = []catalog.Key{{Text: "false"}, {Text: "true"}}
 		if !f.NotNull() {
-			in.Keys = append(in.Keys, catalog.Key{Null: true})
+			keys = append(keys, catalog.Key{Null: true})
 		}
-		return in, true
-	case !IsGrid(f) || SeesBeyond(x, f):
-		return in, false
+		return keys, true
+	default:
+		return nil, false
 	}
-	s, null := evaluator{where: where}.within(f)
-	ends := clampedColumn(f).Range
-	first, last := scalar.Ceil(s.Lo), scalar.Floor(s.Hi)
-	if !first.IsInt64() || !last.IsInt64() {
-		return in, false
-	}
-	in.First, in.Last, in.Null = first.Int64(), last.Int64(), null
-	for _, end := range [][2]*big.Rat{{s.Lo, ends.Lo}, {s.Hi, ends.Hi}} {
-		if end[0].Cmp(end[1]) != 0 {
-			continue
-		}
-		is := algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: ValueOf(end[1], f.Type), T: catalog.Bool}
-		if in.AtEnd == nil {
-			in.AtEnd = is
-		} else {
-			in.AtEnd = algebra.Binary{Op: syntax.Or, L: in.AtEnd, R: is, T: catalog.Bool}
-		}
-	}
-	return in, true
 }
 
-// Values is the number of values.
-func (in Input) Values() int64 {
-	if in.Keys != nil {
-		return int64(len(in.Keys))
+// boundsWithin are the conditions that a column has a bound of the policy, for the bounds within a range.
+func boundsWithin(f *algebra.Field, s *scalar.Range) (all []algebra.Expr) {
+	bounds := clampedColumn(f).Range
+	for _, end := range [][2]*big.Rat{{s.Lo, bounds.Lo}, {s.Hi, bounds.Hi}} {
+		if end[0].Cmp(end[1]) == 0 {
+			all = append(all, algebra.Binary{Op: syntax.Eq, L: algebra.Column{Of: f}, R: ValueOf(end[1], f.Type), T: catalog.Bool})
+		}
 	}
-	n := new(big.Int).Sub(big.NewInt(in.Last), big.NewInt(in.First))
-	return scalar.ClampInt64(n.Add(n, big.NewInt(int64(1+algebra.BoolIndex(in.Null)))))
+	return all
 }
 
-// SeesBeyond reports whether an expression may distinguish a bound of a column from the values beyond it: it has the column as it is, not
+// seesBeyond reports whether an expression may distinguish a bound of a column from the values beyond it: it has the column as it is, not
 // clamped, where it neither tests it for NULL nor compares it with constants between the bounds.
-func SeesBeyond(e algebra.Expr, f *algebra.Field) bool {
+func seesBeyond(e algebra.Expr, f *algebra.Field) bool { return seesBeyondClamped(e, f, clampedColumn(f)) }
+
+func seesBeyondClamped(e algebra.Expr, f *algebra.Field, clamped Operand) bool {
 	switch e := e.(type) {
 	case algebra.Column:
 		return e.Of == f
 	case algebra.Computed:
-		return SeesBeyond(e.ErrorFree, f)
+		return seesBeyondClamped(e.ErrorFree, f, clamped)
 	case algebra.Guard:
-		return SeesBeyond(e.Clamped, f)
+		return seesBeyondClamped(e.Clamped, f, clamped)
 	case algebra.Is:
 		if e.What == syntax.IsNull && algebra.PlainField(e.X) == f {
 			return false
 		}
 	case algebra.Call:
-		if algebra.Same(e, clampedColumn(f).X) {
+		if algebra.Same(e, clamped.X) {
 			return false
 		}
 	case algebra.Binary, algebra.In:
-		ends := clampedColumn(f).Range
-		outside := func(at *big.Rat) bool { return at.Cmp(ends.Lo) <= 0 || at.Cmp(ends.Hi) >= 0 }
+		outside := func(at *big.Rat) bool { return at.Cmp(clamped.Lo) <= 0 || at.Cmp(clamped.Hi) >= 0 }
 		if _, with, ok := comparedWith(e, f); ok && !slices.ContainsFunc(with, outside) {
 			return false
 		}
 	}
-	return slices.ContainsFunc(algebra.Children(e), func(x algebra.Expr) bool { return SeesBeyond(x, f) })
+	return slices.ContainsFunc(algebra.Children(e), func(x algebra.Expr) bool { return seesBeyondClamped(x, f, clamped) })
 }
 
 // InOrder sorts keys of type t in the order of keys; ok is false where the text of one is none of the type.

@@ -1,10 +1,11 @@
 package keys
 
 import (
+	"slices"
+
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/domain"
-	"noisegate.example/sqlrewrite/syntax"
 )
 
 // Computed asks the database which keys an expression can have, where the values of its columns can be listed: declared keys, booleans,
@@ -35,38 +36,34 @@ func Computed(list algebra.List, x, where algebra.Expr) (keys []catalog.Key, kno
 
 // listOf is the question for the keys of an expression.
 func listOf(x, where algebra.Expr) (l algebra.KeyList, ok bool) {
-	l.Keys = []algebra.Expr{x}
-	ends := make(map[*algebra.Field]algebra.Expr) // true where a column has a bound of the policy, which stands for all values beyond it
-	combinations := int64(1)
-	for _, f := range domain.ColumnsOf(x) {
-		in, ok := domain.InputOf(f, x, where)
-		switch {
-		case !ok || in.Values() > maxDeclared/combinations:
-			return l, false
-		case in.Keys != nil && !isListed(f.Type):
-			return l, false
-		case in.Keys != nil:
-			l.Declared = append(l.Declared, algebra.DeclaredKeys{Of: f, Keys: in.Keys})
-		default:
-			l.Ranges = append(l.Ranges, algebra.KeyRange{Of: f, First: in.First, Last: in.Last, Null: in.Null})
-		}
-		combinations *= max(in.Values(), 1)
-		ends[f] = in.AtEnd
+	columns := domain.ColumnsOf(x)
+	known := func(f *algebra.Field) bool { return slices.Contains(columns, f) }
+	left := maxInlining
+	if !readsOnly(x, known) || !fits(x, &left) {
+		return l, false
 	}
-	known := func(f *algebra.Field) bool { _, is := ends[f]; return is }
-	var conditions []algebra.Expr
+	var implied []algebra.Expr
 	for _, e := range algebra.BoundConjuncts(where) {
-		e = Implied(e, known)
-		if e == nil {
-			continue
+		if e = Implied(e, known); e != nil && fits(e, &left) {
+			implied = append(implied, e)
 		}
-		for _, f := range domain.ColumnsOf(e) {
-			if end := ends[f]; end != nil && domain.SeesBeyond(e, f) {
-				e = algebra.Binary{Op: syntax.Or, L: e, R: end, T: catalog.Bool}
-			}
-		}
-		conditions = append(conditions, e)
 	}
-	l.Where = algebra.All(conditions)
-	return l, readsOnly(x, known)
+	l, ok = domain.KeyListOf(x, where, implied)
+	return l, ok && !slices.ContainsFunc(l.Declared, func(d algebra.DeclaredKeys) bool { return !isListed(d.Of.Type) })
+}
+
+// fits reports whether an expression is printed in at most so many visits, and takes them: operands of partial operations stand several
+// times, at each level (A44).
+func fits(e algebra.Expr, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
+	switch e := e.(type) {
+	case algebra.Computed:
+		return fits(e.ErrorFree, left)
+	case algebra.Guard:
+		return fits(e.Clamped, left)
+	default:
+		return !slices.ContainsFunc(algebra.Children(e), func(x algebra.Expr) bool { return !fits(x, left) })
+	}
 }

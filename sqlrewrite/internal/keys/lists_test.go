@@ -14,8 +14,8 @@ import (
 func TestAsked(t *testing.T) {
 	list := func(i int) algebra.KeyList {
 		f := &algebra.Field{Column: &catalog.Column{Name: fmt.Sprint("c", i), Type: catalog.Text}}
-		return algebra.KeyList{Keys: []algebra.Expr{algebra.Column{Of: f}}, Declared: []algebra.DeclaredKeys{{Of: f, Keys: []catalog.Key{{Text: fmt.Sprint(i)},
-			{Null: true}}}}}
+		return algebra.KeyList{Keys: []algebra.Expr{algebra.Column{Of: f}}, Declared: []algebra.DeclaredKeys{{Of: f,
+			Keys: []catalog.Key{{Text: fmt.Sprint(i)}, {Null: true}}}}}
 	}
 	on := &catalog.Snapshot{Dataset: "d"}
 	if NewAsked(nil, on) != nil || NewAsked(nil, on).Needed() != nil {

@@ -52,7 +52,8 @@ func TestListsOfComputedKeys(t *testing.T) {
 		{"extract(year FROM began) * 100 + extract(month FROM began)", "extract(year FROM began) = 2007", "12: 200701 to 200712"},
 		{"date_trunc('week', began + INTERVAL '1 day') - INTERVAL '1 day'", "", "1097: 1999-12-26 00:00:00 to 2020-12-27 00:00:00"},
 		{"ward || extract(year FROM began)::int::text", "ward <> 'south'", "21: north2000 to north2020"},
-		{"extract(year FROM began) * 100 + extract(month FROM began)", "began <> '2004-01-01' AND extract(doy FROM began) = 1", "20: 200001 to 202001"},
+		{"extract(year FROM began) * 100 + extract(month FROM began)", "began <> '2004-01-01' AND extract(doy FROM began) = 1",
+			"20: 200001 to 202001"},
 		{"round(sqrt(beds)::numeric, 1)", "beds > 500", "6102: 22.4 to 632.5"},
 		{"extract(month FROM began) * beds", "", "refused"}, // too many
 		{"CASE WHEN began > '2030-01-01' THEN extract(year FROM began) ELSE 0 END * 1000 + extract(doy FROM began)", "", "refused"},
@@ -102,7 +103,8 @@ func TestWrongListsCostRows(t *testing.T) {
 	for _, c := range []struct {
 		list keys.Tuples
 		rows int
-	}{{keys.Tuples{{{Text: "1999"}}, {{Text: "2001"}}, {{Null: true}}}, 1}, {keys.Tuples{}, 0}, {keys.Tuples{{{Text: "no year"}}}, -1}, {nil, -1}} {
+	}{{keys.Tuples{{{Text: "1999"}}, {{Text: "2001"}}, {{Null: true}}}, 1}, {keys.Tuples{}, 0},
+		{keys.Tuples{{{Text: "no year"}}}, -1}, {nil, -1}} {
 		o.Lists.Known = map[keys.Name]keys.Tuples{needed.Questions[0].Name: c.list}
 		p, err := pipeline.Rewrite(sql, snapshot, o)
 		if (err != nil) != (c.rows < 0) || err != nil && fault.CodeOf(err) != fault.CodeMissingKeys {

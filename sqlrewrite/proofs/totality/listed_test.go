@@ -26,7 +26,8 @@ func TestListedKeys(t *testing.T) {
 	t.Parallel()
 	conn, narrow, r := gen.ErrorFreeRows(t, 15+*gen.ProofSeed, 16, 400, "UPDATE public.t SET letter = 'a', grade = 1 WHERE id <= 0; ")
 	// More days than are looked at without lists.
-	wide := rewritetest.ParseSnapshot(t, gen.ErrorFreeTables, strings.Replace(gen.ErrorFreePolicy, "[2020-01-01, 2024-12-31]", "[1960-01-01, 2024-12-31]", 1))
+	wide := rewritetest.ParseSnapshot(t, gen.ErrorFreeTables,
+		strings.Replace(gen.ErrorFreePolicy, "[2020-01-01, 2024-12-31]", "[1960-01-01, 2024-12-31]", 1))
 	lists := gen.NewLists(conn)
 	want := *gen.TotalExpressions / 5
 	listed, compared, equal := 0, 0, 0
