@@ -87,7 +87,9 @@ func boundsWithin(f *algebra.Field, s *scalar.Range) (all []algebra.Expr) {
 
 // seesBeyond reports whether an expression may distinguish a bound of a column from the values beyond it: it has the column as it is, not
 // clamped, where it neither tests it for NULL nor compares it with constants between the bounds.
-func seesBeyond(e algebra.Expr, f *algebra.Field) bool { return seesBeyondClamped(e, f, clampedColumn(f)) }
+func seesBeyond(e algebra.Expr, f *algebra.Field) bool {
+	return seesBeyondClamped(e, f, clampedColumn(f))
+}
 
 func seesBeyondClamped(e algebra.Expr, f *algebra.Field, clamped Operand) bool {
 	switch e := e.(type) {
