@@ -128,7 +128,7 @@ func computedKeys() []production {
 			"CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
 		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)",
 			"%s::date", "to_char(%s, 'YYYY-MM')", "date_trunc('month', %s)::date"),
-		of("on a list", func(n names) []string { return n.whole }, "round(sqrt(abs(%s))::numeric, 1)", "round(exp(least(%s, 3))::numeric, 1)"),
+		of("on a list", func(n names) []string { return n.whole }, "sqrt(abs(%s))", "exp(least(%s, 3))"),
 		of("of granules", func(n names) []string { return n.times }, "floor(extract(epoch FROM %[1]s) / 864000)",
 			"extract(year FROM %[1]s) * 100 + extract(month FROM %[1]s)"),
 		{name: "key/of a condition", write: func(w *Writer, p place) string {
