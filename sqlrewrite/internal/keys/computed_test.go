@@ -38,12 +38,12 @@ func TestComputed(t *testing.T) {
 		"too large":    {large, [][]catalog.Key{two}, true, nil, false},
 	} {
 		list := func(algebra.KeyList) ([][]catalog.Key, bool) { return c.tuples, c.known }
-		keys, known, ok := Computed(list, c.x, nil)
+		keys, known, ok := Computed(algebra.List{Of: list}, c.x, nil)
 		if !slices.Equal(keys, c.want) || (keys == nil) != (c.want == nil) || known != c.known || ok != c.ok {
 			t.Errorf("%s: %v, %t, %t", name, keys, known, ok)
 		}
 	}
-	if _, known, ok := Computed(nil, sum(small), nil); !known || ok {
+	if _, known, ok := Computed(algebra.List{}, sum(small), nil); !known || ok {
 		t.Error("keys are listed where nobody can be asked")
 	}
 }
