@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -226,5 +227,15 @@ func TestDocumentedPolicy(t *testing.T) {
 	}
 	if len(p.Tables) != 6 || len(p.Budgets) != 4 {
 		t.Errorf("%d tables and %d budgets, want 6 and 4", len(p.Tables), len(p.Budgets))
+	}
+}
+
+// A column of a public table holds NaN, and numbers of more digits than are read: they come after all others, and before NULL.
+func TestKeysThatAreNoDecimalsComeLast(t *testing.T) {
+	long := strings.Repeat("9", 41)
+	keys := []Key{{Text: "NaN"}, {Null: true}, {Text: "10.00"}, {Text: long}, {Text: "-3.00"}}
+	sortKeys(keys, &ColumnInfo{Type: Numeric, Scale: 2})
+	if want := []Key{{Text: "-3.00"}, {Text: "10.00"}, {Text: long}, {Text: "NaN"}, {Null: true}}; !slices.Equal(keys, want) {
+		t.Errorf("got %v, want %v", keys, want)
 	}
 }

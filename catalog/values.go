@@ -301,14 +301,17 @@ func decimalEqual(text string, v *big.Rat) bool {
 	return ok && w.Cmp(v) == 0
 }
 
-// sortKeys puts keys in the order that ORDER BY gives values of the column's type: nulls last.
+// sortKeys puts keys in the order that ORDER BY gives values of the column's type: nulls last. A column of a public table can hold NaN, and
+// numbers of more digits than are read: they come after all others, by their texts.
 func sortKeys(keys []Key, c *ColumnInfo) {
 	var numbers map[string]*big.Rat // parsed once
 	if c.Type.IsNumber() {
 		numbers = make(map[string]*big.Rat, len(keys))
 		for _, k := range keys {
 			if !k.Null {
-				numbers[k.Text], _ = parseDecimal(k.Text)
+				if v, ok := parseDecimal(k.Text); ok {
+					numbers[k.Text] = v
+				}
 			}
 		}
 	}
@@ -319,7 +322,16 @@ func sortKeys(keys []Key, c *ColumnInfo) {
 		case a.Null != b.Null:
 			return -1
 		case c.Type.IsNumber():
-			return numbers[a.Text].Cmp(numbers[b.Text])
+			x, y := numbers[a.Text], numbers[b.Text]
+			switch {
+			case x != nil && y != nil:
+				return x.Cmp(y)
+			case x != nil:
+				return -1
+			case y != nil:
+				return 1
+			}
+			return strings.Compare(a.Text, b.Text)
 		case c.Type == Enum:
 			return cmp.Compare(slices.Index(c.EnumValues, a.Text), slices.Index(c.EnumValues, b.Text))
 		default:
