@@ -42,6 +42,9 @@ func (f *Field) Known() *catalog.Column {
 	for s := f.Side; s != nil; s = s.Outer {
 		if s.Absent {
 			c := *f.Column
+			if c.Type == catalog.Bool && c.Domain == nil {
+				c.Domain = []catalog.Key{{Text: "false"}, {Text: "true"}}
+			}
 			if c.NotNull = false; c.Domain != nil && !slices.Contains(c.Domain, catalog.Key{Null: true}) {
 				c.Domain = append(slices.Clone(c.Domain), catalog.Key{Null: true})
 			}

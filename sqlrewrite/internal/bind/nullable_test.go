@@ -38,3 +38,33 @@ budgets:
 		}
 	}
 }
+
+// A boolean column of a side of a join that may be absent is NULL there, which is a key: rows without a partner are in a group, as they are
+// by a column with a domain.
+func TestBooleansOfAbsentSidesHaveNull(t *testing.T) {
+	on := rewritetest.ParseSnapshot(t, "p\n  id integer not null unique\nt\n  id integer not null unique\n  b boolean not null\n  k text\n", `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  p: {unit: {row: id, of: person}}
+  t: {unit: {row: id, of: person}, columns: {k: {domain: [a, b]}}}
+budgets:
+  - {dataset: true, form: pure, epsilon: 100}
+`)
+	for sql, want := range map[string]int64{
+		"SELECT t.b, count(*) FROM p JOIN t ON t.id = p.id GROUP BY t.b":                          2,
+		"SELECT t.b, count(*) FROM p LEFT JOIN t ON t.id = p.id GROUP BY t.b":                     3,
+		"SELECT t.k, count(*) FROM p LEFT JOIN t ON t.id = p.id GROUP BY t.k":                     3,
+		"SELECT NOT t.b, count(*) FROM p LEFT JOIN t ON t.id = p.id GROUP BY 1":                   3,
+		"SELECT q.b, count(*) FROM (SELECT t.b FROM p LEFT JOIN t ON t.id = p.id) q GROUP BY q.b": 3,
+		"SELECT t.b, count(*) FROM p LEFT JOIN t ON t.id = p.id GROUP BY t.b HAVING count(*) > 3": 3,
+	} {
+		p, err := pipeline.Rewrite(sql, on, plan.Options{Epsilon: mechanisms.EpsilonUnit, Confidence: 0.95, Mechanism: plan.MechanismAuto})
+		if err != nil {
+			t.Fatal(sql, err)
+		}
+		if got := p.Query.PublicTuples().Int64(); got != want {
+			t.Errorf("%s: %d keys, want %d", sql, got, want)
+		}
+	}
+}
