@@ -142,6 +142,9 @@ var oracleQueries = []string{
 	"SELECT region, region::text, grouping(region::text), count(*) FROM sales GROUP BY GROUPING SETS ((region), (region::text, mailed), ())",
 	"SELECT shop::text, shop, upper(shop), grouping(shop, upper(shop::text)), count(*) FROM sales GROUP BY CUBE (shop, upper(shop::text))",
 	"SELECT grade::int, grade, count(DISTINCT items) FROM sales GROUP BY ROLLUP (grade::int, grade)",
+	"SELECT kind::text, upper(kind), count(*) FROM sales GROUP BY kind::text, kind HAVING count(*) > 0",
+	"SELECT kind::text, grouping(kind, kind::text), count(*), sum(items) FROM sales GROUP BY ROLLUP (kind::text, kind) HAVING count(*) > 0",
+	"SELECT kind::text, upper(kind), count(*) FROM sales GROUP BY GROUPING SETS ((kind::text, kind)) HAVING count(*) > 0",
 	"SELECT kind::text, grouping(kind, kind::text), count(DISTINCT items) FROM sales " +
 		"GROUP BY GROUPING SETS ((kind::text), (kind), ())",
 	"SELECT region, region::text, count(*) FROM sales GROUP BY region, region::text",

@@ -96,6 +96,15 @@ func TestMovesOfPieces(t *testing.T) {
 		return &Release{Rows: &rows, Keys: []int{v.ward.ID}, Domains: map[int]*big.Int{v.ward.ID: big.NewInt(3)},
 			Columns: []relation.Column{{Value: v.ward}, v.sum()}}
 	}
+	twice, hidden := piece(`"="(unit,5,)`), piece(`"="(unit,5,)`)
+	twice.Keys, twice.Columns = append(twice.Keys, v.ward.ID), append([]relation.Column{{Value: v.ward}}, twice.Columns...)
+	if union := Union(v.Terms, twice, twice); len(union.Keys) != 2 || twice.groupsOf().Int64() != 9 {
+		t.Errorf("a key twice: %d keys of %v groups", len(union.Keys), twice.groupsOf())
+	}
+	hidden.Keys = append(hidden.Keys, v.Fresh())
+	if why := refusal(func() { Union(v.Terms, hidden, hidden) }); why != "verify: a piece's key that is not shown" {
+		t.Errorf("a hidden key: %q", why)
+	}
 	for other, want := range map[string]string{`"<>"(unit,5,)`: "3 [5] [7]", `"="(unit,6,)`: "6 [10] [14]"} {
 		union := Union(v.Terms, piece(`"="(unit,5,)`), piece(other))
 		key, sum := union.Columns[0].Value, *union.Columns[1].Value
