@@ -223,7 +223,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 	{"prepared.go", `t.Checked(b.Numbered, b.Added, b.Units)`, ``},
 	{"internal/copying/copying.go", `|| all != named(numbered)`, ``},
 	{"internal/copying/copying.go", `|| ofAdded != named(added)`, ``},
-	{"internal/relation/limits.go", `rows: k.places * l.rows})
+	{"internal/relation/limits.go", `rows: value.Product(k.places, l.rows)})
 				}
 			}
 		}
@@ -232,7 +232,7 @@ var ruleMutants = []struct{ file, old, mutant string }{
 			}
 		}
 		for`},
-	{"internal/relation/limits.go", `rows: k.places * l.rows})
+	{"internal/relation/limits.go", `rows: value.Product(k.places, l.rows)})
 			}
 		}
 	}

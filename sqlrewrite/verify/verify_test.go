@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"math/big"
 	"reflect"
 	"strings"
 	"testing"
@@ -164,4 +165,21 @@ func others(t reflect.Type) []reflect.Value {
 		return nil
 	}
 	return []reflect.Value{one}
+}
+
+// Numbers of rows that a text may name are as large as a bigint. A product of two of them must not come round to a small one.
+func TestLargePlacesAreNotFew(t *testing.T) {
+	on, pins := town()
+	sql, args := expand(`SELECT @count(*)::@text FROM (SELECT v."person_id", @row_number() OVER (PARTITION BY v."person_id", ` +
+		`v."minutes" ORDER BY v."visit_id") AS n, @dense_rank() OVER (PARTITION BY v."person_id" ORDER BY v."minutes") AS r ` +
+		`FROM ONLY "public"."visits" AS v WHERE v."person_id" IS NOT NULL AND v."visit_id" IS NOT NULL) AS u ` +
+		`WHERE u.r <= «4611686018427387904»::bigint AND u.n <= «4»::bigint`)
+	one := big.NewInt(1)
+	got, err := Derive(sql, args, on, Claim{Pins: pins})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Statement(sql, args, on, Claim{Groups: one, PerGroup: []*big.Int{one}, Pins: pins}) == nil {
+		t.Errorf("any number of visits of a person is proven to be 1: %s", got.PerGroup)
+	}
 }

@@ -56,13 +56,13 @@ func (r *Relation) both(d *Proof) {
 		for i, p := range r.Parts {
 			for _, l := range p.limits {
 				if value.Subset(l.by, of) && !value.Subset(l.by, k.by) && !l.sql {
-					r.limited(d, i, limit{by: k.by, rows: k.places * l.rows})
+					r.limited(d, i, limit{by: k.by, rows: value.Product(k.places, l.rows)})
 				}
 			}
 		}
 		for _, l := range r.whole {
 			if value.Subset(l.by, of) && !value.Subset(l.by, k.by) && !l.sql {
-				r.whole = append(r.whole, limit{by: k.by, rows: k.places * l.rows})
+				r.whole = append(r.whole, limit{by: k.by, rows: value.Product(k.places, l.rows)})
 			}
 		}
 	}
