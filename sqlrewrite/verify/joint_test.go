@@ -66,3 +66,27 @@ func TestUnsafeJointSums(t *testing.T) {
 	}
 	t.Logf("%d unsafe, %d safe", counts[false], counts[true])
 }
+
+// A histogram has several numbers in a group, and what is derived is how far one of them moves, or all: the vector of them has no bound.
+func TestVectorsOfHistogramsAreRefused(t *testing.T) {
+	on, pins := town()
+	sql, args := expand(`SELECT u.x::@text, @sum(CASE WHEN u.n > «1»::bigint THEN «1»::bigint ELSE u.n END)::@text FROM (SELECT v.person_id AS unit, ` +
+		`v.ward AS x, @count(*) AS n FROM ONLY "public"."visits" AS v WHERE v.person_id IS NOT NULL GROUP BY v.person_id, v.ward) AS u ` +
+		`WHERE u.x IS NOT NULL GROUP BY u.x`)
+	one := big.NewInt(1)
+	c := Claim{Histogram: Each, Groups: one, PerGroup: []*big.Int{one}, Pins: pins}
+	if err := Statement(sql, args, on, c); err != nil {
+		t.Fatal(err)
+	}
+	for name, wrong := range map[string]Claim{
+		"L1 and L2":     {Norms: []Norm{{Columns: []int{0}, L1: one, L2Squared: one}}},
+		"a spread":      {Spread: []*big.Int{one}},
+		"a joint bound": {Joint: []Joint{{Columns: []int{0}, Weights: []*big.Rat{big.NewRat(1, 1)}, L2Squared: big.NewRat(1, 1)}}},
+	} {
+		bad := c
+		bad.Norms, bad.Spread, bad.Joint = wrong.Norms, wrong.Spread, wrong.Joint
+		if Statement(sql, args, on, bad) == nil {
+			t.Errorf("%s of a histogram is proven: a person in three wards adds 3 to its numbers", name)
+		}
+	}
+}

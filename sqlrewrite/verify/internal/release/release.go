@@ -101,6 +101,9 @@ func (x *Release) Moves(t *value.Terms, keys int, h Histogram) *Moves {
 		}
 		move = ranges.Between(ranges.Floored(move.Lo), ranges.Ceiled(move.Hi))
 		got.PerGroup = append(got.PerGroup, move.Most().Num())
+		if h != Plain { // a group has several numbers: no vector has one of each
+			continue
+		}
 		got.totals = append(got.totals, x.total(c.Value.Sum))
 		got.Spread = append(got.Spread, new(big.Rat).Sub(move.Hi, move.Lo).Num())
 		if x.Rows != nil && len(x.Keys) == 0 {
@@ -171,7 +174,7 @@ func (got *Moves) Norm(columns []int) (l1, l2 *big.Int) {
 		return nil, nil
 	}
 	for at, i := range columns {
-		if i < 0 || i >= len(got.PerGroup) || slices.Contains(columns[:at], i) {
+		if i < 0 || i >= len(got.totals) || slices.Contains(columns[:at], i) {
 			return nil, nil
 		}
 		total := new(big.Int).Mul(got.PerGroup[i], got.Groups)
