@@ -16,8 +16,8 @@ const mostInputs = 1_000_000
 // KeyListOf asks for the keys of an expression over columns whose values can be listed: declared keys, booleans, whole numbers and
 // days between bounds. Where, and implied, conditions on these columns alone, are true on every row that counts.
 //
-// A bound of the policy stands for all values beyond it. ok is false for an expression that may tell them apart; a condition that may leaves
-// a bound in.
+// A bound of the policy stands for all values beyond it. ok is false for an expression that may tell them apart; a condition that may
+// leaves a bound in.
 func KeyListOf(x, where algebra.Expr, implied []algebra.Expr) (l algebra.KeyList, ok bool) {
 	l.Keys = []algebra.Expr{x}
 	ends := make(map[*algebra.Field][]algebra.Expr)

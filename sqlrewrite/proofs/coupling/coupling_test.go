@@ -65,7 +65,7 @@ func NewCopiedCouplings(t *testing.T, seed uint64) *Couplings {
 			Rand: rand.New(rand.NewPCG(seed, 2))} // reproducible on purpose
 		if w.Prepare(t); side == 0 {
 			c.World, c.DSN, c.Snapshot = w, db.ReaderDSN, w.Snapshot
-			c.writer = &gen.Writer{Rand: w.Rand, Counts: make(map[string]int)}
+			c.writer = &gen.Writer{Rand: w.Rand, Lists: true, Counts: make(map[string]int)}
 		} else {
 			c.Twin = conn
 		}
@@ -161,7 +161,7 @@ func CouplingQueries() int {
 func NewCouplings(t *testing.T, seed uint64) *Couplings {
 	t.Helper()
 	w, dsn := gen.NewGuardedWorld(t, seed)
-	return &Couplings{World: w, DSN: dsn, Snapshot: w.Snapshot, writer: &gen.Writer{Rand: w.Rand, Counts: make(map[string]int)}}
+	return &Couplings{World: w, DSN: dsn, Snapshot: w.Snapshot, writer: &gen.Writer{Rand: w.Rand, Lists: true, Counts: make(map[string]int)}}
 }
 
 // Neighbours are all values of the setting test.without.

@@ -13,6 +13,7 @@ import (
 type Writer struct {
 	Rand   *rand.Rand
 	Counts map[string]int
+	Lists  bool // writes keys too that are refused where no list is asked for
 	exact  bool // writes only what has one right answer
 	top    bool // writes only [topGroups]
 }

@@ -122,14 +122,22 @@ func computedKeys() []production {
 			return fmt.Sprintf(w.Pick(forms...), w.Pick(kind(p.names)...))
 		}}
 	}
+	onList := func(name string, kind func(names) []string, forms ...string) production {
+		return production{name: "key/" + name, write: func(w *Writer, p place) string {
+			if !w.Lists {
+				return w.Pick(p.names.keys...) + "::text"
+			}
+			return fmt.Sprintf(w.Pick(forms...), w.Pick(kind(p.names)...))
+		}}
+	}
 	return []production{
 		of("of a grid", func(n names) []string { return append(slices.Clone(n.whole), n.days...) }, "%s"),
 		of("of a number", func(n names) []string { return n.whole }, "%s > 3", "%s %% 3", "mod(%s, 2)",
 			"CASE WHEN %s < 3 THEN 'low' ELSE 'high' END"),
 		of("of a time", func(n names) []string { return n.times }, "date_trunc('quarter', %s)", "extract(month FROM %s)",
 			"%s::date", "to_char(%s, 'YYYY-MM')", "date_trunc('month', %s)::date"),
-		of("on a list", func(n names) []string { return n.whole }, "sqrt(abs(%s))", "exp(least(%s, 3))"),
-		of("of granules", func(n names) []string { return n.times }, "floor(extract(epoch FROM %[1]s) / 864000)",
+		onList("on a list", func(n names) []string { return n.whole }, "sqrt(abs(%s))", "exp(least(%s, 3))"),
+		onList("of granules", func(n names) []string { return n.times }, "floor(extract(epoch FROM %[1]s) / 864000)",
 			"extract(year FROM %[1]s) * 100 + extract(month FROM %[1]s)"),
 		{name: "key/of a condition", write: func(w *Writer, p place) string {
 			if w.Rand.IntN(4) > 0 { // most have three keys, too few for many bounds to matter

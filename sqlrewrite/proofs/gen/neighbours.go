@@ -88,7 +88,7 @@ func (n *Neighbours) Run(t *testing.T) error {
 	if n.Copied {
 		world, mostTried = NewCopiedWorld(t, n.Seed, Wild, 4, 6), 20*n.Queries+100
 	}
-	n.Writer = &Writer{Rand: world.Rand, Counts: make(map[string]int), top: n.Defect.Top}
+	n.Writer = &Writer{Rand: world.Rand, Lists: true, Counts: make(map[string]int), top: n.Defect.Top}
 	if n.Defect.Catalog != nil {
 		n.Defect.Catalog(world.Snapshot)
 	}

@@ -19,7 +19,7 @@ import (
 // Oracle compares answers of a world whose values no bound binds.
 func Oracle(t *testing.T, w *World, queries int) {
 	t.Helper()
-	writer := &Writer{Rand: w.Rand, Counts: make(map[string]int), exact: true}
+	writer := &Writer{Rand: w.Rand, Lists: true, Counts: make(map[string]int), exact: true}
 	compared, skipped, totals := 0, 0, 0
 	for tried := 0; compared < queries && !t.Failed(); tried++ {
 		if tried > 4*(1+4*len(w.copies))*queries+100 {
