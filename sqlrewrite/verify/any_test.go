@@ -111,3 +111,15 @@ func with(args []any, places []int, what func(int) any) []any {
 	}
 	return all
 }
+
+// An argument that changes has one type: PostgreSQL would cast it row by row, and fail on the first row that needs the smaller type.
+func TestChangingArgumentsHaveOneType(t *testing.T) {
+	on, pins := town()
+	for with, proven := range map[string]bool{"$1::bigint": true, "$1::integer": false} {
+		sql := `SELECT pg_catalog.count(*)::pg_catalog.text FROM ONLY "public"."people" AS p WHERE p.ward > $1::bigint OR p.age > ` + with
+		_, err := Derive(sql, []any{int64(1 << 40)}, on, Claim{Pins: pins})
+		if (err == nil) != proven {
+			t.Errorf("%s: %v", with, err)
+		}
+	}
+}

@@ -37,6 +37,11 @@ func (d *Terms) Parameter(p *pgquery.ParamRef, k Kind) *Value {
 		if !k.IsInteger() && k != Timestamptz {
 			refuse("a changing argument that is no whole number and no time")
 		}
+		// PostgreSQL reads it as the first of them, and casts it where a row needs another: that fails on a number which is too large.
+		if as := d.as[p.Number-1]; as != NoKind && as != k {
+			refuse("a changing argument of two types")
+		}
+		d.as[p.Number-1] = k
 		v := d.Make(k, d.Intern("$"+strconv.Itoa(int(p.Number))+":"+strconv.Itoa(int(k))))
 		v.Constant, v.Opaque = true, true
 		return v

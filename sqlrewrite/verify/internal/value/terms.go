@@ -15,6 +15,7 @@ type Terms struct {
 	Steps *steps.Count
 	args  []any
 	read  []bool // which of them the text names
+	as    []Kind // the types with which it names those that change
 	all   []Term // by id: how a value is made; equal ids are equal values in every row
 	ids   map[string]int
 	known map[int]*Value
@@ -24,7 +25,7 @@ type Terms struct {
 
 // NewTerms begins the terms of a statement with these arguments.
 func NewTerms(args []any, count *steps.Count) *Terms {
-	return &Terms{Steps: count, args: args, read: make([]bool, len(args)), ids: make(map[string]int, 128),
+	return &Terms{Steps: count, args: args, read: make([]bool, len(args)), as: make([]Kind, len(args)), ids: make(map[string]int, 128),
 		known: make(map[int]*Value, 128), same: make(map[int]bool)}
 }
 
