@@ -13,6 +13,7 @@ type KeyList struct {
 	Sides    []KeySide      // of outer joins, each present or absent
 	Declared []DeclaredKeys // each is an input, combined with all others
 	Ranges   []KeyRange     // so is each of these
+	Granules []KeyGranules  // and of these
 	Where    Expr           // over columns of the inputs; nil: none
 	Keys     []Expr         // over columns of the inputs
 	Ends     bool           // not the tuples, but one of the least and the largest value of the only key, which a scan has
@@ -53,6 +54,15 @@ type KeyRange struct {
 	Of          *Field
 	First, Last int64 // days are those since 1970-01-01
 	Null        bool  // so is NULL
+}
+
+// KeyGranules are times between two bounds, as values of a column: one of each granule, in which all parts are the same. Parts grow with
+// the column, or fall.
+type KeyGranules struct {
+	Of          *Field
+	First, Last string
+	Null        bool // so is NULL
+	Parts       []Expr
 }
 
 // Listed are the tuples of some keys of a query that can appear.

@@ -25,6 +25,7 @@
 //	inverse.go     what limits of a value say of its operand
 //	grid.go        what lies on a grid
 //	timegrid.go    grids of clocks and calendars
+//	granules.go    parts of keys that grow with a time
 //	inputs.go      the values over which PostgreSQL lists keys
 //	columnkeys.go  public keys by column
 //	keyvalues.go   public keys by evaluating expressions over what is possible

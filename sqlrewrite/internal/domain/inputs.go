@@ -14,7 +14,8 @@ import (
 const mostInputs = 1_000_000
 
 // KeyListOf asks for the keys of an expression over columns whose values can be listed: declared keys, booleans, whole numbers and
-// days between bounds. Where, and implied, conditions on these columns alone, are true on every row that counts.
+// days between bounds, granules of bounded times. Where, and implied, conditions on these columns alone, are true on every row that
+// counts.
 //
 // A bound of the policy stands for all values beyond it. ok is false for an expression that may tell them apart; a condition that may
 // leaves a bound in.
@@ -32,6 +33,8 @@ func KeyListOf(x, where algebra.Expr, implied []algebra.Expr) (l algebra.KeyList
 			values = scalar.ClampInt64(wholeNumbers(s)) + 1
 			l.Ranges = append(l.Ranges, algebra.KeyRange{Of: f, First: scalar.ClampInt64(scalar.Ceil(s.Lo)),
 				Last: scalar.ClampInt64(scalar.Floor(s.Hi)), Null: null})
+		} else if g, most, ok := granulesOf(f, x, where); ok {
+			l.Granules, values = append(l.Granules, g), most
 		} else {
 			return l, false
 		}
@@ -42,6 +45,9 @@ func KeyListOf(x, where algebra.Expr, implied []algebra.Expr) (l algebra.KeyList
 	}
 	var conditions []algebra.Expr
 	for _, e := range implied {
+		if slices.ContainsFunc(l.Granules, func(g algebra.KeyGranules) bool { return slices.Contains(ColumnsOf(e), g.Of) }) {
+			continue // it may be true within a granule alone
+		}
 		for _, f := range ColumnsOf(e) {
 			if len(ends[f]) == 0 || !seesBeyond(e, f) {
 				continue

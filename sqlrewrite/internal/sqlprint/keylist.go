@@ -63,6 +63,11 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 		from = append(from, p.keyRange(r)+" AS "+name)
 		p.called[r.Of] = name + ".x"
 	}
+	for i, g := range l.Granules {
+		name := scalar.QuoteIdent("g" + strconv.Itoa(i))
+		from = append(from, p.granules(g)+" AS "+name)
+		p.called[g.Of] = name + ".x"
+	}
 	for i, k := range l.Keys {
 		output, declared := texts[algebra.PlainField(k)]
 		if !declared {
@@ -115,4 +120,43 @@ func (p *Printer) keyRange(r algebra.KeyRange) string {
 	}
 	bound := func(n int64) string { return p.arg(strconv.FormatInt(n, 10), sqlType(catalog.Int8)) }
 	return fmt.Sprintf("(SELECT %s AS x FROM pg_catalog.generate_series(%s, %s) AS g(x)%s)", value, bound(first), bound(last), null)
+}
+
+// mostHalved caps the granules of a column, those that are halved included: with more the list raises an error, and is unavailable.
+const mostHalved = 400_000
+
+// granules are times as rows, one of each granule. One at whose ends, which both belong to it, a part differs is divided into what comes
+// before an instant, the instant, and what comes after it. That is where the longest unit begins that its middle has: parts change most
+// often there, or after it. One microsecond has two equal ends.
+func (p *Printer) granules(g algebra.KeyGranules) string {
+	t := sqlType(g.Of.Type)
+	equal := []string{"true"}
+	for _, part := range g.Parts {
+		at := func(end string) string {
+			p.called[g.Of] = end
+			return p.Text(part)
+		}
+		equal = append(equal, "("+at("v.a")+" IS NOT DISTINCT FROM "+at("v.b")+")")
+	}
+	middle := "CASE"
+	for _, unit := range []string{"year", "month", "day", "hour", "minute", "second"} {
+		middle += fmt.Sprintf(" WHEN pg_catalog.date_trunc('%[1]s', c.h) > c.a THEN pg_catalog.date_trunc('%[1]s', c.h)", unit)
+	}
+	const micro = "'1 microsecond'::interval"
+	same := strings.Join(equal, " AND ")
+	null := ""
+	if g.Null {
+		null = " UNION ALL SELECT NULL::" + t
+	}
+	return fmt.Sprintf(`(WITH RECURSIVE g(a, b, same) AS (
+  SELECT v.a, v.b, %[1]s FROM (SELECT %[2]s AS a, %[3]s AS b) AS v
+  UNION ALL SELECT v.a, v.b, %[1]s FROM (
+    SELECT CASE s.x WHEN 0 THEN h.a WHEN 1 THEN h.m ELSE h.m + %[4]s END AS a,
+      CASE s.x WHEN 0 THEN h.m - %[4]s WHEN 1 THEN h.m ELSE h.b END AS b
+    FROM (SELECT c.a, c.b, %[5]s ELSE c.h + %[4]s END AS m
+      FROM (SELECT g.a, g.b, g.a + (g.b - g.a) / 2 AS h FROM g WHERE NOT g.same) AS c) AS h
+    CROSS JOIN pg_catalog.generate_series(0, 2) AS s(x)) AS v
+  WHERE v.a <= v.b)
+SELECT r.a AS x FROM (SELECT l.a, l.same, pg_catalog.count(*) OVER () AS n FROM (SELECT g.a, g.same FROM g LIMIT %[6]d) AS l) AS r
+WHERE CASE WHEN r.same THEN 1 / (%[6]d - r.n) >= 0 END%[7]s)`, same, p.arg(g.First, t), p.arg(g.Last, t), micro, middle, mostHalved, null)
 }

@@ -66,6 +66,17 @@ LIMIT 5`
 	if err := verify.Public(text, on); err != nil {
 		t.Error(err)
 	}
+	at := &algebra.Field{Column: &catalog.Column{Name: "at", Type: catalog.Timestamp}}
+	days := algebra.Cast{X: algebra.Column{Of: at}, T: catalog.Date}
+	text, _, ok = PrintKeyList(algebra.KeyList{Keys: []algebra.Expr{days}, Granules: []algebra.KeyGranules{{Of: at,
+		First: "2020-01-01 00:00:00", Last: "2020-12-31 00:00:00", Null: true, Parts: []algebra.Expr{days, days}}}}, 5)
+	const same = `true AND ((v.a)::pg_catalog.date IS NOT DISTINCT FROM (v.b)::pg_catalog.date)`
+	if !ok || strings.Count(text, same+" AND ((v.a)") != 2 || !strings.HasPrefix(text, `SELECT DISTINCT ("g0".x)::pg_catalog.date::`) {
+		t.Errorf("%t:\n%s", ok, text)
+	}
+	if err := verify.Public(text, on); err != nil {
+		t.Error(err)
+	}
 	l.Where = equal(elsewhere, "a")
 	if text, _, ok := PrintKeyList(l, 5); ok {
 		t.Errorf("a list reads what is none of its inputs: %s", text)

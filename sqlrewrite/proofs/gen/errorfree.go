@@ -150,7 +150,7 @@ func OrNull(s *string) string {
 }
 
 // CheckDomain holds that the domain of a query's first key has the keys of all rows that the query reads.
-func CheckDomain(t *testing.T, conn *pgx.Conn, text string, bound *algebra.BoundQuery) {
+func CheckDomain(t *testing.T, conn *pgx.Conn, text string, bound *algebra.BoundQuery) (keys int) {
 	t.Helper()
 	key := bound.Keys[0]
 	p := &sqlprint.StatementPrinter{Printer: sqlprint.NewRowPrinter(), Q: bound}
@@ -175,4 +175,5 @@ func CheckDomain(t *testing.T, conn *pgx.Conn, text string, bound *algebra.Bound
 			t.Fatalf("%s: the key %s is not in %v", text, OrNull(k), key.Domain)
 		}
 	}
+	return len(found)
 }

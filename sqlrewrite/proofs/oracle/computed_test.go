@@ -15,7 +15,8 @@ import (
 )
 
 const visitTables = `
-CREATE TABLE public.visit(visit_id int PRIMARY KEY, patient int NOT NULL, began date NOT NULL, ended date, ward text NOT NULL, beds int NOT NULL)`
+CREATE TABLE public.visit(visit_id int PRIMARY KEY, patient int NOT NULL, began date NOT NULL, ended date, ward text NOT NULL,
+  beds int NOT NULL, bought timestamptz NOT NULL, left_at timestamp)`
 
 const visitPolicy = `version: 1
 dataset: test
@@ -30,6 +31,8 @@ tables:
       ended: {bounds: [2000-01-01, 2020-12-31]}
       ward: {domain: [north, south]}
       beds: {bounds: [1, 400000]}
+      bought: {bounds: [2016-01-01, 2020-12-31]}
+      left_at: {bounds: [2016-01-01, 2020-12-31]}
 budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
@@ -55,6 +58,18 @@ func TestListsOfComputedKeys(t *testing.T) {
 		{"extract(year FROM began) * 100 + extract(month FROM began)", "began <> '2004-01-01' AND extract(doy FROM began) = 1",
 			"20: 200001 to 202001"},
 		{"round(sqrt(beds)::numeric, 1)", "beds > 500", "6102: 22.4 to 632.5"},
+		{"DATE_TRUNC('MONTH', CAST(bought AS TIMESTAMP))", "", "60: 2016-01-01 00:00:00 to 2020-12-01 00:00:00"},
+		{"CAST(DATE_TRUNC('week', bought + INTERVAL '1 day') AS TIMESTAMP) + INTERVAL '-1 day'", "",
+			"262: 2015-12-27 00:00:00 to 2020-12-27 00:00:00"},
+		{"floor(extract(epoch FROM bought)/3600)*3600", "bought >= '2018-06-07 00:00:00+00' AND bought < '2018-06-08 00:00:00+00'",
+			"24: 1528329600 to 1528412400"},
+		{"floor(extract(epoch FROM left_at)/3600)*2", "", "43826: 806448 to NULL"},
+		{"to_char(left_at, 'YYYY-MM-DD HH24') || to_char(left_at, 'Q')", "", "43826: 2016-01-01 001 to NULL"},
+		{"CASE WHEN left_at < '2018-01-01' THEN 'before' ELSE to_char(left_at, 'YYYY-MM-DD HH24') || to_char(left_at, 'Q') END", "",
+			"26283: 2018-01-01 001 to NULL"},
+		{"extract(second FROM left_at) * 2", "", "refused"},
+		{"extract(epoch FROM left_at) + 1", "", "refused"},
+		{"floor(extract(epoch FROM left_at))", "", "refused"},
 		{"extract(month FROM began) * beds", "", "refused"}, // too many
 		{"CASE WHEN began > '2030-01-01' THEN extract(year FROM began) ELSE 0 END * 1000 + extract(doy FROM began)", "", "refused"},
 	} {
@@ -91,7 +106,8 @@ func TestListsOfComputedKeys(t *testing.T) {
 func TestWrongListsCostRows(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	db.Exec(t, visitTables+"; INSERT INTO visit SELECT g, g, make_date(2000 + g % 3, 5, 5), NULL, 'north', 1 FROM generate_series(1, 9) g")
+	db.Exec(t, visitTables+"; INSERT INTO visit "+
+		"SELECT g, g, make_date(2000 + g % 3, 5, 5), NULL, 'north', 1, '2017-01-01' FROM generate_series(1, 9) g")
 	snapshot := gen.SnapshotOf(t, db, visitPolicy)
 	const sql = "SELECT extract(year FROM began)::int, count(*) FROM visit GROUP BY 1"
 	o := rewritetest.Sharp()

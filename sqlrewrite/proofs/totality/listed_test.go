@@ -79,3 +79,53 @@ func TestListedKeys(t *testing.T) {
 		t.Error("too few to tell")
 	}
 }
+
+// Granules hold every key of a time, and no other: the keys at each quarter of an hour of a year, and one microsecond before it, are those
+// on the list.
+//
+// needs: postgres
+func TestGranules(t *testing.T) {
+	t.Parallel()
+	conn, snapshot, r := gen.ErrorFreeRows(t, 1, 17, 0, `TRUNCATE public.t; INSERT INTO public.t (id, small, at, atz)
+		SELECT pg_catalog.row_number() OVER (), 0, v, v FROM (SELECT q - before * interval '1 microsecond' AS v
+			FROM generate_series(timestamp '2022-01-01', '2022-12-31', '15 minutes') AS q, generate_series(0, 1) AS before) AS all_of
+			WHERE v >= '2022-01-01' UNION ALL SELECT 0, 0, NULL, NULL; `)
+	list := gen.NewLists(conn).Now(t, snapshot)
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	listed := 0
+	for range 40 {
+		at := pick("at", "atz", "at + INTERVAL '90 minutes'", "atz - INTERVAL '3 days 02:45'", "CAST(at AS timestamptz)",
+			"date_trunc('hour', at)")
+		unit := pick("hour", "day", "week", "month", "quarter", "year")
+		number := pick("extract(epoch FROM %)", "extract(epoch FROM %) / 900", "extract(epoch FROM %) / 86400 + 0.25",
+			"extract(year FROM %) / 2.0", "extract(epoch FROM %) * 0.00001 / 0.9 - 7")
+		form := pick("floor("+number+")*0.5", "ceil("+number+")", "round("+number+")", "("+number+")::bigint", "trunc("+number+")::text",
+			"date_trunc('"+unit+"', %)", "date_trunc('"+unit+"', % + INTERVAL '1 day') - INTERVAL '1 day'", "(%)::date",
+			"extract("+pick("hour", "dow", "week", "isoyear", "doy", "quarter", "minute")+" FROM %) * 10 + extract(month FROM %)",
+			"to_char(%, '"+pick("YYYY-MM", "HH24:MI", "FMDay HH12 AM", "IYYY-IW")+"') || extract(hour FROM %)::text",
+			"CASE WHEN % < '2022-03-27 01:30+00' THEN date_trunc('day', %) ELSE date_trunc('month', %) END")
+		text := "SELECT count(*) FROM t GROUP BY " + strings.ReplaceAll(form, "%", at)
+		query, err := parse.Parse(text, "")
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		opened := algebra.NewOpened("", query, snapshot)
+		opened.List = list
+		bound, err := bind.Releasing(opened)
+		if err != nil || len(bound.Keys) == 0 || bound.Keys[0].Private() {
+			continue // each second is a key, or a comparison sees values beyond the bounds
+		}
+		all, _, ok := keys.Computed(list, bound.Keys[0].X, bound.Where)
+		if !ok {
+			continue
+		}
+		listed++
+		bound.Keys[0].Domain = all
+		if found := gen.CheckDomain(t, conn, text, bound); found != len(all) {
+			t.Errorf("%s: %d keys are listed, and rows have %d", text, len(all), found)
+		}
+	}
+	if t.Logf("%d of 40 keys are listed", listed); listed < 20 {
+		t.Error("too few to tell")
+	}
+}
