@@ -14,8 +14,8 @@ import (
 const mostInputs = 1_000_000
 
 // KeyListOf asks for the keys of an expression over columns whose values can be listed: declared keys, booleans, whole numbers and
-// days between bounds, granules of bounded times. Where, and implied, conditions on these columns alone, are true on every row that
-// counts.
+// days between bounds, granules of bounded times. Where is true on every row that counts, and so are implied, conditions on these
+// columns alone.
 //
 // A bound of the policy stands for all values beyond it. ok is false for an expression that may tell them apart; a condition that may
 // leaves a bound in.
