@@ -26,8 +26,8 @@ export GOLANGCI_LINT_CACHE ?= $(CURDIR)/.cache/golangci-lint
 # One set of flags for builds, vet and tests: PostgreSQL's parser is C, and each other set compiles it again, which takes a minute.
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 TEST = $(GO) test -vet=off -ldflags=-w
-# Two packages more than there are cores, and some tests of each: they wait for servers, too.
-SIDE = -p $$(($$(nproc) + 2)) -parallel 4
+# One package more than there are cores, and some tests of it: they wait for servers, too.
+SIDE = -p $$(($$(nproc) + 1)) -parallel 4
 # A test process has little alive: by itself the collector of garbage takes a sixth of its processor time (docs/testing.md). With other
 # flags, make test would not know the results of make check.
 WHOLE = GOGC=1600 $(TEST) $(SIDE) -timeout 40m
