@@ -16,7 +16,7 @@ import (
 func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool) {
 	p := &StatementPrinter{Printer: NewRowPrinter()}
 	p.called = make(map[*algebra.Field]string)
-	var from, outputs []string
+	var from []string
 	tables := 0
 	scan := func(s *algebra.Scan) string {
 		named := *s
@@ -52,7 +52,25 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 			p.called[f], p.named[of] = name, true
 		}
 	}
-	texts := make(map[*algebra.Field]string)
+	values, texts := p.listedValues(l)
+	from = append(from, values...)
+	outputs := p.listedKeys(l, texts)
+	p.write("SELECT ", strings.Join(outputs, ", "), ", NULL::bigint AS ordinal\nFROM ", strings.Join(from, " CROSS JOIN "))
+	if l.Where != nil {
+		p.clause("\nWHERE ", p.Text(l.Where))
+	}
+	p.write("\nLIMIT ", strconv.Itoa(most))
+	for f := range p.named {
+		if _, called := p.called[f]; !called {
+			return "", nil, false
+		}
+	}
+	return template{text: p.B.String(), scans: p.scans, named: p.named}.sql(), p.Args, true
+}
+
+// listedValues are the values of columns as relations; texts are those of declared keys.
+func (p *StatementPrinter) listedValues(l algebra.KeyList) (from []string, texts map[*algebra.Field]string) {
+	texts = make(map[*algebra.Field]string)
 	for i, d := range l.Declared {
 		name := scalar.QuoteIdent("d" + strconv.Itoa(i))
 		from = append(from, p.declaredKeys(d)+" AS "+name)
@@ -68,6 +86,15 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 		from = append(from, p.granules(g)+" AS "+name)
 		p.called[g.Of] = name + ".x"
 	}
+	return from, texts
+}
+
+// listedKeys are the outputs of a list.
+func (p *StatementPrinter) listedKeys(l algebra.KeyList, texts map[*algebra.Field]string) (outputs []string) {
+	if l.Ends {
+		x := p.Text(l.Keys[0])
+		return []string{asTextSQL("pg_catalog.min("+x+")") + " AS k0", asTextSQL("pg_catalog.max("+x+")") + " AS k1"}
+	}
 	for i, k := range l.Keys {
 		output, declared := texts[algebra.PlainField(k)]
 		if !declared {
@@ -75,23 +102,8 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 		}
 		outputs = append(outputs, fmt.Sprintf("%s AS k%d", output, i))
 	}
-	if l.Ends {
-		x := p.Text(l.Keys[0])
-		outputs = []string{asTextSQL("pg_catalog.min("+x+")") + " AS k0", asTextSQL("pg_catalog.max("+x+")") + " AS k1"}
-	} else {
-		outputs[0] = "DISTINCT " + outputs[0]
-	}
-	p.write("SELECT ", strings.Join(outputs, ", "), ", NULL::bigint AS ordinal\nFROM ", strings.Join(from, " CROSS JOIN "))
-	if l.Where != nil {
-		p.clause("\nWHERE ", p.Text(l.Where))
-	}
-	p.write("\nLIMIT ", strconv.Itoa(most))
-	for f := range p.named {
-		if _, called := p.called[f]; !called {
-			return "", nil, false
-		}
-	}
-	return template{text: p.B.String(), scans: p.scans, named: p.named}.sql(), p.Args, true
+	outputs[0] = "DISTINCT " + outputs[0]
+	return outputs
 }
 
 // declaredKeys are the keys of a column as rows: k the texts, x the values that they are of.
