@@ -52,8 +52,17 @@ func relationOrigins() []func(*Writer) Origin {
 				" sum(nn) OVER (PARTITION BY unit ORDER BY n4 RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS m FROM events WINDOW w AS (PARTITION BY "+
 				"unit, secret ORDER BY "+order+")) g", "g", "unit", statistics)
 	}
+	// unbounded has public columns whose bounds a list gives.
+	unbounded := func(name, from, alias, unit string, more names) func(*Writer) Origin {
+		return func(w *Writer) Origin {
+			if !w.Lists {
+				return joined(name, from, alias, unit, names{})(w)
+			}
+			return joined(name, from, alias, unit, more)(w)
+		}
+	}
 	below := func(product string) func(*Writer) Origin {
-		return joined("public columns without bounds below", "(SELECT e.unit, e."+strings.ReplaceAll(columnsOfFamily, ", ", ", e.")+
+		return unbounded("public columns without bounds below", "(SELECT e.unit, e."+strings.ReplaceAll(columnsOfFamily, ", ", ", e.")+
 			", e.money * (1 - z.cost) - z.weight * e.nn AS c, "+product+" AS s, z.weight AS a, e.n4 / z.weight AS m FROM events e JOIN zones z "+
 			"ON z.k_num = e.k_num WHERE z.zone <> 'far') g", "g", "unit", statistics)
 	}
@@ -107,7 +116,7 @@ func relationOrigins() []func(*Writer) Origin {
 		joined("joined in each branch", "people p JOIN events e ON p.id = e.unit AND e.n4 > 3 OR e.unit = p.id AND p.k_bool", "e", "unit",
 			names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
-		joined("public columns without bounds", "events e LEFT JOIN zones z ON z.k_num = e.k_num AND z.weight > 0", "e", "unit",
+		unbounded("public columns without bounds", "events e LEFT JOIN zones z ON z.k_num = e.k_num AND z.weight > 0", "e", "unit",
 			names{numbers: []string{"z.weight", "z.cost", "z.rate"}}),
 		differs(below("z.rate * e.f8"), below("z.rate")),
 		differs(groups("avg"), groups("max")),
