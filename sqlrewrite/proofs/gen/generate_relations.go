@@ -64,7 +64,7 @@ func relationOrigins() []func(*Writer) Origin {
 	below := func(product string) func(*Writer) Origin {
 		return unbounded("public columns without bounds below", "(SELECT e.unit, e."+strings.ReplaceAll(columnsOfFamily, ", ", ", e.")+
 			", e.money * (1 - z.cost) - z.weight * e.nn AS c, "+product+" AS s, z.weight AS a, e.n4 / z.weight AS m FROM events e JOIN zones z "+
-			"ON z.k_num = e.k_num WHERE z.zone <> 'far') g", "g", "unit", statistics)
+			"ON z.k_num = e.k_num WHERE z.zone <> 'far') g", "g", "unit", names{numbers: []string{"g.c", "g.a", "g.m"}})
 	}
 	groups := func(aggregate string) func(*Writer) Origin {
 		return joined("groups of public rows", "events e JOIN (SELECT k_num, count(*) AS c, sum(CASE WHEN tag = 'red' THEN 2 ELSE -1 END) AS s, "+
@@ -117,7 +117,7 @@ func relationOrigins() []func(*Writer) Origin {
 			names{numbers: []string{"p.n4"}, keys: []string{"p.k_text"}}),
 		joined("self-join on key", "events a JOIN events b USING (event)", "b", "unit", names{numbers: []string{"a.n8"}}),
 		unbounded("public columns without bounds", "events e LEFT JOIN zones z ON z.k_num = e.k_num AND z.weight > 0", "e", "unit",
-			names{numbers: []string{"z.weight", "z.cost", "z.rate"}}),
+			names{numbers: []string{"z.weight", "z.cost"}}),
 		differs(below("z.rate * e.f8"), below("z.rate")),
 		differs(groups("avg"), groups("max")),
 		joined("groups of public rows by two keys", "orders o LEFT JOIN (SELECT k_num AS kk, tag, count(*) AS c FROM tags GROUP BY 1, 2 "+
@@ -190,7 +190,11 @@ func relationOrigins() []func(*Writer) Origin {
 // keyOfQuery has a computed column, two queries deep, as a key.
 func keyOfQuery(w *Writer) Origin {
 	inner := originOf("", "", "x", "unit").place
-	from := "(SELECT *, " + w.choose(computedKeys(), inner) + " AS computed FROM events x"
+	key := w.choose(computedKeys(), inner)
+	for strings.Contains(key, "secret") || strings.Contains(key, "code") { // their keys are private, which some queries around cannot take
+		key = w.choose(computedKeys(), inner)
+	}
+	from := "(SELECT *, " + key + " AS computed FROM events x"
 	if w.Rand.IntN(2) == 0 {
 		from += " WHERE " + w.condition(inner)
 	}
