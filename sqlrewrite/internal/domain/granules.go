@@ -134,8 +134,8 @@ func callGrows(e algebra.Call, t *algebra.Field) (g growth, ok bool) {
 	return g, false
 }
 
-// partsOf finds parts that grow with a time, of which an expression is a function, and how often they change in a second at most; ok is
-// false where it is not known to be one.
+// partsOf finds parts of an expression that grow with a time and determine its value, and how many times they change in a second at most.
+// ok is false where no such parts are known.
 func partsOf(e algebra.Expr, t *algebra.Field) (parts []algebra.Expr, changes float64, ok bool) {
 	if !slices.Contains(ColumnsOf(e), t) {
 		return nil, 0, true

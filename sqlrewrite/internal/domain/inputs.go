@@ -17,8 +17,8 @@ const mostInputs = 1_000_000
 // days between bounds, granules of bounded times. Where is true on every row that counts, and so are implied, conditions on these
 // columns alone.
 //
-// A bound of the policy stands for all values beyond it. ok is false for an expression that may tell them apart; a condition that may
-// leaves a bound in.
+// A bound of the policy stands for all values beyond it. ok is false for an expression that may distinguish them. A condition that may
+// distinguish them keeps the bound as an input.
 func KeyListOf(x, where algebra.Expr, implied []algebra.Expr) (l algebra.KeyList, ok bool) {
 	l.Keys = []algebra.Expr{x}
 	ends := make(map[*algebra.Field][]algebra.Expr)

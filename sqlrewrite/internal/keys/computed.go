@@ -9,7 +9,8 @@ import (
 )
 
 // Computed asks the database which keys an expression can have, where the values of its columns can be listed: declared keys, booleans,
-// whole numbers and days between bounds. A value beyond a bound counts as the bound. Where is true on every row that counts.
+// whole numbers and days between bounds, granules of bounded times. A value beyond a bound counts as the bound. Where is true on every row
+// that counts.
 //
 // Keys are in canonical order. known is false while nobody has asked; ok is false where the keys cannot be listed.
 func Computed(list algebra.List, x, where algebra.Expr) (keys []catalog.Key, known, ok bool) {
