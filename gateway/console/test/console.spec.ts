@@ -439,10 +439,11 @@ test('the first paint comes within a second, of few bytes', async ({ demo, brows
     const page = await context.newPage()
     await page.goto(demo.http)
     await expect(page.getByLabel('Your token')).toBeVisible()
-    const seen = await page.evaluate(() => ({ paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime,
-      bytes: [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].reduce((sum, e) => sum + (e as PerformanceResourceTiming).encodedBodySize, 0) }))
-    paints.push(seen.paint)
-    bytes = seen.bytes
+    const paint = () => page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime)
+    await expect.poll(paint, 'the browser records the first paint after it has shown it').toBeDefined()
+    paints.push((await paint())!)
+    bytes = await page.evaluate(() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+      .reduce((sum, e) => sum + (e as PerformanceResourceTiming).encodedBodySize, 0))
     await context.close()
   }
   console.log(`first paint after ${paints.map(Math.round).join(', ')} ms, ${bytes} bytes`)
