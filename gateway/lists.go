@@ -8,13 +8,15 @@ import (
 
 	"noisegate.example/api"
 	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite"
 )
 
 // Public tables can decide which keys a question has. Planning then ends with questions for lists of keys ([sqlrewrite.NeedLists]). They
 // are asked here, as the reader, of the dataset's server, before anything is charged: text, result and time depend on public facts alone.
 // Analysts never share a cache of lists, so timing reveals nothing about what others asked. A list that is unavailable narrows nothing: the
-// question then has the keys of its policy.
+// question then has the keys of its policy. Where lists have taken the analyst's time of this minute, the question is refused: a minute
+// later it would have other keys, and another price.
 
 const (
 	listRounds  = 3               // the round of planning that asks for no more lists
@@ -76,19 +78,22 @@ func (k *keyLists) keep(on *catalog.Snapshot, name sqlrewrite.ListName, tuples s
 	k.kept += size
 }
 
-// spent adds to the time taken in the current minute, and reports whether any is left.
-func (k *keyLists) spent(now time.Time, d time.Duration) bool {
+// spend adds to the time taken in the current minute, and returns how long it is until another list may be asked for.
+func (k *keyLists) spend(now time.Time, d time.Duration) (wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now.Sub(k.since) >= listMinutes || now.Before(k.since) {
 		k.since, k.taken = now, 0
 	}
 	k.taken += d
-	return k.taken < listMinute
+	if k.taken < listMinute {
+		return 0
+	}
+	return k.since.Add(listMinutes).Sub(now)
 }
 
 // withLists plans a request, with the lists of keys that it needs. If asks is false, it asks for no list, and returns
-// [sqlrewrite.NeedLists] where one is not cached.
+// [sqlrewrite.NeedLists] where one is not cached. Its other errors are those of planning, and request/too-many.
 func (s *Service) withLists(ctx context.Context, r api.QueryRequest, o *Order, who reader, known sqlrewrite.Options,
 	asks bool) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	own, accounts := s.keyLists.Of(who.analyst), o.Delay.leftOf(o.Accounts)
@@ -103,40 +108,45 @@ func (s *Service) withLists(ctx context.Context, r api.QueryRequest, o *Order, w
 			continue
 		}
 		for _, q := range needed.Questions {
-			known.Lists.Known[q.Name] = s.keyList(ctx, own, o, who, q)
+			if known.Lists.Known[q.Name], err = s.keyList(ctx, own, o, who, q); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 }
 
-// keyList asks for a list; nil: it is unavailable. It asks for none where an account is held, or where the analyst has no time left. A read
-// of public tables is counted first. Lists that time out or are too long are cached as unavailable; those that fail otherwise are asked for
-// again by a later question.
-func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who reader, q sqlrewrite.ListQuestion) sqlrewrite.Tuples {
+// keyList asks for a list; nil: it is unavailable. It asks for none where an account is held. A read of public tables is counted first.
+// Lists that time out or are too long are cached as unavailable; those that fail otherwise are asked for again by a later question. Its
+// error is request/too-many, where the analyst has no time left.
+func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who reader, q sqlrewrite.ListQuestion) (sqlrewrite.Tuples, error) {
 	own.asking.Lock()
 	defer own.asking.Unlock()
-	if o.Accounts.held() || !own.spent(s.clock.Now(), 0) {
-		return nil
+	if o.Accounts.held() {
+		return nil, nil
+	}
+	if wait := own.spend(s.clock.Now(), 0); wait > 0 {
+		return nil, fault.RequestLists(1 + int(wait.Seconds()))
 	}
 	if post := q.Post(); len(post.Preconditions()) > 0 && s.countRead(ctx, who) != nil {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	began := s.clock.Now()
 	rows, _, err := s.datasets[who.dataset].Data.Read(ctx, q.Post())
 	now := s.clock.Now()
-	own.spent(now, now.Sub(began))
+	own.spend(now, now.Sub(began))
 	switch {
 	case err != nil && ctx.Err() == nil || errors.Is(ctx.Err(), context.Canceled):
-		return nil
+		return nil, nil
 	case err != nil || len(rows) > sqlrewrite.MostTuples:
 		own.keep(o.On, q.Name, nil)
-		return nil
+		return nil, nil
 	}
 	tuples := make(sqlrewrite.Tuples, len(rows))
 	for i, row := range rows {
 		tuples[i] = row.Values
 	}
 	own.keep(o.On, q.Name, tuples)
-	return tuples
+	return tuples, nil
 }
