@@ -125,7 +125,7 @@ func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who read
 		return nil, nil
 	}
 	if wait := own.spend(s.clock.Now(), 0); wait > 0 {
-		return nil, fault.RequestLists(1 + int(wait.Seconds()))
+		return nil, fault.RequestServerTime("lists of keys", 1+int(wait.Seconds()))
 	}
 	if post := q.Post(); len(post.Preconditions()) > 0 && s.countRead(ctx, who) != nil {
 		return nil, nil

@@ -76,6 +76,7 @@ func (m zoneMaker) expression(kind string, depth int) string {
 			return m.one(m.text("z", "z", "y"), m.format("%s::timestamptz", literal))
 		}
 		return m.one(m.format("%s::timestamptz", of("d", "t", "z")), m.format("(%s %s %s)", of("z"), plus, span),
+			m.format("date_bin('%s', %s, %s)", m.text("7 days", "90 minutes"), of("z", "d"), literal),
 			m.format("date_trunc('%s', %s)", unit, of("z", "d")), m.format("coalesce(%s, %s)", of("z"), of("z")),
 			m.format("greatest(%s, %s)", of("z"), of("z")), m.format("nullif(%s, %s)", of("z"), of("z")),
 			m.format("CASE WHEN %s THEN %s ELSE %s END", of("b"), of("z"), of("z")))

@@ -144,7 +144,7 @@ type try struct {
 // once makes a trial.
 func (d *Database) once(ctx context.Context, own *trials, t try) error {
 	if wait := own.add(time.Now(), 0, d.trialTime); wait > 0 {
-		return fault.RequestTrials(1 + int(wait.Seconds()))
+		return fault.RequestServerTime("trials of new statements", 1+int(wait.Seconds()))
 	}
 	if err := t.proven(); err != nil {
 		return err

@@ -121,21 +121,11 @@ func RequestTooManyOpen(open int) *Error {
 		Hint: "send it again when some of them are answered; nothing was charged"}
 }
 
-// RequestTrials refuses a question whose statement would be tried, where those of its caller took so much of the server's time of late;
-// after is in how many seconds another one may be.
-func RequestTrials(after int) *Error {
-	return serverTime("the server was asked about so many new statements of this caller's within a minute", after)
-}
-
-// RequestLists refuses a question that needs a list of keys, where those of its caller took so much of the server's time in a minute;
-// after is in how many seconds another one may be asked for.
-func RequestLists(after int) *Error {
-	return serverTime("the server listed keys for so many questions of this caller's within a minute", after)
-}
-
-func serverTime(msg string, after int) *Error {
-	return &Error{Code: CodeRequestTooMany, Msg: msg, Hint: "try again in a moment; nothing was charged",
-		Details: []Detail{{Name: "retry_after", Value: strconv.Itoa(after)}}}
+// RequestServerTime refuses a question for which the server would be asked for something before the charge, where what it was asked for by
+// this caller took so much of its time of late; after is in how many seconds it may be asked again.
+func RequestServerTime(something string, after int) *Error {
+	return &Error{Code: CodeRequestTooMany, Msg: "the server was asked for so many " + something + " of this caller's within a minute",
+		Hint: "try again in a moment; nothing was charged", Details: []Detail{{Name: "retry_after", Value: strconv.Itoa(after)}}}
 }
 
 // RequestLogins refuses a log-in of an address from which there were so many, or while so many are under way.

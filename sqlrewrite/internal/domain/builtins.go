@@ -129,6 +129,11 @@ var Builtins = []Builtin{
 		Safe: safeTruncation, Keys: truncations,
 		Cost: Costs{Time: Price{Ns: 500}},
 	},
+	{
+		Name: "date_bin", Args: threeArgs, Type: binCall,
+		Safe: safeBin,
+		Cost: Costs{Time: Price{Ns: 500}},
+	},
 	{Name: "date", Args: oneArg, Type: dateCall},
 	{
 		Name: "age", Args: twoArgs, Type: ageCall,

@@ -113,6 +113,11 @@ func growsWith(e algebra.Binary, t *algebra.Field) (g growth, ok bool) {
 
 // callGrows is [grows] for a function.
 func callGrows(e algebra.Call, t *algebra.Field) (g growth, ok bool) {
+	if e.Name == "date_bin" {
+		micros, _ := binOf(e.Args[0].(algebra.Constant)).Float64()
+		g, ok = grows(e.Args[1], t)
+		return g.atLeast(micros / float64(scalar.SecondUnit)), ok
+	}
 	if g, ok = grows(e.Args[len(e.Args)-1], t); !ok {
 		return g, false
 	}

@@ -184,6 +184,10 @@ func (k *Implied) invertCall(e algebra.Call, in limits) {
 		if most := longest(unit.Text); ok && most > 0 && len(e.Args) == 2 && last.Typ().IsTime() && e.T.IsTime() && e.T != catalog.Date {
 			k.operand(last, in.apart(none, scalar.Number(most)).inUnit(e.T, last.Typ()))
 		}
+	case "date_bin":
+		if x := e.Args[1]; x.Typ().IsTime() && x.Typ() != catalog.Date {
+			k.operand(x, in.apart(none, binOf(e.Args[0].(algebra.Constant))))
+		}
 	case "extract":
 		if part, ok := e.Args[0].(algebra.Constant); ok && len(e.Args) == 2 && last.Typ().IsTime() {
 			k.invertExtract(part.Text, last, in)

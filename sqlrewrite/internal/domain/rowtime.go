@@ -149,6 +149,61 @@ func truncationCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebr
 	return algebra.Call{Name: n.Name, Args: []algebra.Expr{field, x}, T: t}, nil
 }
 
+// longestBin is a bin's length in days, at most.
+const longestBin = 366_000
+
+// binCall types date_bin(length, x, origin), whose length and origin must be constants: PostgreSQL raises an error for a length of months,
+// and for one that is not positive.
+func binCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	length, err := Coerce(b, n.Args[0], args[0], scalar.IntervalType)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := length.(algebra.Constant)
+	if !ok || c.T != scalar.IntervalType || binOf(c) == nil {
+		return nil, b.Unsupported(n.Args[0], "date_bin into these bins",
+			"write a constant of days, hours, minutes and seconds: date_bin('7 days', x, '2024-01-01'); for months there is date_trunc")
+	}
+	t := catalog.Timestamptz // of dates, too, as in PostgreSQL
+	if args[1].Typ() == catalog.Timestamp || args[1].Typ() == catalog.Date && args[2].Typ() == catalog.Timestamp {
+		t = catalog.Timestamp
+	}
+	x, err := Coerce(b, n.Args[1], args[1], t)
+	if err != nil {
+		return nil, err
+	}
+	origin, err := Coerce(b, n.Args[2], args[2], t)
+	if err != nil {
+		return nil, err
+	}
+	if !x.Typ().IsTime() {
+		return nil, noFunction(b, n, x)
+	}
+	from, ok := origin.(algebra.Constant)
+	if !ok || from.Null || from.T != t {
+		return nil, b.Unsupported(n.Args[2], "date_bin from this origin", "write a constant of the column's type")
+	}
+	if at, err := constantOperand(b, n.Args[2], from); err != nil || !inCalendar(at.Range, t) {
+		return nil, tooFar(b, n.Args[2])
+	}
+	return algebra.Call{Name: n.Name, Args: []algebra.Expr{c, x, from}, T: t}, nil
+}
+
+// binOf is the length of a bin, in microseconds; nil: it is not one of date_bin.
+func binOf(c algebra.Constant) *big.Rat {
+	months, days, micros, ok := scalar.ParseInterval(c.Text)
+	if !ok || c.Null || months != 0 {
+		return nil
+	}
+	day := scalar.Number(scalar.DayUnit)
+	length := new(big.Rat).Mul(scalar.Number(days), day)
+	length.Add(length, scalar.Number(micros))
+	if length.Sign() <= 0 || length.Cmp(day.Mul(day, scalar.Number(longestBin))) > 0 {
+		return nil
+	}
+	return length
+}
+
 // dateCall makes date(x) the cast.
 func dateCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
 	x, err := Coerce(b, n.Args[0], args[0], catalog.Date)
@@ -192,6 +247,18 @@ func safeTruncation(c safeCall) (Operand, error) {
 	start := func(v *big.Rat) *big.Rat { return scalar.InUnit(scalar.Truncated(scalar.AtTime(v, e.T), unit), e.T) }
 	s.Lo, s.Hi = start(s.Lo), start(s.Hi)
 	return result(algebra.Call{Name: e.Name, Args: []algebra.Expr{e.Args[0], x.X}, T: e.T}, &s), nil
+}
+
+// safeBin is the error-free form of date_bin. A bin begins less than its length before a time that lies in it; the range reaches to the
+// whole length before.
+func safeBin(c safeCall) (Operand, error) {
+	e, x := c.call, toTime(c.args[1], c.call.T).guarded()
+	s := *x.Range
+	s.Lo = new(big.Rat).Sub(s.Lo, binOf(e.Args[0].(algebra.Constant)))
+	if !inCalendar(&s, e.T) {
+		return Operand{}, tooFar(c.Binder, c.at)
+	}
+	return result(algebra.Call{Name: e.Name, Args: []algebra.Expr{e.Args[0], x.X, e.Args[2]}, T: e.T}, &s), nil
 }
 
 func safeField(c safeCall) (Operand, error) {

@@ -195,6 +195,7 @@ func templates() (all []template) {
 	for _, field := range starts(fieldHole, sizes[1]) {
 		add("extract("+field+" FROM %s)", 1)
 	}
+	add("date_bin('7 days 00:00:01', %s, '2001-02-03 04:05')", 1)
 	for op, h := range map[string]hole{"LIKE": patternHole, "ILIKE": patternHole, "~": regexHole, "~*": regexHole, "SIMILAR TO": regexHole} {
 		add("(%s "+op+" %s)", 1, constantOf(h))
 	}

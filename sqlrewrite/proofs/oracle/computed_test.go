@@ -54,6 +54,7 @@ func TestListsOfComputedKeys(t *testing.T) {
 		{"extract(year FROM began) * 100 + extract(month FROM began)", "began BETWEEN '2001-02-10' AND '2019-04-01'", "219: 200102 to 201904"},
 		{"extract(year FROM began) * 100 + extract(month FROM began)", "extract(year FROM began) = 2007", "12: 200701 to 200712"},
 		{"date_trunc('week', began + INTERVAL '1 day') - INTERVAL '1 day'", "", "1097: 1999-12-26 00:00:00 to 2020-12-27 00:00:00"},
+		{"date_bin('7 days', began::timestamp, '2000-01-02')", "", "1097: 1999-12-26 00:00:00 to 2020-12-27 00:00:00"},
 		{"ward || extract(year FROM began)::int::text", "ward <> 'south'", "21: north2000 to north2020"},
 		{"extract(year FROM began) * 100 + extract(month FROM began)", "began <> '2004-01-01' AND extract(doy FROM began) = 1",
 			"20: 200001 to 202001"},

@@ -97,10 +97,12 @@ func TestGranules(t *testing.T) {
 		at := pick("at", "atz", "at + INTERVAL '90 minutes'", "atz - INTERVAL '3 days 02:45'", "CAST(at AS timestamptz)",
 			"date_trunc('hour', at)")
 		unit := pick("hour", "day", "week", "month", "quarter", "year")
-		number := pick("extract(epoch FROM %)", "extract(epoch FROM %) / 900", "extract(epoch FROM %) / 86400 + 0.25",
+		number := pick("extract(epoch FROM %)", "extract(epoch FROM %) / 7200", "extract(epoch FROM %) / 86400 + 0.25",
 			"extract(year FROM %) / 2.0", "extract(epoch FROM %) * 0.00001 / 0.9 - 7")
-		form := pick("floor("+number+")*0.5", "ceil("+number+")", "round("+number+")", "("+number+")::bigint", "trunc("+number+")::text",
+		form := pick("floor("+number+")*0.5", "floor(extract(epoch FROM %) / 900)", "ceil("+number+")", "round("+number+")",
+			"("+number+")::bigint", "trunc("+number+")::text",
 			"date_trunc('"+unit+"', %)", "date_trunc('"+unit+"', % + INTERVAL '1 day') - INTERVAL '1 day'", "(%)::date",
+			"date_bin('"+pick("7 days", "90 minutes", "1 day 06:00")+"', %, '"+pick("2000-01-02", "2023-01-01 00:01")+"')",
 			"extract("+pick("hour", "dow", "week", "isoyear", "doy", "quarter", "minute")+" FROM %) * 10 + extract(month FROM %)",
 			"to_char(%, '"+pick("YYYY-MM", "HH24:MI", "FMDay HH12 AM", "IYYY-IW")+"') || extract(hour FROM %)::text",
 			"CASE WHEN % < '2022-03-27 01:30+00' THEN date_trunc('day', %) ELSE date_trunc('month', %) END")

@@ -85,6 +85,7 @@ var functions = map[string]function{
 	"concat":       taking("*", (*Terms).concat).sized(ofAll),
 
 	"age":           taking("ss zz", (*Terms).age).priced(lengths(500, 0)),
+	"date_bin":      taking("iss izz", (*Terms).dateBin).priced(lengths(500, 0)),
 	"date_trunc":    taking("QT", (*Terms).dateTrunc).priced(lengths(500, 0)),
 	"extract":       taking("Qd QT Qi", (*Terms).extract).priced(lengths(500, 0)),
 	"date_part":     taking("Qd QT Qi", (*Terms).extract).priced(lengths(500, 0)),

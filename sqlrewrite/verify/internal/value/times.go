@@ -109,6 +109,25 @@ func (d *Terms) dateTrunc(name string, args ...*Value) *Value {
 	return v
 }
 
+// dateBin gives the begin of a bin in which a time is, or of the one before. It fails on a bin of months, or of no length.
+func (d *Terms) dateBin(name string, args ...*Value) *Value {
+	size, x, origin := args[0].parts, args[1].Within, args[2].Within
+	v := d.Apply(args[1].Kind, name, args...)
+	if !x.Finite() || !origin.Finite() {
+		refuse("date_bin of times without bounds")
+	}
+	calendar.CheckParts(size)
+	length := size[1].Times(ranges.Point(big.NewRat(calendar.Day, 1))).Plus(size[2])
+	if !size[0].Inside(ranges.Of(0, 0)) || !length.Inside(ranges.Of(1, 366_000*calendar.Day)) {
+		refuse("date_bin into bins of months, or of no length")
+	}
+	calendar.Check(origin)
+	calendar.Check(x)
+	v.Within = x.Minus(length.WithZero())
+	calendar.Check(v.Within)
+	return v
+}
+
 // extract is extract, which gives a numeric, or date_part, which gives a float.
 func (d *Terms) extract(name string, args ...*Value) *Value {
 	field, x := args[0].text, args[1]
