@@ -15,8 +15,7 @@ import (
 // Public tables can decide which keys a question has. Planning then ends with questions for lists of keys ([sqlrewrite.NeedLists]). They
 // are asked here, as the reader, of the dataset's server, before anything is charged: text, result and time depend on public facts alone.
 // Analysts never share a cache of lists, so timing reveals nothing about what others asked. A list that is unavailable narrows nothing: the
-// question then has the keys of its policy. Where lists have taken the analyst's time of this minute, the question is refused: a minute
-// later it would have other keys, and another price.
+// question then has the keys of its policy.
 
 const (
 	listRounds  = 3               // the round of planning that asks for no more lists
@@ -98,37 +97,52 @@ func (s *Service) withLists(ctx context.Context, r api.QueryRequest, o *Order, w
 	asks bool) (*sqlrewrite.Plan, *sqlrewrite.PublicPlan, error) {
 	own, accounts := s.keyLists.Of(who.analyst), o.Delay.leftOf(o.Accounts)
 	known.Lists = own.known(o.On)
+	var wait time.Duration // until a list may be asked for that was not
 	for round := 1; ; round++ {
 		private, public, err := planFor(ctx, r, o.On, accounts, known)
 		var needed *sqlrewrite.NeedLists
-		if !asks || !errors.As(err, &needed) {
+		switch {
+		case asks && errors.As(err, &needed):
+		case wait > 0 && mayLackLists(err):
+			return nil, nil, fault.RequestServerTime("lists of keys", 1+int(wait.Seconds()))
+		default:
 			return private, public, err
 		}
 		if known.Lists.Settled = round == listRounds; known.Lists.Settled {
 			continue
 		}
 		for _, q := range needed.Questions {
-			if known.Lists.Known[q.Name], err = s.keyList(ctx, own, o, who, q); err != nil {
-				return nil, nil, err
-			}
+			tuples, later := s.keyList(ctx, own, o, who, q)
+			known.Lists.Known[q.Name], wait = tuples, max(wait, later)
 		}
 	}
 }
 
-// keyList asks for a list; nil: it is unavailable. It asks for none where an account is held. A read of public tables is counted first.
-// Lists that time out or are too long are cached as unavailable; those that fail otherwise are asked for again by a later question. Its
-// error is request/too-many, where the analyst has no time left.
-func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who reader, q sqlrewrite.ListQuestion) (sqlrewrite.Tuples, error) {
+// mayLackLists reports whether a refusal may be for a list that was not asked for: such a question lacks nothing in its policy.
+func mayLackLists(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.CodeMissingKeys, fault.CodeMissingBounds, fault.CodeTooManyKeys:
+		return true
+	default:
+		return false
+	}
+}
+
+// keyList asks for a list; nil: it is unavailable. It asks for none where an account is held, or where the analyst has no time left, and
+// then returns how long it is until there is some. A read of public tables is counted first. Lists that time out or are too long are cached
+// as unavailable; those that fail otherwise are asked for again by a later question.
+func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who reader, q sqlrewrite.ListQuestion) (sqlrewrite.Tuples,
+	time.Duration) {
 	own.asking.Lock()
 	defer own.asking.Unlock()
 	if o.Accounts.held() {
-		return nil, nil
+		return nil, 0
 	}
 	if wait := own.spend(s.clock.Now(), 0); wait > 0 {
-		return nil, fault.RequestServerTime("lists of keys", 1+int(wait.Seconds()))
+		return nil, wait
 	}
 	if post := q.Post(); len(post.Preconditions()) > 0 && s.countRead(ctx, who) != nil {
-		return nil, nil
+		return nil, 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
@@ -138,15 +152,15 @@ func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who read
 	own.spend(now, now.Sub(began))
 	switch {
 	case err != nil && ctx.Err() == nil || errors.Is(ctx.Err(), context.Canceled):
-		return nil, nil
+		return nil, 0
 	case err != nil || len(rows) > sqlrewrite.MostTuples:
 		own.keep(o.On, q.Name, nil)
-		return nil, nil
+		return nil, 0
 	}
 	tuples := make(sqlrewrite.Tuples, len(rows))
 	for i, row := range rows {
 		tuples[i] = row.Values
 	}
 	own.keep(o.On, q.Name, tuples)
-	return tuples, nil
+	return tuples, 0
 }
