@@ -85,7 +85,8 @@ func (m zoneMaker) expression(kind string, depth int) string {
 			return m.one(m.text("t"), m.format("%s::timestamp", literal))
 		}
 		return m.one(m.format("%s::timestamp", time), m.format("(%s %s %s)", of("t", "d"), plus, span),
-			m.format("date_trunc('%s', %s)", unit, of("t")))
+			m.format("date_trunc('%s', %s)", unit, of("t")),
+			m.format("date_bin('%s', %s, timestamp %s)", m.text("7 days", "90 minutes"), of("t", "d"), literal))
 	case "d":
 		if depth <= 0 {
 			return m.one(m.text("d"), m.format("%s::date", m.text("'2018-11-04'", "'2019-01-01'")))

@@ -168,6 +168,11 @@ func binCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr)
 	if args[1].Typ() == catalog.Timestamp || args[1].Typ() == catalog.Date && args[2].Typ() == catalog.Timestamp {
 		t = catalog.Timestamp
 	}
+	if args[1].Typ() == catalog.Date && t == catalog.Timestamptz {
+		if err := refuseZone(b, n, "date_bin of a date, which PostgreSQL reads as a timestamp with time zone,"); err != nil {
+			return nil, err
+		}
+	}
 	x, err := Coerce(b, n.Args[1], args[1], t)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func callZone(b *algebra.Binder, n *syntax.Call, args []algebra.Expr) error {
 		switch t := arg.Typ(); {
 		case t == catalog.Timestamptz && !momentCall(n, args):
 			return refuseZone(b, n, n.Name+" of a timestamp with time zone")
-		case t == catalog.Date && i == 1 && (n.Name == "date_trunc" || n.Name == "date_bin"), t == catalog.Date && i == 0 && n.Name == "to_char":
+		case t == catalog.Date && i == 1 && n.Name == "date_trunc", t == catalog.Date && i == 0 && n.Name == "to_char":
 			return refuseZone(b, n, n.Name+" of a date, which PostgreSQL reads as a timestamp with time zone,")
 		}
 	}
