@@ -375,6 +375,10 @@ func (t *typing) typeOf(n *pg.Node) string {
 			if args := n.GetFuncCall().Args; len(args) > 0 {
 				return t.typeOf(args[len(args)-1])
 			}
+		case "date_bin":
+			if args := n.GetFuncCall().Args; len(args) > 1 {
+				return t.typeOf(args[1])
+			}
 		}
 	}
 	return ""

@@ -140,6 +140,7 @@ func TestParameterTypes(t *testing.T) {
 		"SELECT 1 FROM t WHERE age + $1 > 2 * $2":                              {"int4", "int4"},
 		"SELECT 1 FROM t GROUP BY region HAVING count(*) > $1 AND sum(a) > $2": {"int8", "numeric"},
 		"SELECT 1 FROM t WHERE date_trunc('month', at) = $1":                   {"timestamptz"},
+		"SELECT 1 FROM t WHERE date_bin('7 days', at, '2024-01-07') = $1":      {"timestamptz"},
 		"SELECT 1 FROM t WHERE age = ANY($1) AND region <> ALL ($2)":           {"_int4", "_text"},
 		"SELECT 1 FROM t WHERE x = ANY($1::bigint[]) AND x = ANY($2)":          {"_int8"},
 		"SELECT 1 FROM t WHERE x = ANY($1::int[][])":                           nil,
