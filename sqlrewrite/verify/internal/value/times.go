@@ -22,6 +22,8 @@ import (
 //     at most 1,305 months.
 //  6. to_char of a timestamp of the years 1 to 9999 is total for a constant template that is not empty, and depends on no locale without
 //     TM (table 9.27): a word has at most nine letters. *Example.* to_char(t, 'YYYY-MM') is taken, to_char(t, 'TMMonth') is refused.
+//  7. date_bin of a length without months, above 0, does not fail where time and origin are in the calendar, and lies at the time or before
+//     it, by the length at most (TestBinsBeginBefore). *Example.* date_bin('7 days', t, '2024-01-07') of t from 1900 on is taken.
 
 // The rules of + - * on dates, times and intervals.
 
