@@ -28,9 +28,10 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 TEST = $(GO) test -vet=off -ldflags=-w
 # One package more than there are cores, and some tests of it: they wait for servers, too.
 SIDE = -p $$(($$(nproc) + 1)) -parallel 4
-# A test process has little alive: by itself the collector of garbage takes a sixth of its processor time (docs/testing.md). With other
-# flags, make test would not know the results of make check.
-WHOLE = GOGC=1600 $(TEST) $(SIDE) -timeout 40m
+# A test process has little alive: by itself the collector of garbage takes a sixth of its processor time (docs/testing.md).
+LONG = GOGC=1600 $(TEST)
+# With other flags, make test would not know the results of make check.
+WHOLE = $(LONG) $(SIDE) -timeout 40m
 # go test -short alone starts no PostgreSQL.
 SHORT = NOISEGATE_SERVERS=1 $(TEST) -short
 
@@ -169,10 +170,10 @@ COSTED  ?= 2000
 PROVED  ?= $(filter ./sqlrewrite/proofs/%,$(call having,sqlrewrite/proofs/gen"$$))
 
 proofs: ## the proofs of the rewriter in PROVED (all that ask random queries) on QUERIES (5000) random queries each, the work of COSTED (2000)
-	$(TEST) -count=1 -timeout 30m $(PROVED) -proof-queries $(QUERIES) -cost-queries $(COSTED) -total-expressions 20000 -list-queries 5000
+	$(LONG) -count=1 -timeout 30m $(PROVED) -proof-queries $(QUERIES) -cost-queries $(COSTED) -total-expressions 20000 -list-queries 5000
 
 proofs-mutants: ## every planted mistake that the proofs of the rewriter find
-	$(TEST) -count=1 -run KillMutants -timeout 30m $(PROVED) -proof-queries $(QUERIES) -all-mutants
+	$(LONG) -count=1 -run KillMutants -timeout 30m $(PROVED) -proof-queries $(QUERIES) -all-mutants
 
 mutants: ## every mutant of the rules of verify and of those that change queries before they are printed
 	$(TEST) -count=1 -run MutantsOfRules -timeout 30m ./sqlrewrite/verify ./sqlrewrite/internal/lower -mutants
