@@ -19,7 +19,8 @@ import (
 //  1. A condition is a function of one row, so that what is left of a unit's rows is a function of the unit's rows.
 //  2. DISTINCT of rows of one unit each: a column must name the unit. Equal rows become one; which one is seen does not matter where equal
 //     values are identical, and columns where they are not are vague. Of a unit's rows there are no more than before.
-//  3. UNION ALL: a unit's rows are those of both sides. A column names the unit where it does so on both.
+//  3. UNION ALL: a unit's rows are those of both sides. A column names the unit where it does so on both. It is a function of the
+//     unit only if it is NULL in no row of a unit: an id on the right of a LEFT JOIN may be NULL.
 //
 // *Example.* SELECT DISTINCT person_id, ward FROM visits has one row for each unit and ward; SELECT DISTINCT ward has rows of several
 // units.

@@ -20,6 +20,9 @@ import (
 //  2. *of public rows*: the result is public.
 //  3. *otherwise* the aggregates are over many units: that is the release, and the outermost query (package release).
 //
+// Groups without aggregates are different tuples of many units also where a key leads to the unit, but no key is the unit's id. It is then
+// not known that each tuple has a unit, nor how many tuples a unit has, although both are known of the rows below.
+//
 // *Example.* SELECT person_id, ward, max(minutes) FROM visits GROUP BY person_id, ward is of (1), with one row for each pair; without
 // person_id it is of (3), and max is refused there.
 //
@@ -62,7 +65,8 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 	g := &grouping{Group: value.Group{Number: d.Fresh()}, keys: make(map[int]*value.Value)}
 	owner := s.rel.Owner()
 	led := s.groupBy(q, g)
-	g.Release = owner != nil && !led
+	tuples := q.HavingClause == nil && !tree.Aggregating(q.TargetList, value.IsAggregate)
+	g.Release = owner != nil && (!led || tuples && !s.rel.Rooted(g.order))
 	s.group = g
 	r := &relation.Relation{Solid: make(map[int]bool)}
 	domains := s.rel.Domains
@@ -75,7 +79,7 @@ func (s *scope) grouped(q *pgquery.SelectStmt) *relation.Relation {
 	if q.HavingClause != nil && !g.Release {
 		refuse("HAVING within a unit")
 	}
-	if g.Release && q.HavingClause == nil && !tree.Aggregating(q.TargetList, value.IsAggregate) {
+	if g.Release && tuples {
 		return s.different(q)
 	}
 	for _, n := range q.TargetList {

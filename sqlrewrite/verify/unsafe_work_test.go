@@ -51,6 +51,9 @@ func TestUnsafeWork(t *testing.T) {
 		{41, people(`JOIN (SELECT t.shop_id AS x FROM ONLY "public"."tags" AS t UNION ALL SELECT «5»::integer AS x) AS u ON u.x > p.ward`)},
 		{50, people(`JOIN (SELECT s.shop_id AS x FROM ONLY "public"."shops" AS s UNION ALL SELECT t.shop_id AS x FROM ONLY "public"."tags" AS t) AS u ` +
 			`ON u.x = p.ward`)},
+		// Different rows of constants are no more than these; those of a table may be found anew for each row of people.
+		{2, people(`JOIN (SELECT DISTINCT u.x FROM (SELECT «5»::integer AS x UNION ALL SELECT «6»::integer AS x) AS u) AS w ON w.x > p.ward`)},
+		{none, people(`JOIN (SELECT DISTINCT t.shop_id FROM ONLY "public"."tags" AS t) AS w ON w.shop_id > p.ward`)},
 		// Of the groups of tags a shop has as many as it has tags.
 		{3, people(`JOIN (SELECT t.shop_id, t.tag FROM ONLY "public"."tags" AS t GROUP BY t.shop_id, t.tag OFFSET 0) AS g ON g.shop_id = p.ward`)},
 		{40, people(`JOIN (SELECT t.shop_id, t.tag, @count(*) AS n FROM ONLY "public"."tags" AS t GROUP BY t.shop_id, t.tag OFFSET 0) AS g ON ` +

@@ -49,7 +49,7 @@ var publicFunctions = listed(`unnest count sum avg min max bool_or bool_and ever
 	stddev_samp stddev covar_pop covar_samp corr regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy string_agg array_agg
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
 	abs sign round trunc floor ceil ceiling div mod sqrt ln log log10 exp power pow width_bucket trim_scale
-	upper lower initcap length char_length character_length octet_length pg_column_size pg_column_compression left right substr substring position strpos starts_with split_part replace concat btrim ltrim rtrim
+	upper lower initcap length char_length character_length octet_length pg_column_size pg_column_compression left right substr substring position strpos starts_with split_part replace regexp_replace concat btrim ltrim rtrim
 	extract date_part date_bin date_trunc age make_interval to_char
 	generate_series array_position num_nulls int8xor hashint8extended hash_numeric_extended hashfloat8extended hashtextextended
 	int2smaller int2larger int4smaller int4larger int8smaller int8larger numeric_smaller numeric_larger float8smaller float8larger

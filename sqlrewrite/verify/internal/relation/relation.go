@@ -45,7 +45,7 @@ type Relation struct {
 	fixed    []int // equal to constants
 	Solid    map[int]bool
 	Units    []*value.Unit
-	Roots    []int   // columns that hold the unit
+	Roots    []int   // columns that hold the unit, and follow from it
 	whole    []limit // of rows of the whole relation
 	rankings []ranking
 	Domains  map[int]*big.Int // how many values a condition leaves
@@ -79,12 +79,13 @@ type Column struct {
 }
 
 type part struct {
-	number int // no other part has it
-	limits []limit
-	ids    []int
-	public bool
-	most   int64         // bounds the rows of a public table; 0: not known
-	equal  map[int]int64 // and its rows that share a value
+	number  int // no other part has it
+	limits  []limit
+	ids     []int
+	public  bool
+	written bool          // rows of constants
+	most    int64         // bounds the rows of a public table; 0: not known
+	equal   map[int]int64 // and its rows that share a value
 }
 
 // limit bounds the rows that agree in all of by.

@@ -73,7 +73,7 @@ func (r *Relation) Grouped(d *Proof, columns []Column, by []*value.Value) *Relat
 		Solid: maps.Clone(r.Solid), Once: owner == nil && len(by) > 0}
 }
 
-// counted bounds the groups of public rows: there are no more than rows, nor of those with one value of a key.
+// counted bounds the groups of public rows, or the different ones: there are no more than rows, nor of those with one value of a key.
 func (p *part) counted(d *Proof, r *Relation, keys []int) {
 	if n := r.chosen(d, slices.Clone(r.Parts), make(knowledge)); n != nil && n.IsInt64() {
 		p.most = n.Int64()
@@ -88,7 +88,14 @@ func (p *part) counted(d *Proof, r *Relation, keys []int) {
 	}
 }
 
-// Distinct derives SELECT DISTINCT.
+// written reports whether the text itself has all rows of some relations: no table is read.
+func written(all ...*Relation) bool {
+	return !slices.ContainsFunc(all, func(r *Relation) bool {
+		return slices.ContainsFunc(r.Parts, func(p *part) bool { return !p.written })
+	})
+}
+
+// Distinct derives SELECT DISTINCT. Of rows that the text has there are no more different ones.
 func (d *Proof) Distinct(r *Relation) *Relation {
 	owner := r.Owner()
 	led := owner == nil
@@ -107,6 +114,9 @@ func (d *Proof) Distinct(r *Relation) *Relation {
 		refuse("DISTINCT over rows of several units")
 	}
 	p.limits, p.ids = []limit{l}, l.by
+	if p.written = p.public && written(r); p.written { // few rows, made anew in next to no time
+		p.counted(d, r, l.by)
+	}
 	for _, id := range kept(r.Roots, l.by) {
 		if rows := r.Rows(d, []int{id}, false); rows != nil && rows.IsInt64() {
 			p.limits = append(p.limits, limit{by: []int{id}, rows: rows.Int64()})
@@ -123,6 +133,9 @@ func Names(v *value.Value, r *Relation) bool {
 	}
 	return slices.ContainsFunc(v.Anchors, func(a value.Anchor) bool { return a.Of.Find() == r.Owner() })
 }
+
+// Rooted reports whether one of some values is the number of each row's unit.
+func (r *Relation) Rooted(ids []int) bool { return len(kept(r.Roots, ids)) > 0 }
 
 // kept gives the ids that remain.
 func kept(ids, there []int) []int {
@@ -145,7 +158,7 @@ func (d *Proof) UnionAll(l, r *Relation) *Relation {
 	} else if l.Owner() != r.Owner() {
 		refuse("UNION ALL of owned and public rows")
 	}
-	p := &part{number: d.Number(), public: owner == nil}
+	p := &part{number: d.Number(), public: owner == nil, written: written(l, r)}
 	for i := range l.Columns {
 		a, b := l.Columns[i].Value, r.Columns[i].Value
 		if a.Kind != b.Kind || a.Numeral != b.Numeral || a.Moved() || b.Moved() {
@@ -159,15 +172,8 @@ func (d *Proof) UnionAll(l, r *Relation) *Relation {
 		if l.Solid[a.ID] && r.Solid[b.ID] {
 			both.Solid[v.ID] = true
 		}
-		for _, x := range a.Anchors {
-			for _, y := range b.Anchors {
-				if x.Name == y.Name && owner != nil {
-					v.Anchors = append(v.Anchors, value.Anchor{Name: x.Name, Root: x.Root && y.Root, Of: owner})
-					if x.Root && y.Root {
-						both.Roots = append(both.Roots, v.ID)
-					}
-				}
-			}
+		if owner != nil && anchored(v, a, b, owner) && (v.Strict || both.Solid[v.ID]) { // one that may be NULL does not follow from the unit
+			both.Roots = append(both.Roots, v.ID)
 		}
 		d.Note(v)
 		p.ids = append(p.ids, v.ID)
@@ -182,6 +188,19 @@ func (d *Proof) UnionAll(l, r *Relation) *Relation {
 	}
 	both.Parts = []*part{p}
 	return both
+}
+
+// anchored notes what v, which is a in some rows and b in others, names as both do. It reports whether that is the unit itself.
+func anchored(v, a, b *value.Value, owner *value.Unit) (root bool) {
+	for _, x := range a.Anchors {
+		for _, y := range b.Anchors {
+			if x.Name == y.Name {
+				v.Anchors = append(v.Anchors, value.Anchor{Name: x.Name, Root: x.Root && y.Root, Of: owner})
+				root = root || x.Root && y.Root
+			}
+		}
+	}
+	return root
 }
 
 // Holds notes a condition that every row meets.

@@ -15,9 +15,9 @@ import (
 //  1. *Tuples of one row.* Fix a row of one part of FROM. The other parts have, each given those before it (a row of each, so that their
 //     columns are determined), as many rows as the columns that are determined leave: 1 under a unique key, what a cut to a number of
 //     rows leaves (limits.go), and of a public table the rows that share a determined column, or all that it has, as its pin says; public
-//     rows of UNION ALL are as many as those of both sides, and what has no FROM is one row. A cut
-//     of rows of several parts leaves so many choices of those of its parts that are not given, all at once. Every order of the parts
-//     gives a bound; the smallest counts.
+//     rows of UNION ALL are as many as those of both sides, and what has no FROM is one row; DISTINCT leaves no more of those that
+//     the text has. A cut of rows of several parts leaves so many choices of those of its parts that are not given, all at once. Every
+//     order of the parts gives a bound; the smallest counts.
 //  2. *Whom a tuple is charged to.* To its row of one part of people, the same for all tuples: the part with the smallest bound counts. A
 //     visit meets one person, however many visits a person has.
 //  3. *Outer joins.* Where that part stands on the right side of l LEFT JOIN r, what ON says holds for each tuple of its rows. Tuples

@@ -28,6 +28,9 @@ func (v *Value) Measured(n *pgquery.Node, operands []Measure) Measure {
 	case v.Constant && v.Null:
 	case v.Kind.IsText() || v.Kind == Enum:
 		m.bytes = textBytes(n, v, operands)
+		if m.letters = m.bytes; v.Chars > 0 {
+			m.letters = min(m.bytes, int64(v.Chars))
+		}
 	case v.Kind == Numeric:
 		m.whole, m.scale = numericDigits(n, v, operands)
 	}
@@ -113,8 +116,11 @@ func (d *Terms) Price(n *pgquery.Node, v *Value, operands []Measure) (ns, listed
 
 // Compiles gives the regular expression that a node compiles, with its operator; "": none.
 func Compiles(n *pgquery.Node, operands []Measure) string {
-	if _, op := calledBy(n); len(operands) == 2 && strings.Contains(op, "~") {
+	switch name, op := calledBy(n); {
+	case len(operands) == 2 && strings.Contains(op, "~"):
 		return op + operands[1].text
+	case len(operands) > 2 && name == "regexp_replace":
+		return name + operands[1].text + operands[len(operands)-1].text
 	}
 	return ""
 }

@@ -27,6 +27,7 @@ type Measure struct {
 	text         string // of a constant that was read
 	read         bool
 	bytes        int64
+	letters      int64 // of a text: its characters
 	whole, scale int64 // decimal digits of a numeric
 	items        int64 // of an array
 }
@@ -197,6 +198,19 @@ func replacedBytes(o []Measure) int64 {
 	return Product(o[0].bytes, int64(growth(len(o[1].text), len(o[2].text))))
 }
 
+// everywhere reports whether regexp_replace may replace all matches.
+func everywhere(o []Measure) bool {
+	return len(o) > 3 && (!o[3].read || strings.Contains(o[3].text, "g"))
+}
+
+func rewrittenBytes(o []Measure) int64 {
+	matches := int64(1)
+	if everywhere(o) {
+		matches = Capped(o[0].bytes, 1)
+	}
+	return Capped(o[0].bytes, Product(matches, o[2].bytes))
+}
+
 func ofAll(operands []Measure) (sum int64) {
 	for _, o := range operands {
 		if o.Kind.IsText() || o.Kind == Enum {
@@ -321,7 +335,24 @@ func matches(o []Measure) int64 {
 	if o[1].read {
 		states = statesOf(o[1].text)
 	}
-	return 2000 + 2*o[0].bytes + Product(o[0].bytes/4*5+5, states)
+	return 2000 + 2*o[0].bytes + Product(o[0].letters*5+5, states)
+}
+
+// rewrites prices regexp_replace by Lemma 19 of docs/sql/work.md.
+func rewrites(o []Measure) int64 {
+	places := o[0].letters + 1
+	states, tries, matches := int64(unknownBytes), places, int64(1)
+	if everywhere(o) {
+		matches = places
+	}
+	if o[1].read {
+		states = statesOf(o[1].text)
+		if tried, ok := replaceable(o[1].text); ok {
+			tries = min(tries, tried)
+		}
+	}
+	visits := Capped(Product(states, Product(places, tries+4)), Product(matches, 200+10*states))
+	return Capped(2000+20*lengthOf(o), Product(5, visits))
 }
 
 // calculates prices an operator on numerics, and on other types.

@@ -82,7 +82,9 @@ var functions = map[string]function{
 	"rtrim":        taking("t tt", ofText(Text, 1, 0)).sized(ofFirst(1)).priced(trims),
 	"split_part":   taking("tQK", (*Terms).splitPart).sized(ofFirst(1)).priced(findsAll),
 	"replace":      taking("tQQ", (*Terms).replace).sized(replacedBytes).priced(findsAll),
-	"concat":       taking("*", (*Terms).concat).sized(ofAll),
+
+	"regexp_replace": taking("tQQ tQQQ", (*Terms).regexReplace).sized(rewrittenBytes).priced(rewrites),
+	"concat":         taking("*", (*Terms).concat).sized(ofAll),
 
 	"age":           taking("ss zz", (*Terms).age).priced(lengths(500, 0)),
 	"date_bin":      taking("iss izz", (*Terms).dateBin).priced(lengths(500, 0)),

@@ -153,7 +153,7 @@ func (d *Terms) Apply(k Kind, op string, args ...*Value) *Value {
 // ordered are the operators and functions whose result depends on the collation.
 var ordered = map[string]bool{"<": true, ">": true, "<=": true, ">=": true, "greatest": true, "least": true,
 	"upper": true, "lower": true, "initcap": true, "~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true,
-	"~~*": true, "!~~*": true}
+	"~~*": true, "!~~*": true, "regexp_replace": true}
 
 // Made derives a function of some arguments; strict: NULL exactly where one of them is.
 func (d *Terms) Made(k Kind, op string, strict bool, args ...*Value) *Value {

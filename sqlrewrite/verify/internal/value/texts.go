@@ -15,6 +15,9 @@ import (
 //  2. LIKE raises one for a pattern that ends in its escape character; regular expressions for what PostgreSQL cannot compile. Both
 //     patterns are constants whose text is read here, not computed of such; those of regular expressions are of a grammar on which
 //     PostgreSQL's and this reader agree (compilable). *Example.* x LIKE 'a\' is refused, and so is x ~ '('.
+//  3. regexp_replace is taken for patterns without groups that remember (replaceable), and for replacements without backslashes. It has as
+//     many characters as x, and those of the replacement for each match: with 'g' at most one before each character and one at the end.
+//     *Example.* regexp_replace(x, '(a|b)*', '\1') is refused, regexp_replace(x, '(?:a|b)*', '') is taken.
 
 const maxChars = 10_000
 
@@ -85,6 +88,32 @@ func (d *Terms) replace(name string, args ...*Value) *Value {
 	}
 	times := growth(utf8.RuneCountInString(args[1].text), utf8.RuneCountInString(args[2].text))
 	return d.short(Text, args[0].Chars*times, name, args)
+}
+
+// regexReplace is regexp_replace with the flags g, i or both.
+func (d *Terms) regexReplace(name string, args ...*Value) *Value {
+	for _, a := range args[1:] {
+		if a.Null {
+			refuse("regexp_replace of or by NULL")
+		}
+	}
+	pattern, by := args[1].text, args[2].text
+	if len(pattern) > 200 || !utf8.ValidString(pattern) || !compilable(pattern) {
+		refuse("a pattern of regexp_replace that PostgreSQL may not compile, or that is long")
+	}
+	if _, ok := replaceable(pattern); !ok || strings.Contains(by, `\`) {
+		refuse("regexp_replace with groups that remember")
+	}
+	matches := 1
+	if len(args) > 3 {
+		if strings.Trim(args[3].text, "gi") != "" {
+			refuse("regexp_replace with other flags")
+		}
+		if strings.Contains(args[3].text, "g") {
+			matches = args[0].Chars + 1
+		}
+	}
+	return d.short(Text, args[0].Chars+matches*utf8.RuneCountInString(by), name, args)
 }
 
 // growth is how often a text grows by what it has at most when pieces of one length become pieces of another: where nothing is looked for,
