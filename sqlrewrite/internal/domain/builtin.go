@@ -33,7 +33,7 @@ type Builtin struct {
 	// Of a row: how many arguments it takes, and its typed call. Types are PostgreSQL's, so that no error comes after the charge.
 	Args   arity
 	Type   func(*algebra.Binder, *Builtin, *syntax.Call, []algebra.Expr) (algebra.Expr, error)
-	Params [3]textParameter // of functions of texts: what textCall checks
+	Params [4]textParameter // of functions of texts: what textCall checks
 	Result catalog.Type     // the same: their type
 	// Safe is the error-free form; docs/sql/error-free.md has the proofs.
 	Safe func(safeCall) (Operand, error)
@@ -74,6 +74,7 @@ var (
 	oneArg       = arity{1, 1, "one argument"}
 	twoArgs      = arity{2, 2, "two arguments"}
 	threeArgs    = arity{3, 3, "three arguments"}
+	threeOrFour  = arity{3, 4, "three or four arguments"}
 	oneOrTwoArgs = arity{1, 2, "one or two arguments"}
 	upToTwoArgs  = arity{1, 2, "two arguments"}
 	someArgs     = arity{1, anyNumber, "at least one argument"}

@@ -238,49 +238,49 @@ var Builtins = []Builtin{
 	},
 	{
 		Name: "trim", Prints: "btrim", Args: upToTwoArgs, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
+		Result: catalog.Text, Params: [4]textParameter{anyText, constantText},
 		Safe: safeText,
 		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000, Grows: Trimmed, PerByte: 2000}},
 	},
 	{
 		Name: "btrim", Args: upToTwoArgs, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
+		Result: catalog.Text, Params: [4]textParameter{anyText, constantText},
 		Safe: safeText,
 		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000, Grows: Trimmed, PerByte: 2000}},
 	},
 	{
 		Name: "ltrim", Args: upToTwoArgs, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
+		Result: catalog.Text, Params: [4]textParameter{anyText, constantText},
 		Safe: safeText,
 		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000, Grows: Trimmed, PerByte: 2000}},
 	},
 	{
 		Name: "rtrim", Args: upToTwoArgs, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, constantText},
+		Result: catalog.Text, Params: [4]textParameter{anyText, constantText},
 		Safe: safeText,
 		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000, Grows: Trimmed, PerByte: 2000}},
 	},
 	{
 		Name: "left", Prints: `"left"`, Args: twoArgs, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, wholeNumber},
+		Result: catalog.Text, Params: [4]textParameter{anyText, wholeNumber},
 		Safe: safeText, Keys: parts, Letters: countedLetters,
 		Cost: Costs{Text: Price{Ns: 500, PerUnit: 5000}},
 	},
 	{
 		Name: "right", Prints: `"right"`, Args: twoArgs, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, wholeNumber},
+		Result: catalog.Text, Params: [4]textParameter{anyText, wholeNumber},
 		Safe: safeText, Letters: countedLetters,
 		Cost: Costs{Text: Price{Ns: 100, PerUnit: 2000}},
 	},
 	{
 		Name: "substring", Prints: "substr", Args: arity{2, 3, "three arguments"}, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, wholeNumber, wholeCount},
+		Result: catalog.Text, Params: [4]textParameter{anyText, wholeNumber, wholeCount},
 		Safe: safeText, Keys: parts, Letters: countedLetters,
 		Cost: Costs{Text: Price{Ns: 100, PerUnit: 2000}},
 	},
 	{
 		Name: "substr", Args: arity{2, 3, "three arguments"}, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, wholeNumber, wholeCount},
+		Result: catalog.Text, Params: [4]textParameter{anyText, wholeNumber, wholeCount},
 		Safe: safeText, Keys: parts, Letters: countedLetters,
 		Cost: Costs{Text: Price{Ns: 100, PerUnit: 2000}},
 	},
@@ -311,15 +311,21 @@ var Builtins = []Builtin{
 
 	{
 		Name: "split_part", Args: threeArgs, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, shortConstant, wholePlace},
+		Result: catalog.Text, Params: [4]textParameter{anyText, shortConstant, wholePlace},
 		Safe: safeText, Keys: splits,
 		Cost: Costs{Text: Price{Ns: 500, PerUnit: 1000, Grows: Found, PerByte: 20000}},
 	},
 	{
 		Name: "replace", Args: threeArgs, Type: textCall,
-		Result: catalog.Text, Params: [3]textParameter{anyText, shortConstant, shortConstant},
+		Result: catalog.Text, Params: [4]textParameter{anyText, shortConstant, shortConstant},
 		Safe: safeText, Keys: replacements, Letters: replacedLetters,
 		Cost: Costs{Text: Price{Ns: 500, PerUnit: 1000, Grows: Found, PerByte: 20000}},
+	},
+	{
+		Name: "regexp_replace", Args: threeOrFour, Type: textCall,
+		Result: catalog.Text, Params: [4]textParameter{anyText, regexConstant, plainConstant, regexFlags},
+		Safe: safeText, Letters: rewrittenLetters,
+		Cost: Costs{Text: Price{Ns: 2000, PerUnit: 5000, Grows: Rewritten, PerByte: 20000}},
 	},
 
 	// With OVER only.

@@ -16,6 +16,15 @@ import (
 // Coerce gives a constant without a type the type t, and a number beside floats the type float8. Every other expression stays
 // as it is. It fails when the text is no value of t.
 func Coerce(b *algebra.Binder, at syntax.Expr, e algebra.Expr, t catalog.Type) (algebra.Expr, error) {
+	if v, ok := e.(algebra.Bought); ok && v.T.IsNumber() {
+		switch { // the argument is read as what it stands beside: then PostgreSQL casts no row's value
+		case scalar.IsFloat(t):
+			v.T = catalog.Float8
+		case t == catalog.Numeric && scalar.IsFloat(v.T):
+			v.T = t
+		}
+		return v, nil
+	}
 	c, ok := e.(algebra.Constant)
 	if !ok || t == scalar.UnknownType {
 		return e, nil

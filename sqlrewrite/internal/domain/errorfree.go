@@ -151,6 +151,8 @@ func OperandOf(b *algebra.Binder, n syntax.Expr, e algebra.Expr) (Operand, error
 		return Operand{X: e.ErrorFree, Range: e.Within, Printed: e.Printed}, nil
 	case algebra.Constant:
 		return constantOperand(b, n, e)
+	case algebra.Bought:
+		return clampedBought(e), nil
 	case algebra.Cast: // to text, which binding adds
 		return safeCast(b, n, e)
 	case algebra.Column:
@@ -490,6 +492,8 @@ func safeCast(b *algebra.Binder, n syntax.Expr, e algebra.Cast) (Operand, error)
 		return result(collatedText(o.X), nil), nil
 	case e.T == catalog.Text && (from.IsInteger() || from == catalog.Bool || from == catalog.UUID || from == catalog.Date):
 		return result(algebra.Cast{X: o.X, T: catalog.Text}, nil), nil
+	case e.T == catalog.Text && from == catalog.Numeric && isWhole(o): // it has the text of a whole number
+		return result(algebra.Cast{X: toInteger(o, catalog.Int8).X, T: catalog.Text}, nil), nil
 	case from == catalog.Bool && e.T.IsInteger():
 		return result(algebra.Cast{X: algebra.Cast{X: o.X, T: catalog.Int4}, T: e.T}, scalar.Between(0, 1)), nil
 	case from == e.T && len(e.Mods) == 0:
@@ -503,9 +507,26 @@ func safeCast(b *algebra.Binder, n syntax.Expr, e algebra.Cast) (Operand, error)
 	case from.IsTime() && e.T.IsTime():
 		return toTime(o, e.T), nil
 	default:
-		return Operand{}, b.Unsupported(n, "a cast of a row's "+scalar.TypeName(from)+" to "+scalar.TypeName(e.T),
-			"a value that is not of that form would fail")
+		return Operand{}, b.Unsupported(n, "a cast of a row's "+scalar.TypeName(from)+" to "+scalar.TypeName(e.T), insteadOfCast(from, e.T))
 	}
+}
+
+// insteadOfCast is the hint for a cast that is refused.
+func insteadOfCast(from, to catalog.Type) string {
+	switch {
+	case to == catalog.Text && from.IsNumber():
+		return "write x::integer::text: whole numbers alone are texts"
+	case to == catalog.Text && from.IsTime():
+		return "write to_char(x, 'YYYY-MM-DD HH24:MI:SS')"
+	default:
+		return "a value that is not of that form would fail"
+	}
+}
+
+// isWhole reports whether a numeric has no digits after the point, and is one of bigint.
+func isWhole(o Operand) bool {
+	lowest, highest := scalar.IntegerRange(catalog.Int8)
+	return o.Range != nil && o.Scale == 0 && o.Lo.Cmp(lowest) >= 0 && o.Hi.Cmp(highest) <= 0
 }
 
 func toInteger(o Operand, t catalog.Type) Operand {
@@ -621,6 +642,25 @@ func clampedColumn(f *algebra.Field) Operand {
 	default:
 		return timeLeaf(o, f)
 	}
+}
+
+// clampedBought is a value that was released before, as an operand: as a column with the bounds that it lies within.
+func clampedBought(e algebra.Bought) Operand {
+	if scalar.IsFloat(e.T) { // a decimal number has digits after the point that are bounded
+		e.T = catalog.Numeric
+	}
+	f := &algebra.Field{Column: &catalog.Column{Type: e.T, TypMod: -1, NotNull: !e.MayBeNull,
+		Bounds: &catalog.Bounds{Lo: e.Within.Lo, Hi: e.Within.Hi}}}
+	o := clampedColumn(f)
+	var bought func(algebra.Expr) algebra.Expr
+	bought = func(x algebra.Expr) algebra.Expr {
+		if algebra.PlainField(x) == f {
+			return e
+		}
+		return algebra.Map(x, bought)
+	}
+	o.X = bought(o.X)
+	return o
 }
 
 // bounded clamps a leaf to a policy's bounds.

@@ -65,3 +65,26 @@ func TestKeyListOf(t *testing.T) {
 		}
 	}
 }
+
+// The range of a bounded column is computed once for all its values. Bins by CASE compare with it for each value.
+func TestBoundsOfColumnsAreComputedOnce(t *testing.T) {
+	f := &algebra.Field{Column: &catalog.Column{Name: "n", Type: catalog.Int4,
+		Bounds: &catalog.Bounds{Lo: big.NewRat(0, 1), Hi: big.NewRat(4000, 1)}}}
+	c := func(text string) algebra.Constant { return algebra.Constant{T: catalog.Int4, Text: text} }
+	var bins algebra.Choice
+	for _, end := range []string{"1000", "2000", "3000"} {
+		bins.Arms = append(bins.Arms, algebra.Arm{Result: c(end),
+			Cond: algebra.Binary{Op: syntax.Lt, L: algebra.Column{Of: f}, R: c(end), T: catalog.Bool}})
+	}
+	bins.T, bins.Otherwise = catalog.Int4, c("4000")
+	x := algebra.Computed{Written: bins, ErrorFree: bins}
+	allocations := testing.AllocsPerRun(1, func() {
+		work := MaxWork
+		if keys, ok := KeyDomainIn(x, nil, &work); !ok || len(keys) != 4 {
+			t.Fatalf("%d keys, %t", len(keys), ok)
+		}
+	})
+	if most := 4000.0 * 120; allocations > most {
+		t.Errorf("%.0f allocations for 4,001 values, want at most %.0f", allocations, most)
+	}
+}

@@ -118,6 +118,19 @@ type evaluator struct {
 	work  *int // what is left of MaxWork
 	// builtin looks into the table of functions, whose entries evaluate their operands.
 	builtin func(name string) *Builtin
+	ends    map[*algebra.Field]*scalar.Range // of columns in the row, which conditions ask for on each row
+}
+
+// endsOf is the range of a bounded column as it counts in an expression.
+func (v evaluator) endsOf(f *algebra.Field) *scalar.Range {
+	s := v.ends[f]
+	if s == nil {
+		s = clampedColumn(f).Range
+	}
+	if v.ends != nil {
+		v.ends[f] = s
+	}
+	return s
 }
 
 const (
@@ -152,7 +165,8 @@ func KeyDomainIn(x, where algebra.Expr, work *int) (keys []catalog.Key, ok bool)
 
 // keyDomain evaluates x for all that its columns can be.
 func keyDomain(x, where algebra.Expr, work *int) (keys []catalog.Key, ok bool) {
-	v := evaluator{builtin: BuiltinOf, row: make(map[*algebra.Field]datum), where: where, work: work}
+	v := evaluator{builtin: BuiltinOf, row: make(map[*algebra.Field]datum), where: where, work: work,
+		ends: make(map[*algebra.Field]*scalar.Range)}
 	type leafValues struct {
 		of     *algebra.Field
 		values []datum
@@ -470,13 +484,17 @@ func (v evaluator) beyondBounds(e algebra.Binary) ([]datum, bool) {
 	if !ok {
 		return nil, false
 	}
-	within, null := v.within(f)
-	if d, known := v.row[f]; known && d.null {
+	var within *scalar.Range
+	null := false
+	switch d, known := v.row[f]; {
+	case known && d.null:
 		return []datum{d}, true
-	} else if known {
-		within, null = &scalar.Range{Lo: d.Value, Hi: d.Value}, false
+	case known:
+		within = &scalar.Range{Lo: d.Value, Hi: d.Value}
+	default:
+		within, null = v.within(f)
 	}
-	at, bounds := with[0], clampedColumn(f).Range
+	at, bounds := with[0], v.endsOf(f)
 	orders := []int{within.Lo.Cmp(at), within.Hi.Cmp(at)}
 	if within.Lo.Cmp(at) < 0 && at.Cmp(within.Hi) < 0 {
 		orders = append(orders, 0)

@@ -45,6 +45,8 @@ const (
 	Bucketed
 	// Searched is a regular expression: n·states, n in characters (rege_dfa.c, miss: each of a text can lead to a set that is new).
 	Searched
+	// Rewritten is regexp_replace: each place of a text may be tried (regexec.c, find; see [replacing]).
+	Rewritten
 )
 
 // Price bounds the time of one evaluation: ns at any value, and thousandths of ns for each unit that its formula counts.
@@ -94,6 +96,8 @@ func (p Price) count(operands []Size) int64 {
 		return bucketCount(operands)
 	case Searched:
 		return multiplyCapped(a.letters(), regexStates(b))
+	case Rewritten:
+		return replacing(a.letters(), b, len(operands) > 3 && (operands[3].Text == nil || strings.Contains(*operands[3].Text, "g")))
 	default:
 		panic("domain: a formula without a count")
 	}
@@ -161,6 +165,8 @@ func (p Price) Remedy() string {
 		return "compute with fewer digits: cast the operands to numeric(p, s) or to double precision"
 	case Searched:
 		return "write a shorter regular expression, or LIKE"
+	case Rewritten:
+		return "replace only at the start (^), or a part of the text: left(x, 20)"
 	default:
 		return ""
 	}

@@ -47,7 +47,16 @@ type regexReader struct {
 	rest  []rune
 	depth int
 	plain int // characters outside of groups that are themselves
+
+	// Of what was read last: the most characters that it matches (see [regexReader.sequence]), and whether it matches at the start alone.
+	length  int64
+	atStart bool
+	// groups are the places behind the ( of groups that remember what they match, counted from the end of the pattern.
+	groups []int
 }
+
+// endless is the length of what matches any number of characters.
+const endless = 1 << 30
 
 const (
 	maxRegexDepth   = 10
@@ -75,32 +84,42 @@ func (r *regexReader) alternatives() (atoms int, err error) {
 	if r.depth++; r.depth > maxRegexDepth {
 		return 0, errors.New("its groups are nested too deeply")
 	}
+	longest, atStart := int64(0), true
 	for {
 		n, err := r.sequence()
 		if atoms += n; err != nil {
 			return 0, err
 		}
+		longest, atStart = max(longest, r.length), atStart && r.atStart
 		if !r.accept("|") {
 			r.depth--
+			r.length, r.atStart = longest, atStart
 			return atoms, nil
 		}
 	}
 }
 
+// sequence reads an alternative. The length of one outside of groups does not count what a repetition at its end adds: a text that has
+// brought a match so far has matched.
 func (r *regexReader) sequence() (atoms int, err error) {
+	length, more, atStart := int64(0), int64(0), false
 	for start := true; ; start = false {
 		if c := r.next(); c == 0 || c == '|' || c == ')' {
 			if start {
 				return 0, errors.New("an alternative or group is empty")
 			}
+			if r.length, r.atStart = length, atStart; r.depth > 1 {
+				r.length = min(length+more, endless)
+			}
 			return atoms, nil
 		}
 		anchor := r.next() == '^' || r.next() == '$'
+		atStart = atStart || start && r.next() == '^'
 		n, err := r.atom()
 		if err != nil {
 			return 0, err
 		}
-		times, counted, err := r.quantifier()
+		times, counted, endlessly, err := r.quantifier()
 		switch {
 		case err != nil:
 			return 0, err
@@ -113,6 +132,10 @@ func (r *regexReader) sequence() (atoms int, err error) {
 		if counted {
 			n = max(n, 1)
 		}
+		length = min(length+more+r.length*int64(times), endless)
+		if more = 0; endlessly {
+			more = endless
+		}
 		if atoms += n * times; atoms > maxAtoms {
 			return 0, fmt.Errorf("it stands for more than %d characters or classes", maxAtoms)
 		}
@@ -122,9 +145,13 @@ func (r *regexReader) sequence() (atoms int, err error) {
 func (r *regexReader) atom() (atoms int, err error) {
 	c := r.next()
 	r.rest = r.rest[1:]
+	r.length = int64(algebra.BoolIndex(c != '^' && c != '$'))
 	switch c {
 	case '(':
-		if !r.accept("?:") && r.next() == '?' {
+		if !r.accept("?:") {
+			r.groups = append(r.groups, len(r.rest))
+		}
+		if r.next() == '?' {
 			return 0, errors.New("of the groups that begin with (? only (?: is taken")
 		}
 		n, err := r.alternatives()
@@ -163,19 +190,21 @@ func isAlphanumeric(c rune) bool {
 	return c > 127 || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// quantifier reads * + ? {m} {m,} {m,n}: how many copies of an atom it stands for.
-func (r *regexReader) quantifier() (times int, counted bool, err error) {
+// quantifier reads * + ? {m} {m,} {m,n}: how many copies of an atom it stands for, and whether more may follow.
+func (r *regexReader) quantifier() (times int, counted, endlessly bool, err error) {
 	switch {
-	case r.accept("*"), r.accept("?"):
-		return 1, true, nil
+	case r.accept("*"):
+		return 1, true, true, nil
+	case r.accept("?"):
+		return 1, true, false, nil
 	case r.accept("+"):
-		return 2, true, nil
+		return 2, true, true, nil
 	case !r.accept("{"):
-		return 1, false, nil
+		return 1, false, false, nil
 	}
 	end := slices.Index(r.rest, '}')
 	if end < 0 {
-		return 0, false, errors.New("a { without its }")
+		return 0, false, false, errors.New("a { without its }")
 	}
 	least, most, span := strings.Cut(string(r.rest[:end]), ",")
 	r.rest = r.rest[end+1:]
@@ -188,9 +217,9 @@ func (r *regexReader) quantifier() (times int, counted bool, err error) {
 		n, err = strconv.ParseUint(most, 10, 16)
 	}
 	if err != nil || n < m || n < 1 || n > maxRegexRepeats {
-		return 0, false, fmt.Errorf("a repetition is written {m}, {m,} or {m,n}, with numbers up to %d", maxRegexRepeats)
+		return 0, false, false, fmt.Errorf("a repetition is written {m}, {m,} or {m,n}, with numbers up to %d", maxRegexRepeats)
 	}
-	return int(n), true, nil
+	return int(n), true, span && most == "", nil
 }
 
 // class reads what follows [ up to its ].
@@ -281,6 +310,23 @@ func SimilarRegex(pattern string) string {
 	return b.String()
 }
 
+// withoutMemory is a pattern of the subset whose groups do not remember what they match: only for such groups PostgreSQL divides a match
+// again, by trial and error (regexec.c, cdissect).
+func withoutMemory(pattern string) string {
+	r := &regexReader{rest: []rune(pattern)}
+	if _, err := r.alternatives(); err != nil {
+		return pattern
+	}
+	var b strings.Builder
+	for i, c := range []rune(pattern) {
+		if slices.Contains(r.groups, len([]rune(pattern))-i) {
+			b.WriteString("?:")
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
 // regexStates bounds the states of the machine that PostgreSQL makes of a pattern: characters and classes once its repetitions are written
 // out, as [CheckRegex] counts them, where each plain character is one.
 func regexStates(pattern Size) int64 {
@@ -294,3 +340,25 @@ func regexStates(pattern Size) int64 {
 	}
 	return int64(atoms+r.plain) + 2
 }
+
+// replacing counts the states that regexp_replace visits in a text of n characters (docs/sql/work.md, Lemma 19).
+func replacing(n int64, pattern Size, everywhere bool) int64 {
+	finds, tries := int64(1), n
+	if everywhere {
+		finds = n + 1
+	}
+	if pattern.Text != nil {
+		r := &regexReader{rest: []rune(*pattern.Text)}
+		if _, err := r.alternatives(); err == nil {
+			tries = min(n, r.length)
+			if r.atStart {
+				finds, tries = min(finds, 2), 0
+			}
+		}
+	}
+	steps := multiplyCapped(n+1, tries+4)
+	return addCapped(multiplyCapped(steps, regexStates(pattern)), multiplyCapped(finds, findsAgain+10*regexStates(pattern)))
+}
+
+// findsAgain is the number of visits for which PostgreSQL looks for the next place that matches: its machine starts anew.
+const findsAgain = 200

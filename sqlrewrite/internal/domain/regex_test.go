@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"noisegate.example/internal/pgtest"
+	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
@@ -104,6 +106,37 @@ func TestSimilarRegex(t *testing.T) {
 			scalar.QuoteText(pattern)), ours, append(slices.Clone(regexTexts), "%", "_1", "...")).Scan(&differ)
 		if err != nil || len(differ) > 0 {
 			t.Errorf("%s as %s: differs on %q, %v", pattern, ours, differ, err)
+		}
+	}
+}
+
+// What groups remember changes no match, so that regexp_replace gives the same without it. Its result is no longer than it counts.
+func TestReplacingWithoutMemory(t *testing.T) {
+	conn := pgtest.New(t)
+	db := conn.Conn(t, conn.DSN)
+	r := rand.New(rand.NewPCG(7, 7))
+	for range 300 {
+		pattern := randomRegex(r, 3)
+		if CheckRegex(pattern) != nil {
+			continue
+		}
+		printed := withoutMemory(pattern)
+		if strings.Contains(strings.NewReplacer("(?:", "", `\(`, "").Replace(printed), "(") {
+			t.Fatalf("%s remembers", printed)
+		}
+		for _, flags := range []string{"", "g", "gi"} {
+			call := algebra.Call{Args: []algebra.Expr{nil, nil, algebra.Constant{Text: "xyz"}, algebra.Constant{Text: flags}}}
+			for _, text := range regexTexts {
+				var wanted, got string
+				if err := db.QueryRow(t.Context(), "SELECT regexp_replace($1, $2, 'xyz', $4), regexp_replace($1, $3, 'xyz', $4)", text, pattern,
+					printed, flags).Scan(&wanted, &got); err != nil || wanted != got {
+					t.Errorf("%q by %s: %q, by %s: %q, %v", text, pattern, wanted, printed, got, err)
+				}
+				letters := int64(utf8.RuneCountInString(text))
+				if most := rewrittenLetters(call, func(algebra.Expr) int64 { return letters }); int64(utf8.RuneCountInString(got)) > most {
+					t.Errorf("%q by %s: %q has more than %d characters", text, pattern, got, most)
+				}
+			}
 		}
 	}
 }

@@ -2,9 +2,12 @@ package domain
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"noisegate.example/catalog"
+	"noisegate.example/internal/fault"
 	"noisegate.example/sqlrewrite/internal/algebra"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/syntax"
@@ -20,6 +23,9 @@ const (
 	wholeNumber                 // an integer constant
 	wholeCount                  // an integer constant that is not negative: PostgreSQL raises an error for others
 	wholePlace                  // an integer constant that is not 0: PostgreSQL raises an error for 0
+	regexConstant               // a pattern that [CheckRegex] takes; its groups remember nothing
+	plainConstant               // a short constant without backslashes, which would name groups
+	regexFlags                  // g, i or both
 )
 
 // maxTrimSet is how many characters a trim may look for: each of the text is compared with each of them.
@@ -37,29 +43,73 @@ func textCall(b *algebra.Binder, f *Builtin, n *syntax.Call, args []algebra.Expr
 		if err != nil {
 			return nil, err
 		}
-		c, isConstant := x.(algebra.Constant)
-		k, whole := WholeConstant(x)
-		switch param {
-		case anyText:
-			if scalar.FamilyOf(x.Typ()) != scalar.TextFamily && f.Args.most != anyNumber {
-				return nil, noFunction(b, n, x)
-			}
-		case constantText:
-			if !isConstant || c.Null || scalar.FamilyOf(c.T) != scalar.TextFamily || len(c.Text) > maxTrimSet {
-				return nil, b.Unsupported(at, "characters to trim that are not a short string constant", "")
-			}
-		case shortConstant:
-			if !isConstant || c.Null || scalar.FamilyOf(c.T) != scalar.TextFamily || len(c.Text) > maxPiece {
-				return nil, b.Unsupported(at, "a piece of a text that is not a short string constant", "")
-			}
-		case wholeNumber, wholeCount, wholePlace:
-			if !whole || k > 1<<20 || k < -(1<<20) || param == wholeCount && k < 0 || param == wholePlace && k == 0 {
-				return nil, b.Unsupported(at, "a place in a text that is not a small whole constant", "")
-			}
+		if param == anyText && scalar.FamilyOf(x.Typ()) != scalar.TextFamily && f.Args.most != anyNumber {
+			return nil, noFunction(b, n, x)
+		}
+		if x, err = textArgument(b, at, param, x); err != nil {
+			return nil, err
 		}
 		e.Args = append(e.Args, asTextOf(x))
 	}
 	return e, nil
+}
+
+// maxReplaced is the most bytes that the pattern of regexp_replace may have.
+const maxReplaced = 200
+
+// textArgument checks an argument of a function of texts, and gives it as it is printed.
+func textArgument(b *algebra.Binder, at syntax.Expr, param textParameter, x algebra.Expr) (algebra.Expr, error) {
+	c, isConstant := x.(algebra.Constant)
+	k, whole := WholeConstant(x)
+	isText := isConstant && !c.Null && scalar.FamilyOf(c.T) == scalar.TextFamily
+	switch param {
+	case anyText:
+	case constantText:
+		if !isText || len(c.Text) > maxTrimSet {
+			return nil, b.Unsupported(at, "characters to trim that are not a short string constant", "")
+		}
+	case shortConstant:
+		if !isText || len(c.Text) > maxPiece {
+			return nil, b.Unsupported(at, "a piece of a text that is not a short string constant", "")
+		}
+	case wholeNumber, wholeCount, wholePlace:
+		if !whole || k > 1<<20 || k < -(1<<20) || param == wholeCount && k < 0 || param == wholePlace && k == 0 {
+			return nil, b.Unsupported(at, "a place in a text that is not a small whole constant", "")
+		}
+	default:
+		if !isText {
+			return nil, b.Unsupported(at, "regexp_replace by what is not a string constant", "")
+		}
+		return regexArgument(b, at, param, c)
+	}
+	return x, nil
+}
+
+// regexArgument is a constant of regexp_replace.
+func regexArgument(b *algebra.Binder, at syntax.Expr, param textParameter, c algebra.Constant) (algebra.Expr, error) {
+	switch param {
+	case plainConstant:
+		if len(c.Text) > maxPiece || strings.Contains(c.Text, `\`) {
+			return nil, b.Unsupported(at, "the replacement "+fault.Quote(c.Text),
+				fmt.Sprintf(`a replacement has at most %d bytes and no \: what a group matched is found by trial and error, which may take long`,
+					maxPiece))
+		}
+	case regexFlags:
+		if c.Text != "g" && c.Text != "i" && c.Text != "gi" && c.Text != "ig" {
+			return nil, b.Unsupported(at, "regexp_replace with "+fault.Quote(c.Text),
+				"write 'g' to replace all matches, 'i' to ignore case, or 'gi'")
+		}
+	default:
+		err := CheckRegex(c.Text)
+		if err == nil && len(c.Text) > maxReplaced {
+			err = fmt.Errorf("it has more than %d bytes", maxReplaced)
+		}
+		if err != nil {
+			return nil, b.Unsupported(at, "the pattern "+fault.Quote(c.Text), err.Error())
+		}
+		c.Text = withoutMemory(c.Text)
+	}
+	return c, nil
 }
 
 // asTextOf casts what is neither text nor the number of a place.
@@ -143,6 +193,15 @@ func countedLetters(e algebra.Call, of func(algebra.Expr) int64) int64 {
 		return min(int64(k), of(e.Args[0]))
 	}
 	return of(e.Args[0])
+}
+
+// rewrittenLetters bounds the characters of what regexp_replace gives: it may put text before each character and at the end.
+func rewrittenLetters(e algebra.Call, of func(algebra.Expr) int64) int64 {
+	letters, finds := of(e.Args[0]), int64(1)
+	if len(e.Args) > 3 && strings.Contains(e.Args[3].(algebra.Constant).Text, "g") {
+		finds = letters + 1
+	}
+	return letters + finds*int64(utf8.RuneCountInString(e.Args[2].(algebra.Constant).Text))
 }
 
 // replacedLetters is of replace: each piece that is found becomes another one.

@@ -86,10 +86,10 @@ func momentCall(n *syntax.Call, args []algebra.Expr) bool {
 	}
 }
 
-// CastZone refuses casts from and to timestamptz that depend on the zone.
+// CastZone refuses casts from and to timestamptz that depend on the zone. AT TIME ZONE 'UTC' names its own.
 func CastZone(b *algebra.Binder, n *syntax.Cast, x algebra.Expr, t catalog.Type) error {
 	from := x.Typ()
-	if from == t || from != catalog.Timestamptz && !(t == catalog.Timestamptz && from.IsTime()) {
+	if from == t || n.Type == syntax.AtUTC || from != catalog.Timestamptz && !(t == catalog.Timestamptz && from.IsTime()) {
 		return nil
 	}
 	return refuseZone(b, n, "a cast from "+scalar.TypeName(from)+" to "+scalar.TypeName(t))
