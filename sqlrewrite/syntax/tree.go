@@ -366,7 +366,10 @@ type When struct {
 	Cond, Result Expr
 }
 
-// Cast is x::type or CAST(x AS type). Type is PostgreSQL's own name, lower case, without schema ("int4", "numeric", "text").
+// AtUTC stands for the type of x AT TIME ZONE 'UTC': that of times with a zone where x has none, and the other way round.
+const AtUTC = "at time zone utc"
+
+// Cast is x::type or CAST(x AS type). Type is PostgreSQL's own name, lower case, without schema ("int4", "numeric", "text"), or [AtUTC].
 type Cast struct {
 	Pos  Pos
 	X    Expr

@@ -24,6 +24,26 @@ func each(v reflect.Value, node func(any) (done bool)) {
 	}
 }
 
+// Place makes all places in a query one: that at which another text names it.
+func Place(q *Query, at Pos) { place(reflect.ValueOf(q), reflect.ValueOf(at)) }
+
+func place(v, at reflect.Value) {
+	switch {
+	case v.Type() == at.Type():
+		v.Set(at)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			place(v.Field(i), at)
+		}
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			place(v.Index(i), at)
+		}
+	case (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && !v.IsNil():
+		place(v.Elem(), at)
+	}
+}
+
 // Copy returns a query that shares no node with the one that it copies.
 func Copy(q *Query) *Query { return copied(reflect.ValueOf(q)).Interface().(*Query) }
 

@@ -30,10 +30,15 @@ type Binder struct {
 	Merged map[*Field]Expr
 	// Value binds a query over released rows that stands for a value among the outputs of a release block; nil: none can stand there.
 	Value func(*syntax.Scalar) (Expr, error)
+	// Buy binds a query over rows of units that stands for a value in a condition of a release block; nil: none can stand there. It gives
+	// nil for a query that releases nothing.
+	Buy   func(*syntax.Scalar) (Expr, error)
 	Level *Level // nil: the query is not one set of several
 	// Constants are the keys that are the same in all groups, each a test of an id for NULL, with their values.
 	Constants []GroupKey
-	Wide      bool // see [Opened.Wide]
+	// KeysAt are the places among the keys of what GROUP BY lists, but for constants.
+	KeysAt []int
+	Wide   bool // see [Opened.Wide]
 }
 
 // Level is one set of ROLLUP, CUBE or GROUPING SETS as a query of its own.
@@ -66,8 +71,11 @@ func (b *Binder) Mismatch(n interface{ At() syntax.Pos }, message, hint string) 
 
 // NoOperator says that an operator does not exist for its operands.
 func (b *Binder) NoOperator(n syntax.Expr, op syntax.Operator, l, r Expr) error {
-	return b.Mismatch(n, fmt.Sprintf("there is no operator %s %s %s", scalar.TypeName(l.Typ()), op, scalar.TypeName(r.Typ())),
-		"both sides must be of one kind; cast one of them")
+	hint := "both sides must be of one kind; cast one of them"
+	if isText := scalar.FamilyOf(l.Typ()) == scalar.TextFamily || scalar.FamilyOf(r.Typ()) == scalar.TextFamily; isText && op == syntax.Add {
+		hint = "write || between texts"
+	}
+	return b.Mismatch(n, fmt.Sprintf("there is no operator %s %s %s", scalar.TypeName(l.Typ()), op, scalar.TypeName(r.Typ())), hint)
 }
 
 // Opened is a statement that is being bound: what its queries share.

@@ -16,7 +16,7 @@ import (
 // form of expression that is printed.
 //
 //nodes:1 Column, 2 KeyRef, 3 EstimatorRef, 4 Constant, 5 Not, 6 Negate, 7 Binary, 8 In, 9 Is, 10 Distinct, 11 Like, 12 Choice, 13 Cast
-//nodes:14 Collate, 15 Call, 16 Computed, 17 Guard, 18 Exists, 19 InRows, 20 Aggregate, 21 Subquery, 22 Either
+//nodes:14 Collate, 15 Call, 16 Computed, 17 Guard, 18 Exists, 19 InRows, 20 Aggregate, 21 Subquery, 22 Either, 27 Bought
 type Expr interface {
 	Typ() catalog.Type
 }
@@ -45,6 +45,16 @@ type Constant struct {
 	T    catalog.Type `node:"1"`
 	Text string       `node:"2"`
 	Null bool         `node:"3"`
+}
+
+// Bought is a value that is released before the statement runs, and that the statement takes as an argument. Nothing of a statement but
+// that argument depends on it: it lies within bounds that the policy gives.
+type Bought struct {
+	At        int          `node:"1"` // which of [BoundQuery.Bought]
+	T         catalog.Type `node:"2"`
+	Label     string       `node:"3,same"`
+	Within    *Bounds      `node:"4,-"`
+	MayBeNull bool         `node:"5,-"` // as a mean of no rows is
 }
 
 // Not is NOT x.

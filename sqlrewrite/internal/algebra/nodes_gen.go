@@ -20,6 +20,7 @@ func (e Call) Typ() catalog.Type         { return e.T }
 func (e Aggregate) Typ() catalog.Type    { return e.T }
 func (e Subquery) Typ() catalog.Type     { return e.T }
 func (e Either) Typ() catalog.Type       { return e.T }
+func (e Bought) Typ() catalog.Type       { return e.T }
 func (*Scan) fromItem()                  {}
 func (*Joined) fromItem()                {}
 func (*Derived) fromItem()               {}
@@ -88,6 +89,7 @@ func Children(e Expr) (all []Expr) {
 		all = append(all, e.X...)
 	case Either:
 		all = append(all, e.L, e.R)
+	case Bought:
 	default:
 		panic("sqlrewrite: expression without a number")
 	}
@@ -280,6 +282,9 @@ func (m *matching) expr(a, b Expr) bool {
 	case Either:
 		b, ok := b.(Either)
 		return ok && m.sameEither(a, b)
+	case Bought:
+		b, ok := b.(Bought)
+		return ok && m.sameBought(a, b)
 	default:
 		panic("sqlrewrite: comparison of what has no number")
 	}
@@ -326,6 +331,12 @@ func (m *matching) sameBinary(a, b Binary) bool {
 	return a.Op == b.Op &&
 		m.operand(a.Op, a.L, b.L) &&
 		m.operand(a.Op, a.R, b.R)
+}
+
+func (m *matching) sameBought(a, b Bought) bool {
+	return a.At == b.At &&
+		a.T == b.T &&
+		a.Label == b.Label
 }
 
 func (m *matching) sameCall(a, b Call) bool {
@@ -556,6 +567,9 @@ func (x *encoder) kind(e Expr) {
 	case Either:
 		x.node(22)
 		x.addEither(e)
+	case Bought:
+		x.node(27)
+		x.addBought(e)
 	case EstimatorRef:
 		x.node(3)
 		x.addEstimatorRef(e)
@@ -663,6 +677,16 @@ func (x *encoder) addBinary(v Binary) {
 	x.close(at)
 	at = x.open(3)
 	x.operand(v.Op, v.R)
+	x.close(at)
+}
+
+func (x *encoder) addBought(v Bought) {
+	var at int
+	at = x.open(1)
+	basic(x, v.At)
+	x.close(at)
+	at = x.open(2)
+	basic(x, v.T)
 	x.close(at)
 }
 

@@ -33,12 +33,18 @@ func (q *BoundQuery) Counting(part Part, rows Statistic) *BoundQuery {
 		Outputs:    []Output{{Name: name, Expr: EstimatorRef{T: catalog.Int8}}}}
 }
 
-// Computed are the release blocks that outputs are computed from.
+// Computed are the release blocks that outputs are computed from, by their places; nil where none is.
 func (q *BoundQuery) Computed() []*BoundQuery {
 	if q.Blocks == nil {
 		return []*BoundQuery{q}
 	}
-	return slices.DeleteFunc(slices.Clone(q.Blocks), func(block *BoundQuery) bool { return block.Part != NoPart })
+	all := slices.Clone(q.Blocks)
+	for i, block := range all {
+		if block.Part != NoPart || block.Argument {
+			all[i] = nil
+		}
+	}
+	return all
 }
 
 // Cells are the keys of the groups in which the rows of one unit are bounded.

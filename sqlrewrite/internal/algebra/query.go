@@ -41,9 +41,21 @@ type BoundQuery struct {
 	// is over all of them, and Keys, Statistics and Estimators are theirs, one block after another; statistics of equal blocks stand once.
 	Blocks []*BoundQuery
 
+	// Bought are the values that a block takes as arguments: they are released before its statements run.
+	Bought []Purchase
+	// Argument: the block's value is an argument of another one, and nothing else is computed from it.
+	Argument bool
+
 	Part    Part       // of a block that counts a part of the rows of another one: which
 	Within  []GroupKey // the keys of that other one, of which all groups are added up; private ones have no domain
 	Reports bool       // of several blocks: those after the first count parts of it
+}
+
+// Purchase is a value of another block, which is released first. It is clamped to bounds, as a released value may be.
+type Purchase struct {
+	Block, Estimator int // of the statement's blocks, and of that block's estimators
+	Name             string
+	Within           *Bounds
 }
 
 // Load is what a statement does beside what its query says.

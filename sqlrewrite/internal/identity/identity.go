@@ -18,11 +18,12 @@ type Parts struct {
 	Query    *algebra.BoundQuery
 	Bounding stability.Bounding
 	Snapshot *catalog.Snapshot
-	Facts    []string // of the tables that are read
-	Units    []string // of each statistic, what one unit adds to it at most, and what one of its integers is in the answer
-	Laws     []string // of each statistic
-	Keys     string   // the law by which private keys are shown; "" for none
-	Options  []string // of the request
+	Facts    []string   // of the tables that are read
+	Units    []string   // of each statistic, what one unit adds to it at most, and what one of its integers is in the answer
+	Laws     []string   // of each statistic
+	Keys     string     // the law by which private keys are shown; "" for none
+	Options  []string   // of the request
+	Bought   [][32]byte // the names of the releases whose values the block takes, by their places; nil: none
 	// Blocks has the names of the questions of several blocks, from which the query's outputs are computed; nil: it is one.
 	Blocks [][32]byte
 }
@@ -62,6 +63,7 @@ func Question(p Parts) [32]byte {
 	if p.Blocks != nil || p.Query.Source == nil {
 		return n.sum()
 	}
+	n.bought(p)
 	n.bounding(p)
 	name, _ := n.block(p, make([]string, len(p.Query.Statistics)), true)
 	return name
@@ -101,8 +103,17 @@ func (p Parts) named(kind string) *name {
 	n.begin(kind, p.Snapshot)
 	n.add(p.Snapshot.DataVersion)
 	n.list(p.Facts)
+	n.bought(p)
 	n.bounding(p)
 	return n
+}
+
+// bought adds the releases whose values a block takes, and which of their values those are. A block that takes none keeps its name.
+func (n *name) bought(p Parts) {
+	for i, first := range p.Bought {
+		of := p.Query.Bought[i]
+		n.add("value released first", string(first[:]), fmt.Sprint(of.Estimator), of.Name)
+	}
 }
 
 // bounding adds how the rows of a unit are bounded. The ranks of a copy that leave none out are no bound.

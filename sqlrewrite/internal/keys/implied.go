@@ -57,7 +57,8 @@ func readsOnly(e algebra.Expr, known func(*algebra.Field) bool) bool {
 		return known(e.Of)
 	case algebra.Constant:
 		return true
-	case algebra.Exists, algebra.InRows, algebra.Aggregate, algebra.Subquery, algebra.KeyRef, algebra.EstimatorRef, algebra.Either:
+	case algebra.Bought, algebra.Exists, algebra.InRows, algebra.Aggregate, algebra.Subquery, algebra.KeyRef,
+		algebra.EstimatorRef, algebra.Either:
 		return false
 	default:
 		return !slices.ContainsFunc(algebra.Children(e), func(x algebra.Expr) bool { return !readsOnly(x, known) })

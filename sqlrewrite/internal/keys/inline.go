@@ -7,10 +7,11 @@ import (
 )
 
 // Inlining replaces columns of queries in FROM by the expressions that they are. It reads the queries that filter rows and compute columns,
-// at any depth. A query on the side of a join that may be absent stays as it is: there its columns are NULL, and expressions over what it
-// reads need not be.
+// at any depth, and others if asked to. A query on the side of a join that may be absent stays as it is: there its columns are NULL, and
+// expressions over what it reads need not be.
 type Inlining struct {
 	steps   *steps.Count
+	all     bool // queries with groups and windows, too
 	outputs map[*algebra.Field]*inlined
 	left    int            // of maxInlining
 	Where   []algebra.Expr // the conditions of these queries: true on every row
@@ -30,16 +31,17 @@ const maxInlined = 500
 // clamped. An expression that would take more stays as it is.
 const maxInlining = 10_000
 
-// Inline reads the queries in FROM of a query.
-func Inline(q *algebra.BoundQuery) *Inlining {
-	in := &Inlining{steps: q.Shared().Steps, outputs: make(map[*algebra.Field]*inlined), left: maxInlining}
+// Inline reads the queries in FROM of a query; if all, also those with groups, DISTINCT and windows. An output of such a query that is no
+// aggregate has in each of its rows the value that its expression has in some row of what the query reads, and WHERE was true there.
+func Inline(q *algebra.BoundQuery, all bool) *Inlining {
+	in := &Inlining{steps: q.Shared().Steps, all: all, outputs: make(map[*algebra.Field]*inlined), left: maxInlining}
 	in.item(q.Source.Node)
 	return in
 }
 
 // rowsFrom returns the query that such a query in FROM is; nil for others.
-func rowsFrom(n *algebra.Derived) *algebra.Query {
-	if len(n.Parts) != 1 || !n.Parts[0].Rowwise() {
+func (in *Inlining) rowsFrom(n *algebra.Derived) *algebra.Query {
+	if len(n.Parts) != 1 || n.Parts[0].From == nil || !in.all && !n.Parts[0].Rowwise() {
 		return nil
 	}
 	return n.Parts[0]
@@ -58,13 +60,15 @@ func (in *Inlining) item(n algebra.FromItem) {
 			in.item(n.Right)
 		}
 	case *algebra.Derived:
-		q := rowsFrom(n)
+		q := in.rowsFrom(n)
 		if q == nil {
 			return
 		}
 		in.item(q.From)
 		for i, f := range n.Fields {
-			in.outputs[f] = &inlined{of: q.Outputs[i].Expr}
+			if e := q.Outputs[i].Expr; !algebra.HasAggregate(e) {
+				in.outputs[f] = &inlined{of: e}
+			}
 		}
 		in.Where = append(in.Where, in.Conditions(q.Where)...)
 	}

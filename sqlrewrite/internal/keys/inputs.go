@@ -76,7 +76,7 @@ func Ends(q *algebra.BoundQuery, f *algebra.Field) []algebra.KeyList {
 }
 
 func newScope(q *algebra.BoundQuery) *scope {
-	s := &scope{q: q, from: Inline(q), stands: make(map[*algebra.Field]*algebra.Field),
+	s := &scope{q: q, from: Inline(q, false), stands: make(map[*algebra.Field]*algebra.Field),
 		inside: make(map[*side][]algebra.Expr)}
 	s.conditions = append(s.from.Conditions(q.Where), s.from.Where...)
 	s.item(q.Source.Node, nil)
@@ -99,7 +99,7 @@ func (s *scope) item(n algebra.FromItem, within *side) {
 	case *algebra.RowCap:
 		s.item(n.Of, within)
 	case *algebra.Derived:
-		if q := rowsFrom(n); q != nil && within == nil { // as in [Inlining]
+		if q := s.from.rowsFrom(n); q != nil && within == nil { // as in [Inlining]
 			s.item(q.From, nil)
 		}
 	case *algebra.Joined:

@@ -20,7 +20,7 @@ const (
 	MaxBytes  = 64 << 10
 	maxTokens = 4096
 	maxDepth  = 64   // levels of expressions and joins in the tree; a chain of ANDs or ORs is one level
-	maxJoins  = 8    // relations of FROM, less one
+	maxJoins  = 15   // relations of FROM, less one
 	maxInList = 1000 // values of one IN list
 	maxDigits = 1000 // digits and decimal exponent of one number: 1e999999999 would be a gigabyte
 

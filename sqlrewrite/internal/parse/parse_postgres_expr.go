@@ -229,6 +229,9 @@ func (c *converter) plainOperation(at syntax.Pos, name string, left, right *pg.N
 	case left != nil && strings.TrimLeft(name, "!") == "~" || strings.TrimLeft(name, "!") == "~*":
 		return &syntax.Like{Pos: at, Language: syntax.RegexPattern, Not: name[0] == '!', CaseInsensitive: strings.HasSuffix(name, "*"),
 			X: c.expr(left), Pattern: constantPattern(c.expr(right))}
+	case left != nil && (strings.TrimLeft(name, "!") == "~~" || strings.TrimLeft(name, "!") == "~~*"): // as PostgreSQL prints LIKE
+		return &syntax.Like{Pos: at, Not: name[0] == '!', CaseInsensitive: strings.HasSuffix(name, "*"), X: c.expr(left),
+			Pattern: c.likePattern(at, right)}
 	case strings.Contains(name, "~"):
 		return c.refuse(at, "the operator "+name, "write LIKE or ILIKE")
 	default:
@@ -361,6 +364,10 @@ func (c *converter) cast(n *pg.TypeCast) syntax.Expr {
 	cast.X = c.expr(take(&n.Arg))
 	c.spent(n, at)
 	c.constantText(cast)
+	if l, ok := cast.X.(*syntax.Literal); ok && cast.Type == "bpchar" && cast.Mods == nil && l.Kind == syntax.StringLiteral &&
+		!strings.HasSuffix(l.Text, " ") { // as PostgreSQL prints a constant beside a column of type character
+		return l
+	}
 	if cast.Type == "interval" && cast.Mods != nil && c.refusal == nil {
 		c.intervalField(typeAt, cast)
 	}
@@ -410,8 +417,12 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 			call.Args = append(call.Args, c.extractField(take(&args[0])))
 			args = args[1:]
 		}
+	case form == pg.CoercionForm_COERCE_SQL_SYNTAX && call.Name == "timezone" && len(args) == 2 && isUTC(args[0]):
+		x := c.expr(take(&args[1]))
+		c.spent(n, call.Pos)
+		return &syntax.Cast{Pos: call.Pos, X: x, Type: syntax.AtUTC}
 	case form == pg.CoercionForm_COERCE_SQL_SYNTAX && call.Name == "timezone":
-		return c.refuse(call.Pos, "AT TIME ZONE", "times are in UTC: leave it out, or for another zone add hours: x - interval '5 hours'")
+		return c.refuse(call.Pos, "AT TIME ZONE of another zone than 'UTC'", "times are in UTC: add hours, x - interval '5 hours'")
 	default:
 		return c.refuse(call.Pos, "the syntax of "+call.Name, "")
 	}
@@ -444,6 +455,12 @@ func (c *converter) extractField(node *pg.Node) syntax.Expr {
 		return nil
 	}
 	return &syntax.Literal{Pos: syntax.Pos(node.GetAConst().Location), Kind: syntax.StringLiteral, Text: field.Sval.Sval}
+}
+
+// isUTC reports whether a zone is UTC, by a name of it that PostgreSQL takes in any case of letters.
+func isUTC(zone *pg.Node) bool {
+	name := strings.ToLower(zone.GetAConst().GetSval().GetSval())
+	return slices.Contains([]string{"utc", "z", "gmt", "etc/utc"}, name)
 }
 
 func isFunction(n *pg.FuncCall, schema, name string) bool {

@@ -172,7 +172,7 @@ func (c *converter) callOfMoment(e *syntax.Call) syntax.Expr {
 			return c.known(e.Pos, m)
 		}
 		return c.refuse(e.Pos, strings.ToUpper(e.Name)+" of these arguments",
-			"it takes constants, and templates of YYYY, MM, DD, HH24, MI, SS, .MS and .US: write DATE '2024-01-31', or cast the column: x::date")
+			"it takes constants, and templates of YYYY, MM, DD, HH24, MI, SS, .MS and .US: write DATE '2024-01-31', or x::date of a time")
 	}
 	return e
 }

@@ -60,7 +60,7 @@ func (c *converter) ofArray(at syntax.Pos, kind pg.A_Expr_Kind, op string, left,
 	const hint = "write x IN (1, 2, 3)"
 	not := kind == pg.A_Expr_Kind_AEXPR_OP_ALL && op == string(syntax.Ne)
 	if !not && (kind != pg.A_Expr_Kind_AEXPR_OP_ANY || op != string(syntax.Eq)) {
-		return c.refuse(at, "this operator with ANY or ALL", hint)
+		return c.refuse(at, "this operator with ANY or ALL", "write one comparison for each value, with OR between them for ANY, and AND for ALL")
 	}
 	items, ok := c.elements(right)
 	switch {
