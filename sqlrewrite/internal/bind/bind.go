@@ -14,7 +14,13 @@ func bindBlock(s *algebra.Source) (*algebra.BoundQuery, error) {
 		return nil, s.Refused
 	}
 	b := s.Binder
-	for _, step := range []func(*algebra.Binder) error{owner, where, groupBy, selectList, having, distinct, orderBy, limit} {
+	groups := func(b *algebra.Binder) error { // whose keys depend on no value that is released first
+		buy := b.Buy
+		defer func() { b.Buy = buy }()
+		b.Buy = nil
+		return groupBy(b)
+	}
+	for _, step := range []func(*algebra.Binder) error{owner, where, groups, selectList, having, distinct, orderBy, limit} {
 		if err := step(b); err != nil {
 			return nil, err
 		}
@@ -73,6 +79,9 @@ func outputName(n syntax.Expr) string {
 	case *syntax.Call:
 		return n.Name
 	case *syntax.Cast:
+		if n.Type == syntax.AtUTC {
+			return "timezone"
+		}
 		if name := outputName(n.X); name != unnamed {
 			return name
 		}

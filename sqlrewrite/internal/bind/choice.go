@@ -79,12 +79,9 @@ func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, erro
 	if err != nil {
 		return nil, err
 	}
-	t, ok := scalar.CastType(n.Type)
-	if n.Type == "interval" && !s.Computes() {
-		t, ok = scalar.IntervalType, true
-	}
-	if !ok || len(n.Mods) > 0 && t != catalog.Numeric {
-		return nil, b.Unsupported(n, "a cast to "+fault.Quote(n.Type), "cast to numeric, bigint, integer, double precision or text")
+	t, err := castType(b, s, n, x.Typ())
+	if err != nil {
+		return nil, err
 	}
 	if err := domain.CastZone(b, n, x, t); err != nil {
 		return nil, err
@@ -109,6 +106,25 @@ func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, erro
 		return nil, err
 	}
 	return domain.ErrorFree(b, s, n, algebra.Cast{X: x, T: t, Mods: n.Mods})
+}
+
+// castType returns the type to which a value of another type is cast.
+func castType(b *algebra.Binder, s domain.Scope, n *syntax.Cast, from catalog.Type) (catalog.Type, error) {
+	t, ok := scalar.CastType(n.Type)
+	switch {
+	case n.Type == syntax.AtUTC && from == catalog.Timestamptz:
+		return catalog.Timestamp, nil
+	case n.Type == syntax.AtUTC && from == catalog.Timestamp:
+		return catalog.Timestamptz, nil
+	case n.Type == syntax.AtUTC:
+		return t, b.Unsupported(n, "AT TIME ZONE of this value", "name a timestamp column, or write x::timestamptz AT TIME ZONE 'UTC'")
+	case n.Type == "interval" && !s.Computes():
+		t, ok = scalar.IntervalType, true
+	}
+	if !ok || len(n.Mods) > 0 && t != catalog.Numeric {
+		return t, b.Unsupported(n, "a cast to "+fault.Quote(n.Type), "cast to numeric, bigint, integer, double precision or text")
+	}
+	return t, nil
 }
 
 // cutText binds a cast to varchar(n), the first n characters, or to character(n), whose blanks at the end count nowhere.

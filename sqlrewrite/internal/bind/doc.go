@@ -26,12 +26,14 @@
 //	implied.go        narrower ones on the rows that meet conditions
 //	orderby.go        HAVING, ORDER BY, LIMIT
 //	topk.go           the largest groups, selected instead of sorted
+//	bought.go         aggregates of private rows in conditions, which are released first
 //	rowkind.go        whether the rows of a query are private, public or released: by what its FROM was bound to
 //	tree.go           what a query says before names are known: aliases, aggregates
 //	post.go           queries over released values; their outputs followed to the release
 //	post_clauses.go   the clauses of post-processing queries
 //	post_from.go      FROM of post-processing queries
 //	lookup.go         columns of a public table that its key tells, looked up after the noise
+//	later.go          conditions on group keys alone, which choose among groups after the noise
 //	levels.go         ROLLUP, CUBE and GROUPING SETS: sums over the released groups
 //	onelevel.go       the same where each set is a release of its own
 //	followed.go       which sums and windows over released rows have intervals

@@ -319,7 +319,7 @@ func tableNames(b *algebra.Binder) []string {
 	for _, c := range b.CTEs.List() {
 		names = append(names, c.Name)
 	}
-	for _, t := range b.Snapshot.Tables {
+	for _, t := range b.Snapshot.Shown() {
 		names = append(names, writtenTable(t))
 	}
 	return names

@@ -25,24 +25,12 @@ func gridWith(x algebra.Expr, within, implied *algebra.Bounds, at fault.Position
 	if g.Step.Sign() <= 0 || !g.Step.IsInt() && g.Step.Num().Cmp(big.NewInt(1)) != 0 {
 		return nil, fault.BadStep(at, name, "the step is neither a whole number nor one over a whole number")
 	}
-	if g.Lo, g.Hi = endsOn(g.Step, within, implied); g.Lo.Cmp(g.Hi) > 0 {
-		return nil, fault.BadStep(at, name, "no multiple of the step lies between the bounds")
+	wrong := laid(g, t, within, implied)
+	for wrong != "" && g.Derived && g.Form != algebra.DividedSteps { // the bounds are close together, and far from 0
+		g.Step = new(big.Rat).Mul(g.Step, big.NewRat(10, 1))
+		wrong = laid(g, t, within, implied)
 	}
-	switch {
-	case t.IsInteger() && g.Step.Cmp(scalar.One()) == 0:
-		g.Form = algebra.WholeSteps
-	case t.IsInteger():
-		g.Form = algebra.DividedSteps
-	case t == catalog.Numeric && domain.OnGrid(x, g.Step):
-		g.Form = algebra.ExactDecimal
-	case t == catalog.Numeric:
-		g.Form = algebra.RoundDecimal
-	case g.Step.IsInt() && g.Step.Cmp(scalar.One()) > 0:
-		g.Form = algebra.DividedSteps
-	default:
-		g.Form = algebra.ScaledFloat
-	}
-	if wrong := beyondSteps(g, t); wrong != "" {
+	if wrong != "" {
 		return nil, fault.BadStep(at, name, wrong)
 	}
 	if c, ok := x.(algebra.Computed); ok { // by functions: a CASE would repeat the expression
@@ -54,6 +42,32 @@ func gridWith(x algebra.Expr, within, implied *algebra.Bounds, at fault.Position
 		g.X, g.Clamped = domain.ComputedOf(c.Written, o), true
 	}
 	return g, nil
+}
+
+// laid lays the steps of a grid over the bounds of numbers of type t, and says why that cannot be done; "" where it can. Bounds between two
+// multiples of a derived step become these.
+func laid(g *algebra.Grid, t catalog.Type, within, implied *algebra.Bounds) string {
+	if g.Lo, g.Hi = endsOn(g.Step, within, implied); g.Lo.Cmp(g.Hi) > 0 {
+		if !g.Derived {
+			return "no multiple of the step lies between the bounds"
+		}
+		g.Lo, g.Hi = g.Hi, g.Lo
+	}
+	switch {
+	case t.IsInteger() && g.Step.Cmp(scalar.One()) == 0:
+		g.Form = algebra.WholeSteps
+	case t.IsInteger():
+		g.Form = algebra.DividedSteps
+	case t == catalog.Numeric && domain.OnGrid(g.X, g.Step):
+		g.Form = algebra.ExactDecimal
+	case t == catalog.Numeric:
+		g.Form = algebra.RoundDecimal
+	case g.Step.IsInt() && g.Step.Cmp(scalar.One()) > 0:
+		g.Form = algebra.DividedSteps
+	default:
+		g.Form = algebra.ScaledFloat
+	}
+	return beyondSteps(g, t)
 }
 
 // beyondSteps says why a number of type t cannot count the steps of a grid; "" where it can.

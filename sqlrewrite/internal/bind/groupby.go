@@ -32,7 +32,7 @@ func groupBy(b *algebra.Binder) error {
 			return err
 		}
 		key, err := groupKey(b, n, &work)
-		key, err = inside.key(n, key, err)
+		key, err = inside.find(key, err)
 		if err != nil {
 			return err
 		}
@@ -46,15 +46,45 @@ func groupBy(b *algebra.Binder) error {
 			return refuseConstantKey(b, n)
 		case algebra.IsConstant(key.X):
 		case !known:
-			b.Bound.Keys = append(b.Bound.Keys, key)
-		case b.Bound.Keys[at.Index].Node == nil: // it is written in two ways
-			b.Bound.Keys[at.Index].Node = key.Node
+			b.KeysAt, b.Bound.Keys = append(b.KeysAt, len(b.Bound.Keys)), append(b.Bound.Keys, key)
+		default:
+			b.KeysAt = append(b.KeysAt, at.Index)
+			if b.Bound.Keys[at.Index].Node == nil { // it is written in two ways
+				b.Bound.Keys[at.Index].Node = key.Node
+			}
 		}
 	}
+	narrowKeys(b)
 	if keys.Narrow(b.Bound) || inside.waits { // it is bound again once they are known
 		return nil
 	}
 	return checkKeyCount(b)
+}
+
+// narrowKeys leaves out computed numbers that no row which meets the conditions can have. Lists leave out values of columns, but are asked
+// for computed keys only where these are not known without.
+func narrowKeys(b *algebra.Binder) {
+	q := b.Bound
+	if q.Shared().List.Of == nil || q.Private() || len(b.Query.GroupBy) == 0 {
+		return
+	}
+	k := domain.NewImplied(b, b.Query.GroupBy[0])
+	impliedIn(k, q.Source.Node)
+	k.Learn(q.Where, true)
+	for i, key := range q.Keys {
+		within := algebra.BoundsOf(key.X)
+		if !key.X.Typ().IsNumber() || algebra.PlainField(key.X) != nil || within == nil {
+			continue
+		}
+		implied := k.BoundsOf(key.X)
+		if implied == nil || implied.Hi.Cmp(within.Lo) < 0 || implied.Lo.Cmp(within.Hi) > 0 { // rows beyond a bound count as the bound
+			continue
+		}
+		q.Keys[i].Leave(func(d catalog.Key) bool {
+			v, number := scalar.ParseNumber(d.Text)
+			return d.Null || !number || v.Cmp(implied.Lo) >= 0 && v.Cmp(implied.Hi) <= 0
+		})
+	}
 }
 
 // constantKey is the value of a key that is the same in all groups.
@@ -159,6 +189,9 @@ func (s blockScope) computedKey(n syntax.Expr) (algebra.Expr, bool) {
 	if s.Level != nil {
 		keys = slices.Concat(keys, s.Level.Absent)
 	}
+	buy := s.Buy
+	defer func() { s.Buy = buy }()
+	s.Buy = nil // no key takes a value that is released first
 	for _, k := range keys {
 		if k.Node == nil || reflect.TypeOf(k.Node) != reflect.TypeOf(n) {
 			continue
@@ -242,7 +275,12 @@ func missingKeys(b *algebra.Binder, n interface{ At() syntax.Pos }, c *algebra.F
 		return refused
 	}
 	refused := fault.MissingKeys(b.At(n), c.Name).WithPart(b.Bound.Source.UnitText())
-	if algebra.PlainField(x) == nil && c.Bounds == nil && (c.Type.IsNumber() || c.Type.IsTime()) {
+	switch isKey := algebra.OneText(algebra.Column{Of: c}); { // else no policy makes its values keys
+	case !isKey && c.Bounds == nil && x.Typ().IsNumber():
+		refused = refused.WithHint("ask the data's steward to declare bounds: [lo, hi] for " + c.Name)
+	case !isKey:
+		refused = refused.WithHint("group by its whole numbers: " + c.Name + "::integer")
+	case algebra.PlainField(x) == nil && c.Bounds == nil && (c.Type.IsNumber() || c.Type.IsTime()):
 		refused = refused.WithHint("ask the data's steward to declare bounds: [lo, hi], a domain, or keys: private, for " + c.Name)
 	}
 	return refused

@@ -6,7 +6,6 @@ import (
 	"noisegate.example/sqlrewrite/internal/domain"
 	"noisegate.example/sqlrewrite/internal/keys"
 	"noisegate.example/sqlrewrite/internal/scalar"
-	"noisegate.example/sqlrewrite/syntax"
 )
 
 // keysInside finds the keys of columns of queries in FROM as if their expressions stood in GROUP BY, and the conditions of these queries in
@@ -17,19 +16,37 @@ type keysInside struct {
 	where algebra.Expr // all conditions, over what the queries read
 	work  int          // what is left of domain.MaxWork (A44)
 	waits bool         // for a list of keys
+	wider *keysInside  // reads queries with groups and windows, too: for keys that are refused without
 }
 
 func newKeysInside(b *algebra.Binder) *keysInside {
-	k := &keysInside{Binder: b, from: keys.Inline(b.Bound), work: domain.MaxWork}
+	k := keysFrom(b, false)
+	k.wider = keysFrom(b, true)
+	return k
+}
+
+func keysFrom(b *algebra.Binder, all bool) *keysInside {
+	k := &keysInside{Binder: b, from: keys.Inline(b.Bound, all), work: domain.MaxWork}
 	k.where = algebra.All(append(k.from.Conditions(b.Bound.Where), k.from.Where...))
 	return k
+}
+
+// find is [keysInside.key], and what the wider queries say where that is a refusal. What is answered without them keeps its keys.
+func (k *keysInside) find(key algebra.GroupKey, refused error) (algebra.GroupKey, error) {
+	found, err := k.key(key, refused)
+	if err == nil || !k.wider.from.Reads(key.X) {
+		return found, err
+	}
+	found, err = k.wider.key(key, refused)
+	k.waits = k.waits || k.wider.waits
+	return found, err
 }
 
 // key takes a key as it is outside of the queries, and why it is refused there; nil: it is not.
 //
 // A key that is answered as it is keeps its keys but for those that the conditions rule out. What was released over all of them answers the
 // question, as where lists leave out keys (decision 85).
-func (k *keysInside) key(n syntax.Expr, key algebra.GroupKey, refused error) (algebra.GroupKey, error) {
+func (k *keysInside) key(key algebra.GroupKey, refused error) (algebra.GroupKey, error) {
 	if key.X == nil || refused == nil && key.Private() {
 		return key, refused
 	}

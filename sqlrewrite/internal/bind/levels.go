@@ -41,10 +41,7 @@ func levels(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (*alge
 	for i, k := range block.Keys {
 		b.column(o, algebra.Output{Name: k.Name, Expr: algebra.KeyRef{Index: i, Name: k.Name, T: k.X.Typ()}})
 	}
-	l, err := b.query(o)
-	if err != nil {
-		return nil, err
-	}
+	l := b.query(o)
 	block.Outputs, block.Having, block.OrderBy, block.Limit, block.Offset = b.outputs, nil, nil, nil, 0
 	inner := &algebra.Query{Block: true, Outputs: b.outputs}
 	for _, out := range b.outputs {
@@ -90,21 +87,11 @@ func (b *leveled) column(o *algebra.Opened, out algebra.Output) {
 }
 
 // query is what is asked for, over the cells.
-func (b *leveled) query(o *algebra.Opened) (*algebra.Query, error) {
+func (b *leveled) query(o *algebra.Opened) *algebra.Query {
 	q := b.block
 	l := &algebra.Query{From: b.rows, Grouped: true, Sets: b.Query.Sets, Limit: q.Limit, Offset: q.Offset}
-	work := domain.MaxWork
-	for _, n := range b.Query.GroupBy {
-		n, err := groupItem(b.Binder, n)
-		if err != nil {
-			return nil, err
-		}
-		key, err := groupKey(b.Binder, n, &work)
-		if err != nil {
-			return nil, err
-		}
-		at, _ := keyOf(b.Binder, key.X)
-		l.Keys = append(l.Keys, algebra.Column{Of: b.rows.Fields[at.Index]})
+	for _, at := range b.KeysAt { // no key is a constant here (separates)
+		l.Keys = append(l.Keys, algebra.Column{Of: b.rows.Fields[at]})
 	}
 	total := func(e algebra.Expr) algebra.Expr { return b.total(o, e) }
 	for _, out := range q.Outputs {
@@ -117,7 +104,7 @@ func (b *leveled) query(o *algebra.Opened) (*algebra.Query, error) {
 		by.Expr = total(by.Expr)
 		l.OrderBy = append(l.OrderBy, by)
 	}
-	return l, nil
+	return l
 }
 
 // total is an expression of the block's groups over the groups of a set.

@@ -3,6 +3,7 @@ package bind
 import (
 	"maps"
 	"math/big"
+	"reflect"
 	"slices"
 
 	"noisegate.example/catalog"
@@ -35,23 +36,12 @@ func perUnit(b *algebra.Binder, r *algebra.Relation, path *algebra.Field) (*alge
 	}
 	grouped := false
 	for _, n := range b.Query.GroupBy {
-		target, err := groupItem(b, n)
+		f, err := g.item(n, "this key of a group inside a query over rows of people",
+			"group by whole numbers, texts, dates and times, and by numerics that are rounded")
 		if err != nil {
 			return nil, err
 		}
-		e, err := rowOutput(b, target)
-		if err != nil {
-			return nil, err
-		}
-		f := algebra.PlainField(e)
-		if algebra.IsConstant(e) {
-			continue
-		}
-		if f == nil || !algebra.OneText(e) {
-			return nil, b.Unsupported(n, "this key of a group inside a query over rows of people",
-				"group by plain columns whose equal values are written alike")
-		}
-		if g.keys[f] != nil {
+		if f == nil || g.keys[f] != nil {
 			continue
 		}
 		grouped = grouped || slices.Contains(r.Owners, f)
@@ -82,10 +72,54 @@ func perUnit(b *algebra.Binder, r *algebra.Relation, path *algebra.Field) (*alge
 // grouping is a query with one row for each unit (and key), and the scope above its aggregates.
 type grouping struct {
 	*algebra.Binder
-	p    *projection
-	keys map[*algebra.Field]*algebra.Field // of the rows, to the groups' fields
-	own  *algebra.Field                    // the key that stands for the unit, too; nil: the unit is one
-	sure bool                              // it is not NULL, and all rows with one value of it are one unit's
+	p        *projection
+	keys     map[*algebra.Field]*algebra.Field // of the rows, to the groups' fields
+	computed []computedKey
+	own      *algebra.Field // the key that stands for the unit, too; nil: the unit is one
+	sure     bool           // it is not NULL, and all rows with one value of it are one unit's
+}
+
+// computedKey is a key that is computed of a row.
+type computedKey struct {
+	of    algebra.Expr
+	as    syntax.Expr // as GROUP BY or the select list has it
+	field *algebra.Field
+}
+
+// item binds an item of GROUP BY: the column that it is, or nil where nothing is left to do: a constant is none, and what is computed is a
+// key then. Equal keys must have one text; what and hint are the refusal of others.
+func (g *grouping) item(n syntax.Expr, what, hint string) (*algebra.Field, error) {
+	target, err := groupItem(g.Binder, n)
+	if err != nil {
+		return nil, err
+	}
+	e, err := rowOutput(g.Binder, target)
+	if err != nil || algebra.IsConstant(e) {
+		return nil, err
+	}
+	if !algebra.OneText(e) {
+		return nil, g.Unsupported(n, what, hint)
+	}
+	f := algebra.PlainField(e)
+	if _, known := g.repeated(target); f == nil && !known {
+		key := computedKey{of: e, as: target, field: g.p.put(g.p.field(outputName(target), e), e, true)}
+		g.computed = append(g.computed, key)
+		g.p.query.Keys = append(g.p.query.Keys, e)
+	}
+	return f, nil
+}
+
+// repeated finds the computed key that an expression above the aggregates repeats.
+func (g *grouping) repeated(n syntax.Expr) (algebra.Expr, bool) {
+	for _, k := range g.computed {
+		if reflect.TypeOf(k.as) != reflect.TypeOf(n) {
+			continue
+		}
+		if x, err := rowValue(g.Binder, n); err == nil && algebra.Same(x, k.of) {
+			return algebra.Column{Of: k.field}, true
+		}
+	}
+	return nil, false
 }
 
 // tells reports whether a field tells one unit of the kind that a relation's rows belong to.
@@ -366,22 +400,15 @@ func publicGroups(b *algebra.Binder, r *algebra.Relation) (*algebra.Relation, er
 			"group by plain columns")
 	}
 	for _, n := range b.Query.GroupBy {
-		target, err := groupItem(b, n)
+		f, err := g.item(n, "this key of groups of public rows that are joined to rows of people",
+			"group by columns whose equal values have one text")
 		if err != nil {
 			return nil, err
 		}
-		e, err := rowOutput(b, target)
-		if err != nil {
-			return nil, err
-		}
-		f := algebra.PlainField(e)
-		if algebra.IsConstant(e) || f != nil && g.keys[f] != nil {
+		if f == nil || g.keys[f] != nil {
 			continue
 		}
-		if f == nil || !algebra.OneText(e) {
-			return nil, b.Unsupported(n, "this key of groups of public rows that are joined to rows of people",
-				"group by plain columns whose equal values have one text; compute columns in a query in FROM inside this one")
-		}
+		e := algebra.Column{Of: f}
 		g.keys[f] = g.p.put(g.p.field(f.Name, e), e, true)
 		g.p.query.Keys = append(g.p.query.Keys, e)
 	}

@@ -56,9 +56,13 @@ func Statement(o *algebra.Opened) (*algebra.BoundQuery, error) {
 		bound, err = statement(again, o.Query)
 		*o = *again
 	}
-	if fewer := lookedUp(o, o.Query, err); fewer != nil {
-		again := o.Again(fewer)
-		if found, refused := statement(again, fewer); refused == nil {
+	for _, form := range []func(*algebra.Opened, *syntax.Query, error) *syntax.Query{lookedUp, chosenLater} {
+		other := form(o, o.Query, err)
+		if other == nil {
+			continue
+		}
+		again := o.Again(other)
+		if found, refused := statement(again, other); refused == nil {
 			*o, bound, err = *again, found, nil
 		}
 	}

@@ -101,6 +101,7 @@ func bindAnother(o *algebra.Opened, q *syntax.Query, env *algebra.Environment) (
 			}
 			return scalarOf(s.Binder, n, l)
 		}
+		s.Buy = buyer(o, s)
 	}
 	block, err := bindBlock(s)
 	switch {

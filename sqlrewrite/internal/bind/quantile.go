@@ -165,7 +165,10 @@ func mode(b *algebra.Binder, n *syntax.Call, filter algebra.Expr) (algebra.Estim
 		}
 	default:
 		refused := fault.MissingKeys(b.At(at), sqlprint.Describe(x))
-		if f != nil && f.Known().PrivateKeys {
+		switch {
+		case f == nil: // no policy declares keys of it
+			refused = refused.WithHint("group by it, and take the first group by count")
+		case f.Known().PrivateKeys:
 			refused = refused.WithHint("its keys are private: group by it, and take the first group by count")
 		}
 		return algebra.Estimator{}, refused

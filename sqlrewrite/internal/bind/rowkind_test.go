@@ -127,6 +127,11 @@ func TestQueriesAreBoundOnce(t *testing.T) {
 		case "":
 		case fault.CodeFanOut, fault.CodeUnitJoin: // planned in another order
 			return
+		case fault.CodeUnknownTable: // a view, which is a query in WITH where the statement is opened
+			if len(p.Snapshot.Views) > 0 {
+				return
+			}
+			t.Fatal(err)
 		default:
 			t.Fatal(err)
 		}

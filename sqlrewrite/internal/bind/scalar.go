@@ -20,13 +20,19 @@ func scalarQuery(b *algebra.Binder, n *syntax.Scalar) (algebra.Expr, error) {
 	if q.Set != nil || len(q.From) == 0 {
 		return nil, refuseScalar(b, n)
 	}
+	if b.Buy != nil {
+		if e, err := b.Buy(n); e != nil || err != nil {
+			return e, err
+		}
+	}
 	child := child(b, q, b.CTEs)
 	r, err := fromList(child)
 	if err != nil {
 		return nil, err
 	}
 	if r.Owned() {
-		return nil, refuseScalar(b, n)
+		return nil, b.Unsupported(n, "a subquery as a value", "ask for its result first, and write that as a constant; what one person has is "+
+			"joined: LEFT JOIN (SELECT the unit, count(*) FROM t GROUP BY 1) s ON ...")
 	}
 	if err := where(child); err != nil {
 		return nil, err

@@ -84,8 +84,13 @@ func (blockScope) Computes() bool { return true }
 // expression binds n in scope s.
 func expression(b *algebra.Binder, s domain.Scope, n syntax.Expr) (algebra.Expr, error) {
 	defer steps.Visit(b.Steps()).Leave()
-	if above, ok := s.(blockScope); ok {
+	switch above := s.(type) {
+	case blockScope:
 		if key, ok := above.computedKey(n); ok {
+			return key, nil
+		}
+	case *grouping:
+		if key, ok := above.repeated(n); ok {
 			return key, nil
 		}
 	}

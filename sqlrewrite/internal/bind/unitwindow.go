@@ -18,7 +18,7 @@ import (
 
 // unitWindow binds a window function over the rows of one unit and makes it an output under a name.
 func unitWindow(b *algebra.Binder, p *projection, n *syntax.Call, name string) (algebra.Expr, error) {
-	w, err := overUnit(b, p.of, n)
+	w, err := overUnit(b, p, n)
 	if err != nil {
 		return nil, err
 	}
@@ -34,9 +34,10 @@ func unitWindow(b *algebra.Binder, p *projection, n *syntax.Call, name string) (
 	return g.aggregateOf(&alone, algebra.Aggregate{Name: n.Name, Over: w, Safe: true}, name)
 }
 
-// overUnit binds the window of a call.
-func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.Window, error) {
-	f := domain.BuiltinOf(n.Name)
+// overUnit binds the window of a call. A column that leads to one unit (Field.Identity) stands for the unit and itself in PARTITION BY, as
+// it does in GROUP BY.
+func overUnit(b *algebra.Binder, p *projection, n *syntax.Call) (*algebra.Window, error) {
+	f, r := domain.BuiltinOf(n.Name), p.of
 	switch {
 	case !domain.InCatalog(n):
 		return nil, fault.UnknownFunction(b.At(n), n.Schema+"."+n.Name, nil)
@@ -50,7 +51,7 @@ func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.
 		return nil, err
 	}
 	w := &algebra.Window{At: n, Owner: r.Owner()}
-	linked := false
+	linked, own := false, &grouping{Binder: b, p: p}
 	for _, item := range definition.PartitionBy {
 		e, err := rowOutput(b, item)
 		if err != nil {
@@ -61,10 +62,14 @@ func overUnit(b *algebra.Binder, r *algebra.Relation, n *syntax.Call) (*algebra.
 			continue
 		} else if f != nil && f.Unit {
 			return nil, fault.UnitColumn(b.At(item), f.Name)
+		} else if f != nil && tells(r, f) {
+			own.own = f
 		}
 		w.Partition = append(w.Partition, e)
 	}
-	if !linked {
+	if !linked && own.own != nil {
+		own.noteOwn(nil)
+	} else if !linked {
 		refused := fault.Unsupported(b.Position(n.Over.Pos), "a window over the rows of many people", "one person's row would decide about "+
 			"another's: release quantiles by percentile_cont, and compare with those")
 		_, one := r.OnePerUnit()

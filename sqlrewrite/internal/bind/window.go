@@ -146,6 +146,10 @@ func frameBound(b *algebra.Binder, w *syntax.Window, order []algebra.Ordering, b
 	if bound.Offset == nil {
 		return out, nil
 	}
+	if w.Frame.Mode == syntax.Range && (len(order) != 1 || !order[0].Expr.Typ().IsNumber()) {
+		return out, fault.Unsupported(b.Position(w.Pos), "RANGE with an offset, but without ORDER BY one number",
+			"write ROWS, or order times by extract(epoch FROM x), with an offset in seconds")
+	}
 	e, err := expression(b, noScope{b}, bound.Offset)
 	if err != nil {
 		return out, err
@@ -157,9 +161,6 @@ func frameBound(b *algebra.Binder, w *syntax.Window, order []algebra.Ordering, b
 			"write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")
 	}
 	if w.Frame.Mode == syntax.Range {
-		if len(order) != 1 || !order[0].Expr.Typ().IsNumber() {
-			return out, fault.Unsupported(b.Position(w.Pos), "RANGE with an offset, but without ORDER BY one number", "write ROWS")
-		}
 		if c.T = order[0].Expr.Typ(); !scalar.IsOf(v, c.T) {
 			return out, b.Unsupported(bound.Offset, "an offset of RANGE that is no value of type "+scalar.TypeName(c.T),
 				"write another, or UNBOUNDED")

@@ -75,6 +75,9 @@ func (w *workload) expr(e algebra.Expr, at standing, of effort) (cost, met *big.
 		if like, ok := e.(algebra.Like); ok && like.Regex {
 			w.compiled[fmt.Sprint(like.CaseInsensitive, like.Pattern)] = true
 		}
+		if call, ok := e.(algebra.Call); ok && call.Name == "regexp_replace" {
+			w.compiled[fmt.Sprint(call.Args[1:])] = true
+		}
 		operands = algebra.Children(e)
 	}
 	for _, x := range operands {
@@ -199,6 +202,8 @@ func PriceOf(e algebra.Expr) int64 {
 	switch e := e.(type) {
 	case algebra.Column:
 		return columnPrice + leafPrice(e)
+	case algebra.Bought:
+		return columnPrice + int64(algebra.BoolIndex(e.MayBeNull))*priceOf("test")
 	case algebra.Constant, algebra.KeyRef, algebra.EstimatorRef, algebra.Computed:
 		return columnPrice
 	case algebra.In:

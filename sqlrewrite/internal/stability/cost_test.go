@@ -26,6 +26,7 @@ var costlyArguments = []string{
 	"rtrim(worst, 'é')",
 	"left(worst, 190)", "right(worst, 190)", "substring(worst, 190, 50)", "substring(worst FROM -5 FOR 2000)", "position('ééb' IN worst)",
 	"starts_with(worst, 'éa')", "split_part(worst, 'é', 180)", "split_part(worst, 'é', -180)", "replace(worst, 'é', 'xyz')",
+	"regexp_replace(worst, 'é', 'xyz', 'g')", "regexp_replace(worst, '[^a-z]*x|é$', '', 'gi')", "regexp_replace(worst, 'é*', 'a', 'g')",
 	"worst ~ '(a|é)*é(a|é){12}x'", "worst ~* '(é?.?){15}x'", "worst ~ '(.{1,10}é)*[^é]{8}$'", `worst ~ '(\w+\s?)+\d{3}-\d{4}$'`, "worst SIMILAR TO '%é%é%é%é%a%'",
 	"worst || worst", "concat(worst, small)", "nullif(worst, 'x')", "coalesce(worst, 'x')", "greatest(worst, 'x')",
 	"abs(big)", "sign(big)", "round(big, 3)", "trunc(big)", "floor(big)", "ceil(big)", "sqrt(abs(big))", "ln(abs(big))", "log(abs(big))",
