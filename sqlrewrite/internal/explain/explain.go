@@ -113,7 +113,7 @@ func explainSeveral(p *plan.Plan) Explanation {
 		names = append(names, fmt.Sprintf("%s = %s", o.Name, sqlprint.DescribeWith(o.Expr, q)))
 	}
 	lines := append([]string{"answer: " + strings.Join(names, ", ")}, scalar.Indented(sqlprint.PostLines(q.Post, q))...)
-	e := Explanation{Notes: slices.Concat(answer.Notes(p), promises(p), reported(p))}
+	e := Explanation{Notes: slices.Concat(answer.Buying(p), answer.Notes(p), promises(p), reported(p))}
 	for i, block := range p.Several.Plans {
 		if first := p.Several.Same(i); first != i {
 			lines = append(lines, fmt.Sprintf("release %d: the same as release %d", i+1, first+1))

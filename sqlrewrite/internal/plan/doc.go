@@ -23,6 +23,7 @@
 //	options.go   what a request chooses
 //	sent.go      rows of statements; statements for several servers, and dry runs
 //	several.go   several releases in one statement
+//	bought.go    values that are released before the statements that take them
 //	report.go    what is bought beside an answer
 //	joined.go    what is computed from them, and how they are known
 //	estimator.go values from releases

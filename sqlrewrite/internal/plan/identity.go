@@ -57,6 +57,9 @@ func (p *Plan) parts() identity.Parts {
 		}
 		return parts
 	}
+	for _, first := range p.Options.bought {
+		parts.Bought = append(parts.Bought, first.ReleaseIdentity())
+	}
 	parts.Facts = sqlprint.Facts(p.Query)
 	for _, r := range p.Releases {
 		parts.Units = append(parts.Units, fmt.Sprint(r.PerGroup, r.Unit.RatString()))

@@ -275,7 +275,7 @@ func TestEachOptionIsNamed(t *testing.T) {
 			"Currency": named, "Confidence": named, "Simultaneous": named, "Weights": named, "Report": named, "Dialect": "of the text",
 			"Now": "constants are named", "Zone": "constants are named", "SelectsOnly": other, "MaxGroups": bounded, "MaxRows": bounded,
 			"MaxTotal": bounded, "Lists": "the keys that they leave are named",
-			"Proofs": other, "Noises": other, "Bounded": other, "evenDelta": "the laws are named", "set": bounded},
+			"Proofs": other, "Noises": other, "Bounded": other, "evenDelta": "the laws are named", "set": bounded, "bought": named},
 	} {
 		for i := range typ.NumField() {
 			if name := typ.Field(i).Name; fields[name] == "" {

@@ -206,7 +206,7 @@ func (r *Released) Post() (post sqlprint.Post, ok bool) {
 	}
 	first := 0
 	for _, block := range blocks {
-		if block.Plan.Query.Part != algebra.NoPart { // nothing is computed from it here
+		if q := block.Plan.Query; q.Part != algebra.NoPart || q.Argument { // nothing is computed from it here
 			continue
 		}
 		first += copy(args[first:], columnsOf(block))

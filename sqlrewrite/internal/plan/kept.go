@@ -21,6 +21,7 @@ type kept struct {
 	Rows   []keptRow `json:"rows"`
 	Noise  []keptLaw `json:"noise,omitempty"`  // by statistic; empty: it follows from the price
 	Reused string    `json:"reused,omitempty"` // see [Plan.Reused]
+	Bought []*string `json:"bought,omitempty"` // see [Released.Bought]
 }
 
 // keptRow is one group.
@@ -40,7 +41,7 @@ type keptLaw struct {
 // internal.
 func (r *Released) Kept() ([]byte, error) {
 	b := r.Plan.order()
-	k := kept{Rows: make([]keptRow, len(r.Rows)), Reused: r.Plan.Reused}
+	k := kept{Rows: make([]keptRow, len(r.Rows)), Reused: r.Plan.Reused, Bought: r.Bought}
 	for i, row := range r.Rows {
 		k.Rows[i].Noisy = at(row.Noisy, b.Releases)
 		for _, place := range b.Keys {
@@ -136,13 +137,21 @@ func (p *Plan) RecallIn(text []byte, b Order) (*Released, error) {
 			}
 		}
 	}
+	if len(k.Bought) != len(p.Query.Bought) {
+		return nil, fault.Internal(errKept)
+	}
 	if rows, err = own.inOrder(rows); err != nil {
 		return nil, err
 	}
 	if p.listing != nil {
-		return own.showing(p.listing, rows)
+		shown, err := own.showing(p.listing, rows)
+		if err != nil {
+			return nil, err
+		}
+		shown.Bought = k.Bought
+		return shown, nil
 	}
-	return &Released{Plan: own, Rows: rows}, nil
+	return &Released{Plan: own, Rows: rows, Bought: k.Bought}, nil
 }
 
 // withLaws returns the plan with the noise of the stored values.

@@ -47,6 +47,7 @@ type Options struct {
 	Bounded bool
 	// evenDelta is what earlier versions made Delta, which they divided among all releases of a question; 0: the same.
 	evenDelta mechanisms.AttoDelta
+	bought    []*Plan          // release the values that the block takes as arguments, by their places
 	set       *catalog.RankSet // of a copy: by which groups and rows are left out
 }
 

@@ -141,8 +141,8 @@ func (p *Plan) NeedsData() bool { return p.pendingParts() > 0 }
 func (p *Plan) Statements(d *Draws) []sqlprint.Statement {
 	if p.Several != nil {
 		var all []sqlprint.Statement
-		for i, block := range p.pending() {
-			all = append(all, block.Statements(d.blocks[i])...)
+		for i, at := range p.Several.pending() {
+			all = append(all, d.awaiting(at, p.Several.Plans[at].Statements(d.blocks[i]))...)
 		}
 		return all
 	}

@@ -18,7 +18,8 @@ type Draws struct {
 	seed  int64                // of the keyed hash that chooses a unit's groups
 	noise [][]mechanisms.Noise // by public group and release; nil for private keys
 	// Of several blocks: those of each that is still to be released; then there is nothing else.
-	blocks []*Draws
+	blocks    []*Draws
+	releasing *releasing // nil until their statements run
 }
 
 // Released is a plan's noisy values, before post-processing.
@@ -27,6 +28,7 @@ type Released struct {
 	Rows []ReleasedRow // in the order of their keys; of several blocks none, but
 	// Blocks, what was released of each; nil: the plan is of one.
 	Blocks []*Released
+	Bought []*string // the values that the statements took, by their places; nil is NULL
 }
 
 // ReleasedRow is one group: nothing in it is private any more.

@@ -204,6 +204,10 @@ func TestReleasesAreKnownByTheirFacts(t *testing.T) {
 // made is what a plan could have released: random groups and numbers.
 func made(p *plan.Plan, r *rand.Rand) *plan.Released {
 	out := &plan.Released{Plan: p}
+	for range p.Query.Bought {
+		value := []*string{nil, new("7.5")}[r.IntN(2)]
+		out.Bought = append(out.Bought, value)
+	}
 	add := func(keys []catalog.Key) {
 		row := plan.ReleasedRow{Keys: slices.Clone(keys), Noisy: make([]*big.Int, len(p.Releases))}
 		for i, release := range p.Releases {

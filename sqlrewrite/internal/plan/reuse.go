@@ -31,7 +31,8 @@ const (
 // integers with Gaussian noise. Private keys, selections and Laplace noise do not qualify. Nor do groups of a unit that are chosen at
 // random, since each release chooses others.
 func (p *Plan) Reusable() bool {
-	if p.Several != nil || len(p.Releases) == 0 || p.PartitionSelection != nil || p.Query.Private() || p.Query.Top > 0 {
+	if p.Several != nil || len(p.Query.Bought) > 0 || len(p.Releases) == 0 ||
+		p.PartitionSelection != nil || p.Query.Private() || p.Query.Top > 0 {
 		return false
 	}
 	for _, r := range p.Releases {

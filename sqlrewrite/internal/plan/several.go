@@ -67,7 +67,11 @@ func shares(blocks []*algebra.BoundQuery, snapshot *catalog.Snapshot, o Options,
 	plans := make([]*Plan, len(blocks))
 	for i, block := range blocks {
 		var err error
-		if plans[i], err = planOf(block, snapshot, o.portion(d, i)); err != nil {
+		own := o.portion(d, i)
+		for _, of := range block.Bought { // which are of blocks before it
+			own.bought = append(own.bought, plans[of.Block])
+		}
+		if plans[i], err = planOf(block, snapshot, own); err != nil {
 			return nil, err
 		}
 	}
@@ -93,12 +97,20 @@ func (p *Plan) pending() []*Plan {
 		return []*Plan{p}
 	}
 	var plans []*Plan
-	for i, block := range p.Several.Plans {
-		if p.Several.same[i] == i && p.Several.given[i] == nil {
-			plans = append(plans, block)
-		}
+	for _, at := range p.Several.pending() {
+		plans = append(plans, p.Several.Plans[at])
 	}
 	return plans
+}
+
+// pending are the blocks that are still to be released.
+func (s *Several) pending() (blocks []int) {
+	for at := range s.Plans {
+		if s.same[at] == at && s.given[at] == nil {
+			blocks = append(blocks, at)
+		}
+	}
+	return blocks
 }
 
 func (p *Plan) pendingParts() (n int) {
@@ -109,7 +121,7 @@ func (p *Plan) pendingParts() (n int) {
 }
 
 // Given is the plan of the same question where some of its releases were made before: found[i], if not nil, is of the i-th of
-// [Plan.Different]. Only the others are released and paid for.
+// [Plan.Different]. Only the others are released and paid for: so is one that was made with another value than the found one.
 func (p *Plan) Given(found []*Released) *Plan {
 	own, several := *p, *p.Several
 	several.given, own.Several = slices.Clone(several.given), &several
@@ -120,19 +132,26 @@ func (p *Plan) Given(found []*Released) *Plan {
 			next++
 		}
 	}
+	for i, r := range several.given {
+		if r != nil && !several.madeWith(i, r) {
+			several.given[i] = nil
+		}
+	}
 	return &own
 }
 
-// releaseSeveral is [Plan.ReleaseRows] of several blocks.
+// releaseSeveral is [Plan.ReleaseRows] of several blocks. A block is released as soon as a statement waits for its value, whose rows come
+// after those of the block.
 func (p *Plan) releaseSeveral(s *mechanisms.Sampler, draws *Draws, rows Rows) (*Released, error) {
-	pending := p.pending()
-	if len(draws.blocks) != len(pending) {
+	r := &releasing{Several: p.Several, sampler: s, draws: draws, blocks: p.Several.pending(), made: make(map[int]*Released)}
+	if len(draws.blocks) != len(r.blocks) {
 		return nil, fault.Internal(ErrShape)
 	}
-	groups := make([]map[string]*Group, len(pending))
-	for i := range groups {
-		groups[i] = make(map[string]*Group)
+	for range r.blocks {
+		r.groups = append(r.groups, make(map[string]*Group))
 	}
+	draws.releasing = r
+	pending := p.pending()
 	for row, err := range rows {
 		if err != nil {
 			return nil, err
@@ -142,17 +161,17 @@ func (p *Plan) releaseSeveral(s *mechanisms.Sampler, draws *Draws, rows Rows) (*
 			row.Part -= len(pending[at].Parts)
 			at++
 		}
-		if at == len(pending) {
+		if at == len(pending) || r.made[r.blocks[at]] != nil {
 			return nil, fault.Internal(ErrShape)
 		}
-		if err := pending[at].gather(s, groups[at], row); err != nil {
+		if err := pending[at].gather(s, r.groups[at], row); err != nil {
 			return nil, err
 		}
 	}
 	made := make([]*Released, len(pending))
-	for i, block := range pending {
+	for i, at := range r.blocks {
 		var err error
-		if made[i], err = block.released(s, draws.blocks[i], groups[i]); err != nil {
+		if made[i], err = r.block(at); err != nil {
 			return nil, err
 		}
 	}

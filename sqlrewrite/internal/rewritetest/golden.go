@@ -96,7 +96,7 @@ func goldenFiles() [][2]string {
 		{"bind", "keys"}, {"bind", "aggregate"}, {"bind", "having"}, {"bind", "orderby"}, {"bind", "limit"}, {"stability", "bounding"},
 		{"stability", "max_rows_total"}, {"plan", "report"}, {"bind", "grid"}, {"plan", "price"}, {"plan", "moments"}, {"bind", "distinct"},
 		{"plan", "quantile"}, {"plan", "topk"}, {"bind", "post"}, {"plan", "several"}, {"bind", "times"}, {"bind", "lookup"},
-		{"bind", "implied"}, {"bind", "ownkey"},
+		{"bind", "implied"}, {"bind", "ownkey"}, {"bind", "views"}, {"bind", "bought"},
 		{"parse", "parse"}, {"parse", "unsupported"}, {"parse", "mysql_parse"}, {"parse", "mysql_unsupported"}, {"free", "free"},
 		{"suggest", "suggest"},
 	}
@@ -154,7 +154,8 @@ func Golden(t *testing.T, room string) {
 
 // ParseSnapshot checks a policy document against tables described one per paragraph: a name, then indented columns "name type [not
 // null] [unique] [references table(column)]", "unique column column", "index column column", and "values column value ..." for what a
-// public table holds. "rows n" and "equal column n" are what is approved of a public table: without them 16 rows, 4 of each value.
+// public table holds; "view" and a query, in one line, make it a view. "rows n" and "equal column n" are what is approved of a public
+// table: without them 16 rows, 4 of each value.
 func ParseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 	t.Helper()
 	schema := &catalog.Schema{}
@@ -162,6 +163,9 @@ func ParseSnapshot(t testing.TB, tables, document string) *catalog.Snapshot {
 		fields := strings.Fields(line)
 		switch {
 		case len(fields) == 0:
+		case fields[0] == "view":
+			last := schema.Tables[len(schema.Tables)-1]
+			last.Kind, last.View = "view", &catalog.ViewInfo{Definition: strings.TrimPrefix(strings.TrimSpace(line), "view ")}
 		case fields[0] == "unique":
 			last := schema.Tables[len(schema.Tables)-1]
 			last.Keys = append(last.Keys, fields[1:])

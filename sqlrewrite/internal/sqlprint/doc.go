@@ -20,6 +20,7 @@
 //	vector.go          statements of sums of products that are released together
 //	clusters.go        such statements over the rows closest to each of several centres
 //	scores.go          such statements of what scores of a grouping are made of
+//	bought.go          arguments that are released before a statement runs
 //	prove.go           what a statement is, its claim and its proof
 //	statement_steps.go values as numbers of steps
 //	part.go            the statements of one plan

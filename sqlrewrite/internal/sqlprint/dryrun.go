@@ -31,7 +31,7 @@ func (d DryRun) Text() (sql string, args []any) { return d.template.dryRun(d.For
 
 // DryRunOf is the dry run of a part's statement, for which any seed will do.
 func DryRunOf(q *algebra.BoundQuery, part *PlanPart) DryRun {
-	return DryRun{For: part.Statement.WithSeed(0), Plain: !mayFail(q, part), template: part.Template}
+	return DryRun{For: part.Statement.WithSeed(0).AtEnds(), Plain: !mayFail(q, part), template: part.Template}
 }
 
 // mayFail reports whether a part's statement computes, or has a constant whose spelling a server could refuse. Counts and sums of columns
@@ -49,7 +49,7 @@ func mayFail(q *algebra.BoundQuery, part *PlanPart) bool {
 // plainly reports whether an expression, its operands apart, is taken by every server and fails on no row.
 func plainly(e algebra.Expr) bool {
 	switch e := e.(type) {
-	case algebra.Column, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Exists, algebra.InRows:
+	case algebra.Column, algebra.Bought, algebra.Not, algebra.In, algebra.Is, algebra.Distinct, algebra.Exists, algebra.InRows:
 		return true
 	case algebra.Constant:
 		return e.T.IsNumber() || e.T.IsText() || e.T == catalog.Bool

@@ -30,7 +30,11 @@ func postQuery(q *algebra.BoundQuery, identity bool) *postPrinter {
 	p := NewPostPrinter(q)
 	p.Identity = identity
 	for _, block := range q.Computed() {
-		p.released = append(p.released, p.releasedRows(block))
+		rows := ""
+		if block != nil {
+			rows = p.releasedRows(block)
+		}
+		p.released = append(p.released, rows)
 	}
 	if q.Post != nil {
 		p.Query(q.Post, true)

@@ -118,13 +118,28 @@ func (w *PreconditionWalk) Exprs(list ...algebra.Expr) {
 			}
 			w.allSolid = w.allSolid || len(e.X) > 1
 		case algebra.Aggregate:
-			if e.Safe && e.Over != nil && w.ties {
-				for _, f := range slices.Concat(e.Over.Ties, e.Over.Key, []*algebra.Field{e.Over.Owner}) {
-					w.Used[f] = true
-				}
+			if e.Over != nil {
+				w.window(e)
 			}
 		}
 		w.Exprs(algebra.Children(e)...)
+	}
+}
+
+// window collects what a window orders by beyond what the query says. Its key is to be NULL in no row: rows where it is NULL tie, and the
+// values that a window picks from them may differ. In such rows numbers of rows are not read.
+func (w *PreconditionWalk) window(e algebra.Aggregate) {
+	if e.Safe && w.ties {
+		for _, f := range slices.Concat(e.Over.Ties, e.Over.Key, []*algebra.Field{e.Over.Owner}) {
+			w.Used[f] = true
+		}
+	}
+	if e.Name == "row_number" || e.Name == "ntile" {
+		return
+	}
+	for _, f := range e.Over.Key {
+		w.solid[f] = true
+		w.allSolid = w.allSolid || !slices.ContainsFunc(w.Scans, func(s *algebra.Scan) bool { return slices.Contains(s.Fields, f) })
 	}
 }
 

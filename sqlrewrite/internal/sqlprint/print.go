@@ -39,6 +39,7 @@ type Printer struct {
 	// computation, so that stored answers are found again. Code that prints such a form calls [Printer.adds].
 	Identity    bool
 	inside      []*algebra.RowCap // those whose rows are being printed
+	awaited     []Awaited         // arguments that are released before the statement runs
 	seedArg     int               // the number of the seed's argument; 0: none
 	pairs       bool              // there are joins on equalities
 	rowByRow    bool              // EXISTS or IN over rows of people, or a large public table, is none of the joins
@@ -148,6 +149,8 @@ func (p *Printer) expr(e algebra.Expr) {
 		p.leaf(p, e)
 	case algebra.Constant:
 		p.constant(e)
+	case algebra.Bought:
+		p.bought(e)
 	case algebra.Not:
 		p.write("(NOT ")
 		p.expr(e.X)

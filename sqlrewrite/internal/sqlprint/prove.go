@@ -31,6 +31,10 @@ type Statement struct {
 	Ranges                 *Ranges // nil: the statement needs none
 	// Unseeded is which of Args, from 1, waits for the secret seed ([Statement.WithSeed]); 0: none does.
 	Unseeded int
+	// Awaited are those of Args that are released before the statement runs ([Statement.WithBought]); until then they are [verify.Any].
+	// Bought gives the statement with them once these are released; nil: it waits for none.
+	Awaited []Awaited
+	Bought  func() (Statement, error)
 	// Claim is what the price was computed from, about a database of the snapshot On: what [Statement.Prove] proves of SQL and Args under
 	// Preconditions.
 	Claim verify.Claim
@@ -177,6 +181,7 @@ func (d DryRun) Prove(proofs *Proofs) error {
 
 var (
 	errUnclaimed = errors.New("a statement without a claim")
+	errUnbought  = errors.New("a statement without a value that is released before it")
 	errUnseeded  = errors.New("a statement without its secret seed")
 )
 

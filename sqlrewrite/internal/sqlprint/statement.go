@@ -68,7 +68,8 @@ func (p *StatementPrinter) finish(values int) {
 	t := p.template()
 	*p.part = PlanPart{Releases: p.part.Releases, Units: p.part.Units, Template: t, SeedArg: p.seedArg, RowByRow: p.rowByRow,
 		Statement: Statement{SQL: t.sql(), Args: p.Args, Keys: len(p.Q.Keys), Values: values, Preconditions: preconditions(p.Q),
-			AddsUp: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && !p.Distributed, Unseeded: p.seedArg}}
+			AddsUp: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && !p.Distributed, Unseeded: p.seedArg,
+			Awaited: p.awaited}}
 }
 
 // flat is bounding (a): each row is a unit, so nothing but the values' bounds needs enforcing.
