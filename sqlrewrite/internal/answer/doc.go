@@ -10,6 +10,7 @@
 //	fraction.go fractions of weighted sums of noisy numbers
 //	fieller.go  the interval of a fraction
 //	rows.go     intervals of what is computed from several released rows
+//	bought.go   which values were released before the rest
 //	several.go  the answer of a query with several releases
 //	report.go   what was bought beside an answer
 //	bars.go     how many intervals miss, and levels at which all hold

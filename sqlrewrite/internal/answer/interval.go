@@ -28,6 +28,7 @@ type Box struct {
 	keys     map[*plan.Ratio]string
 	Inner    *scalar.Span // of the ratio of the output at hand
 	at       *place       // of an output that is computed from several rows
+	exact    bool         // the values have no noise: intervals are points
 }
 
 // WidthKey is a release, and with how many others its interval holds together.
@@ -44,7 +45,10 @@ func NewBox(p *plan.Plan, rows ...plan.ReleasedRow) *Box {
 func (b *Box) width(release, n int) *big.Rat {
 	key := WidthKey{release, n}
 	w, ok := b.Widths[key]
-	if !ok {
+	switch {
+	case b.exact:
+		return new(big.Rat)
+	case !ok:
 		w = new(big.Rat).SetInt(b.plan.Releases[release].Mechanism.HalfWidth(b.level(n)))
 		b.Widths[key] = w
 	}
@@ -220,7 +224,7 @@ func (b *Box) Eval(e algebra.Expr, together int, row plan.ReleasedRow) *scalar.S
 // value is the interval of a released value; selections have none.
 func (b *Box) value(v algebra.Estimator, together int, row plan.ReleasedRow) *scalar.Span {
 	around := func(release int) *scalar.Span {
-		if shown := b.plan.Releases[release].Shown; shown != nil {
+		if shown := b.plan.Releases[release].Shown; shown != nil && !b.exact {
 			lo, hi := shown.Interval(row.Noisy[release], b.level(together))
 			return &scalar.Span{Lo: new(big.Rat).SetInt(lo), Hi: new(big.Rat).SetInt(hi)}
 		}

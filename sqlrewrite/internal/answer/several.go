@@ -105,7 +105,7 @@ func completeSeveral(r *plan.Released, rows []PostRow, types []string) (*Answer,
 	if len(types) != len(forms)+len(tellings) {
 		return nil, fault.Internal(plan.ErrShape)
 	}
-	a := &Answer{Notes: Notes(p)}
+	a := &Answer{Notes: append(boughtFirst(r), Notes(p)...)}
 	for i, f := range forms {
 		c := f.Column
 		c.Type = types[i]
@@ -181,7 +181,8 @@ func present(p *plan.Plan, e algebra.Expr, row plan.ReleasedRow) bool {
 
 // plainSeveral is [Plain] of several blocks: the rows of each under its own columns, and which one they are of.
 func plainSeveral(r *plan.Released) *Answer {
-	a := &Answer{Notes: append(Notes(r.Plan), outerFailed), Columns: []plan.Column{{Name: "release", Type: "bigint", Kind: plan.PublicColumn}}}
+	a := &Answer{Notes: append(append(boughtFirst(r), Notes(r.Plan)...), outerFailed),
+		Columns: []plan.Column{{Name: "release", Type: "bigint", Kind: plan.PublicColumn}}}
 	blocks := make([]*Answer, len(r.Blocks))
 	for i, block := range r.Blocks {
 		blocks[i] = Plain(block)

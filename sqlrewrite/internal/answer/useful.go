@@ -151,14 +151,17 @@ func wholeOf(p *plan.Plan, f plan.Fraction) *big.Rat {
 		return nil
 	}
 	part := statistic(f.Over.Terms[0])
-	switch {
-	case part.Kind == all.Kind && (all.Kind == algebra.CountRows || all.Kind == algebra.CountUnits):
-	case all.Kind == algebra.CountRows && (part.Kind == algebra.CountValues || part.Kind == algebra.SumSteps && zeroOrOne(part.Grid)):
-	default:
+	if !addsUpRows(part, all) || part.Kind == algebra.SumSteps && !zeroOrOne(part.Grid) {
 		return nil
 	}
 	whole := new(big.Rat).Quo(f.Over.Terms[0].Weight, under.Weight)
 	return whole.Abs(whole)
+}
+
+// addsUpRows reports whether a statistic adds up some or all of the rows, or people, that another statistic counts.
+func addsUpRows(part, all algebra.Statistic) bool {
+	return part.Kind == all.Kind && (all.Kind == algebra.CountRows || all.Kind == algebra.CountUnits) ||
+		all.Kind == algebra.CountRows && (part.Kind == algebra.CountValues || part.Kind == algebra.SumSteps)
 }
 
 func zeroOrOne(g *algebra.Grid) bool {

@@ -187,7 +187,17 @@ func TestForetold(t *testing.T) {
 			rounded(4 * halfWidth(among, 1-0.05/4)), 2, 2},
 		{"SELECT ward, count(*) AS n FROM visits GROUP BY ward ORDER BY ward LIMIT 3", false, 100 * needs, "n", rounded(needs), 3, 3},
 		{"SELECT minutes, count(*) AS n FROM visits GROUP BY minutes", true, 100 * needs, "n", "", 0, -1},
-		{"SELECT ward, avg(minutes) AS n FROM visits GROUP BY ward", false, 1000, "", "", 0, -1},
+		{"SELECT ward, avg(minutes) AS n FROM visits GROUP BY ward", false, 60, "n", "188", 4, 0},
+		{"SELECT ward, avg(minutes) AS n FROM visits GROUP BY ward", false, 188, "n", "188", 4, 2}, // near the upper end fewer will do
+		{"SELECT ward, 100.0 * avg((season = 1)::int) AS n FROM visits GROUP BY ward", false, 0, "n", "1230", 4, -1},
+		{"SELECT ward, stddev(minutes) AS n FROM visits GROUP BY ward", false, 9000, "n", "924", 4, 4},
+		{"SELECT ward, avg(minutes) AS n, sum(minutes) AS s, count(*) AS c FROM visits GROUP BY ward", false, 9000, "c", "", 4, 4},
+		{"SELECT ward, avg(minutes) AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 1", false, 0, "n", "", 1, -1},
+		{"SELECT minutes, count(*) FILTER (WHERE season = 1)::numeric / count(*) AS n FROM visits GROUP BY minutes", true, 0, "n", "", 0, -1},
+		{"SELECT ward, sum(minutes) / nullif(count(*) FILTER (WHERE season = 1), 0) AS n FROM visits GROUP BY ward", false, 9000, "", "", 0, -1},
+		{"SELECT ward, avg(minutes) * ward AS n FROM visits GROUP BY ward", false, 9000, "", "", 0, -1},
+		{"SELECT ward, avg(minutes) - 20 AS n FROM visits GROUP BY ward", false, 9000, "n", "", 4, 4},
+		{"SELECT ward, avg(minutes) * 0 AS n FROM visits GROUP BY ward", false, 9000, "", "", 0, -1},
 		{"SELECT ward, count(*) AS n FROM visits GROUP BY ROLLUP (ward)", false, 1000, "", "", 0, -1},
 	} {
 		got := answer.Foretell(visitsPlan(t, c.sql, c.private), c.people)
