@@ -9,7 +9,9 @@
 package catalog
 
 import (
+	"cmp"
 	"math/big"
+	"slices"
 	"time"
 
 	"noisegate.example/internal/fault"
@@ -27,6 +29,7 @@ type Snapshot struct {
 	DataVersion string
 
 	Tables  []*Table // sorted by schema, name
+	Views   []*View  // public ones, sorted likewise
 	Budgets []Budget // as the policy file gives them, in its order
 
 	// ShareReleases lets an analyst have, free, the answer that another one was given to the same question. It then shows that
@@ -68,6 +71,31 @@ func (s *Snapshot) Table(schema, name string) (*Table, bool) {
 		}
 	}
 	return nil, false
+}
+
+// View finds a public view. An empty schema means the dataset's default schema ("public").
+func (s *Snapshot) View(schema, name string) (*View, bool) {
+	i := slices.IndexFunc(s.Views, func(v *View) bool { return v.Schema == cmp.Or(schema, DefaultSchema) && v.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return s.Views[i], true
+}
+
+// Shown are the tables and views that exist for analysts.
+func (s *Snapshot) Shown() []*Table {
+	all := slices.Clone(s.Tables)
+	for _, v := range s.Views {
+		all = append(all, v.Table)
+	}
+	return all
+}
+
+// View is a public view: questions read its query as if they had it in WITH, so that a view that is replaced is not read.
+type View struct {
+	*Table                    // what is shown of it; no statement reads it
+	Definition string         // its query
+	Pos        fault.Position // in the policy's document
 }
 
 // DefaultMaxFailures is how many failures stop an analyst's further questions where the policy does not say.

@@ -23,7 +23,9 @@ func Check(p *Policy, s *Schema) (*Snapshot, []error) {
 	}
 	c.adviseBudgets(p.Budgets)
 	for _, t := range p.Tables {
-		if table := c.table(t); table != nil {
+		if info := c.infos[t.TableName]; info != nil && info.Kind == view && t.Public {
+			snapshot.Views = append(snapshot.Views, c.view(t, info))
+		} else if table := c.table(t); table != nil {
 			snapshot.Tables = append(snapshot.Tables, table)
 		}
 	}
@@ -86,7 +88,11 @@ func (c *checker) table(t *TablePolicy) *Table {
 	}
 	switch {
 	case info.Kind != PlainTable && info.Kind != PartitionedTable:
-		c.problem(t.pos, "write the policy for the tables it reads", "%s is a %s; policies are for tables", t.TableName, info.Kind)
+		hint := "write the policy for the tables it reads"
+		if info.Kind == view {
+			hint += "; a view of public tables alone may be public: true"
+		}
+		c.problem(t.pos, hint, "%s is a %s; policies are for tables", t.TableName, info.Kind)
 		return nil
 	case info.Inherited:
 		c.problem(t.pos, "use partitions, whose keys hold for all of them", "other tables inherit from %s, so its keys prove nothing",
@@ -134,6 +140,35 @@ func (c *checker) table(t *TablePolicy) *Table {
 	}
 	table.Unique = append(table.Unique, info.Keys...)
 	return table
+}
+
+// view checks that a public view depends on public tables and views of the policy alone. That its query is one that can be asked is not
+// known here.
+func (c *checker) view(t *TablePolicy, info *TableInfo) *View {
+	table := &Table{Schema: t.Schema, Name: t.Name, OID: info.OID, Public: true}
+	v := &View{Table: table, Pos: t.pos}
+	if len(t.Columns)+len(t.Domains) > 0 || t.RowSecurity {
+		c.problem(t.pos, "write them of the tables that it reads", "a view has no columns or row_security in a policy: %s", t.TableName)
+	}
+	if info.View == nil {
+		c.problem(t.pos, "inspect the database anew", "the query of view %s is not known", t.TableName)
+		return v
+	}
+	for _, name := range info.View.Reads {
+		if of, ok := c.policies[name]; !ok || !of.Public {
+			c.problem(t.pos, fmt.Sprintf("leave %s out, or ask with the tables that it reads", t.TableName),
+				"view %s reads %s, which is no public table of this policy", t.TableName, name)
+		}
+	}
+	for _, what := range info.View.Uses {
+		c.problem(t.pos, "write what it computes in its own query", "view %s uses the %s, which may read anything", t.TableName, what)
+	}
+	for _, live := range info.Columns {
+		table.Columns = append(table.Columns, &Column{Name: live.Name, AttNum: live.AttNum, TypeOID: live.TypeOID, TypMod: live.TypMod,
+			Type: live.Type, Enum: live.Enum, Collation: live.Collation, Exposed: live.Type != ""})
+	}
+	v.Definition = info.View.Definition
+	return v
 }
 
 // prepare checks that a table can be prepared, once all of it is known.

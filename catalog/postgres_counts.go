@@ -154,7 +154,7 @@ func (c *ColumnInfo) joins() bool { return c.Type != "" && c.Type != Float4 && c
 func Counted(ctx context.Context, pool *pgxpool.Pool, r *Revision) (*Revision, error) {
 	missing := func(t *TablePolicy) bool {
 		info, ok := r.Pinned.Table(t.TableName)
-		return ok && t.Public && info.MostRows == 0
+		return ok && t.Public && info.MostRows == 0 && info.View == nil
 	}
 	if !slices.ContainsFunc(r.Policy.Tables, missing) {
 		return r, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -144,6 +145,24 @@ FROM pg_catalog.pg_constraint k
 WHERE k.contype = 'f' AND k.conparentid = 0
 ORDER BY 1, 2`
 
+// viewsSQL lists the queries of views ($1), and what their rules depend on: relations, and what has another kind of name. Types and
+// collations compute nothing by themselves. PostgreSQL's own functions are not listed.
+const viewsSQL = `
+SELECT c.oid, pg_catalog.pg_get_viewdef(c.oid), d.schema, d.name, d.other
+FROM pg_catalog.pg_class c
+LEFT JOIN LATERAL (
+	SELECT DISTINCT CASE WHEN r.relkind <> 'S' THEN n.nspname::text END AS schema, CASE WHEN r.relkind <> 'S' THEN r.relname::text END AS name,
+		CASE WHEN r.relkind = 'S' OR r.oid IS NULL THEN pg_catalog.pg_describe_object(p.refclassid, p.refobjid, 0) END AS other
+	FROM pg_catalog.pg_rewrite w
+	JOIN pg_catalog.pg_depend p ON p.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND p.objid = w.oid
+		AND p.refclassid <> ALL ('{pg_catalog.pg_type,pg_catalog.pg_collation}'::pg_catalog.regclass[])
+	LEFT JOIN pg_catalog.pg_class r ON p.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND r.oid = p.refobjid
+	LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+	WHERE w.ev_class = c.oid AND (p.refobjid <> c.oid OR p.refclassid <> 'pg_catalog.pg_class'::pg_catalog.regclass)
+) d ON true
+WHERE c.oid = ANY($1::oid[])
+ORDER BY 1, 3, 4, 5`
+
 // partsSQL lists which relations are partitions or heirs of which.
 const partsSQL = `SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits ORDER BY 1, 2`
 
@@ -153,6 +172,13 @@ func Inspect(ctx context.Context, pool *pgxpool.Pool, p *Policy) (*Schema, error
 	return inspect(ctx, pool, func(tx pgx.Tx, schema *Schema) error {
 		if err := schema.readRelations(ctx, tx, nil); err != nil {
 			return err
+		}
+		if p != nil {
+			if err := schema.readViews(ctx, tx, func(name TableName) bool {
+				return slices.ContainsFunc(p.Tables, func(t *TablePolicy) bool { return t.Public && t.TableName == name })
+			}); err != nil {
+				return err
+			}
 		}
 		if err := schema.readParts(ctx, tx); err != nil {
 			return err
@@ -252,6 +278,40 @@ func (s *Schema) readRelations(ctx context.Context, tx pgx.Tx, only []*TableInfo
 	})
 }
 
+// readViews reads the queries of some views. Without a search path each table in them has its schema.
+func (s *Schema) readViews(ctx context.Context, tx pgx.Tx, wanted func(TableName) bool) error {
+	byOID, oids := map[uint32]*TableInfo{}, []uint32{}
+	for _, t := range s.Tables {
+		if t.Kind == view && wanted(t.TableName) {
+			byOID[t.OID], oids = t, append(oids, t.OID)
+		}
+	}
+	if len(oids) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
+		return err
+	}
+	var oid uint32
+	var definition string
+	var schema, name, other *string
+	if err := each(ctx, tx, viewsSQL, []any{oids}, []any{&oid, &definition, &schema, &name, &other}, func() {
+		t := byOID[oid]
+		if t.View == nil {
+			t.View = &ViewInfo{Definition: strings.TrimSuffix(strings.TrimSpace(definition), ";")}
+		}
+		if other != nil {
+			t.View.Uses = append(t.View.Uses, *other)
+		} else if name != nil {
+			t.View.Reads = append(t.View.Reads, TableName{*schema, *name})
+		}
+	}); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "SET LOCAL search_path TO DEFAULT")
+	return err
+}
+
 // readParts reads which relations show the rows of which.
 func (s *Schema) readParts(ctx context.Context, tx pgx.Tx) error {
 	var part, whole uint32
@@ -300,7 +360,7 @@ func (s *Schema) domainColumns(p *Policy) (refs []ColumnRef, declared int) {
 	for _, ref := range p.domainSources() {
 		policy, ok := policies[ref.Table]
 		info, exists := infos[ref.Table]
-		if !ok || !policy.Public || !exists || !info.Readable {
+		if !ok || !policy.Public || !exists || !info.Readable || info.Kind == view {
 			continue
 		}
 		if _, ok := info.Column(ref.Column); ok {
@@ -310,7 +370,7 @@ func (s *Schema) domainColumns(p *Policy) (refs []ColumnRef, declared int) {
 	declared = len(refs)
 	for _, t := range p.Tables {
 		info, ok := infos[t.TableName]
-		if !ok || !t.Public || !info.Readable {
+		if !ok || !t.Public || !info.Readable || info.Kind == view {
 			continue
 		}
 		for _, c := range info.Columns {

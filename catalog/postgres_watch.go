@@ -55,7 +55,13 @@ func (w *Watch) Recheck(ctx context.Context, r *Revision) error {
 		if err := tx.QueryRow(ctx, momentSQL).Scan(&moment); err != nil {
 			return err
 		}
-		return schema.readRelations(ctx, tx, r.Pinned.Tables)
+		if err := schema.readRelations(ctx, tx, r.Pinned.Tables); err != nil {
+			return err
+		}
+		return schema.readViews(ctx, tx, func(name TableName) bool {
+			was, ok := r.Pinned.Table(name)
+			return ok && was.View != nil
+		})
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -49,6 +50,14 @@ type TableInfo struct {
 	// Indexes are the columns of B-trees over all rows: those that order it, in their order, then those that it holds beside them. They
 	// decide how fast a statement is, never what it gives.
 	Indexes [][]string `json:",omitempty"`
+	View    *ViewInfo  `json:",omitempty"` // of a view that the policy names
+}
+
+// ViewInfo is a view's query: what it was when the policy was applied is what is asked.
+type ViewInfo struct {
+	Definition string      // as PostgreSQL prints it, with the schema of each table
+	Reads      []TableName `json:",omitempty"` // relations that it depends on
+	Uses       []string    `json:",omitempty"` // all else that it depends on and that is not PostgreSQL's own
 }
 
 // RelationKind is PostgreSQL's relkind, in words.
@@ -58,6 +67,7 @@ type RelationKind string
 const (
 	PlainTable       RelationKind = "table"
 	PartitionedTable RelationKind = "partitioned table"
+	view             RelationKind = "view" // a public one
 )
 
 // ColumnInfo is an attribute of the live schema.
@@ -165,7 +175,9 @@ func (s *Schema) Drift(live *Schema) error {
 			changes = append(changes, fmt.Errorf("table %s was replaced by another relation", was.TableName))
 		case is.Inherited && !was.Inherited:
 			changes = append(changes, fmt.Errorf("table %s has got inheriting tables", was.TableName))
-		case !is.Readable:
+		case !reflect.DeepEqual(is.View, was.View):
+			changes = append(changes, fmt.Errorf("view %s has another query now", was.TableName))
+		case !is.Readable && was.View == nil: // nobody reads a view itself
 			changes = append(changes, fmt.Errorf("table %s can no longer be read", was.TableName))
 		default:
 			changes = append(changes, was.drift(is)...)

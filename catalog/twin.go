@@ -32,11 +32,11 @@ func twinVersion(tag string) (int64, bool) {
 func twinSchema(r *Revision) []string {
 	t := &twin{revision: r, unique: map[TableName][][]string{}}
 	t.operations()
-	for _, table := range r.Snapshot.Tables {
+	for _, table := range r.Snapshot.Shown() {
 		t.schema(table.Schema)
 	}
 	t.enums()
-	for _, table := range r.Snapshot.Tables {
+	for _, table := range r.Snapshot.Shown() {
 		t.table(table)
 	}
 	for _, table := range r.Snapshot.Tables { // when all keys are there
@@ -118,7 +118,7 @@ func (t *twin) typeOf(pinned *TableInfo, c *Column) string {
 // for analysts.
 func (t *twin) enums() {
 	labels, public := map[string][]string{}, map[string][]string{}
-	for _, table := range t.revision.Snapshot.Tables {
+	for _, table := range t.revision.Snapshot.Shown() {
 		pinned, ok := t.revision.Pinned.Table(TableName{Schema: table.Schema, Name: table.Name})
 		if !ok {
 			continue

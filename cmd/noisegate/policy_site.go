@@ -75,6 +75,9 @@ type policyDatabases struct {
 
 func (d *policyDatabases) review(ctx context.Context, policy *catalog.Policy, against comparison) (*reviewed, error) {
 	version, err := d.inspect(ctx, policy)
+	if err == nil {
+		err = gateway.ProveViews(ctx, policy, d.schema)
+	}
 	if err != nil {
 		return nil, err
 	}

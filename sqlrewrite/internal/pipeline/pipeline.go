@@ -58,7 +58,11 @@ func ReadWithin(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.
 }
 
 func open(n *steps.Count, text string, snapshot *catalog.Snapshot, o plan.Options, lists *keys.Asked) (*algebra.Opened, error) {
-	query, err := parse.ParseAt(text, o.Dialect, parse.Clock{Now: o.Now, Zone: o.Zone})
+	clock := parse.Clock{Now: o.Now, Zone: o.Zone}
+	query, err := parse.ParseAt(text, o.Dialect, clock)
+	if err == nil {
+		err = withViews(text, query, snapshot, clock)
+	}
 	opened := algebra.NewOpened(text, query, snapshot)
 	opened.Steps = n
 	opened.Zone = o.Zone

@@ -246,10 +246,50 @@ func TestDomainFilterIsOfGroups(t *testing.T) {
 	}
 }
 
+// sixteen is a question over as many relations as there may be: people, and public tables each joined with the one before.
+func sixteen(t testing.TB) (sql string, snapshot *catalog.Snapshot) {
+	tables, policy := "people\n  id integer not null unique\n  k0 integer\n  age integer\n", `version: 1
+dataset: test
+neighbours: add-remove
+tables:
+  people: {unit: {row: id}, columns: {age: {bounds: [0, 100]}}}
+`
+	sql = " FROM people"
+	for i := range 15 {
+		tables += fmt.Sprintf("t%[1]d\n  k%[1]d integer not null unique\n  k%[2]d integer not null\n  name text\n  values name a b c\n", i, i+1)
+		policy += fmt.Sprintf("  t%d: {public: true}\n", i)
+		sql += fmt.Sprintf(" JOIN t%[1]d USING (k%[1]d)", i)
+	}
+	return "SELECT t14.name, count(*), avg(age)" + sql + " GROUP BY 1", rewritetest.ParseSnapshot(t, tables, policy+
+		"budgets:\n  - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}\n")
+}
+
+// A question of 16 relations is answered in each order, and proven; one of 17 is too complex.
+func TestSixteenRelations(t *testing.T) {
+	sql, snapshot := sixteen(t)
+	commas := "SELECT count(*) FROM t14"
+	where := " WHERE people.k0 = t0.k0"
+	for i := 13; i >= 0; i-- {
+		commas += fmt.Sprintf(", t%d", i)
+		where += fmt.Sprintf(" AND t%d.k%d = t%d.k%d", i, i+1, i+1, i+1)
+	}
+	for _, text := range []string{sql, commas + ", people" + where} {
+		if _, err := pipeline.Rewrite(text, snapshot, rewritetest.Sharp()); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	_, err := pipeline.Rewrite(strings.Replace(sql, " GROUP", " CROSS JOIN t0 AS again GROUP", 1), snapshot, rewritetest.Sharp())
+	if fault.CodeOf(err) != fault.CodeTooComplex {
+		t.Errorf("17 relations: %v", err)
+	}
+}
+
 // BenchmarkRewrite is text to plan: parse, bind, price, print. The aim is below 150 µs.
 func BenchmarkRewrite(b *testing.B) {
-	snapshot := rewritetest.TownSnapshot(b)
+	town := rewritetest.TownSnapshot(b)
+	most, relations := sixteen(b)
 	for name, sql := range map[string]string{
+		"most":    most,
 		"count":   "SELECT count(*) FROM people",
 		"typical": "SELECT sex, count(*) AS n, avg(age) FROM people WHERE country = 'NL' AND age BETWEEN 18 AND 65 GROUP BY sex ORDER BY n DESC",
 		"private": "SELECT country, count(*) FROM people GROUP BY country HAVING count(*) > 100 ORDER BY 2 DESC LIMIT 10",
@@ -258,6 +298,10 @@ func BenchmarkRewrite(b *testing.B) {
 	} {
 		for kind, proofs := range map[string]*sqlprint.Proofs{"new": nil, "proven": new(sqlprint.Proofs)} {
 			b.Run(name+"/"+kind, func(b *testing.B) {
+				snapshot := town
+				if name == "most" {
+					snapshot = relations
+				}
 				o := plan.Options{Epsilon: mechanisms.EpsilonUnit, Delta: 1_000_000_000, Mechanism: plan.MechanismAuto, Currency: catalog.Approx,
 					Confidence: 0.95, Proofs: proofs}
 				b.ReportAllocs()
