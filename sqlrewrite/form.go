@@ -71,7 +71,7 @@ func (p *Plan) Forms() (forms []Form) {
 	}
 	if p.made.Snapshot.EarlierReleases {
 		for _, form := range earlier {
-			if !form.Query.FewerKeys() { // there were no lists
+			if !form.Query.FewerKeys() && form.Query.Bought == nil { // there were no lists, and no such values
 				forms = append(forms, Form{form, true})
 			}
 		}

@@ -99,3 +99,26 @@ func shownOf(t *testing.T, name string, form Form, made *plan.Released, text []b
 		}
 	}
 }
+
+// BenchmarkListedKeys plans a question over its policy's keys, and with a cached list of them.
+func BenchmarkListedKeys(b *testing.B) {
+	const sql = "SELECT sex, grade, sum(age) FROM people WHERE age < 30 AND (sex = 'Male' OR grade = 10) GROUP BY sex, grade"
+	on := rewritetest.TownSnapshot(b)
+	o := Options{Rho: mechanisms.PicoRho(mechanisms.RhoUnit) / 100, Mechanism: MechanismGaussian, Currency: catalog.ZCDP, Confidence: 0.95}
+	listed := o
+	listed.Lists = &Lists{}
+	var needed *NeedLists
+	if _, err := Rewrite(b.Context(), sql, on, listed); !errors.As(err, &needed) {
+		b.Fatal(err)
+	}
+	listed.Lists.Known = map[ListName]Tuples{needed.Questions[0].Name: {{{Text: "Male"}, {Text: "2"}}, {{Text: "Female"}, {Text: "10"}}}}
+	for name, options := range map[string]Options{"policy": o, "listed": listed} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Rewrite(b.Context(), sql, on, options); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

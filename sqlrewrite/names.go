@@ -154,7 +154,7 @@ func (p *Plan) Fingerprint() [32]byte { return p.made.Fingerprint() }
 
 // EarlierFingerprints are the names under which earlier versions of Noisegate can have stored the answer, over the keys that it has.
 func (p *Plan) EarlierFingerprints() (names [][32]byte) {
-	if p.made.FewerKeys() { // there were no lists
+	if p.made.FewerKeys() || p.made.Buys() { // there were no lists, and no values that are released first
 		return nil
 	}
 	if wide := p.wide(); wide != nil && wide.Snapshot.WideQuestions {

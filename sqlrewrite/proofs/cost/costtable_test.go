@@ -21,7 +21,7 @@ func costKeys(q *algebra.BoundQuery) []string {
 	exprs = func(list ...algebra.Expr) {
 		for _, e := range list {
 			switch e := e.(type) {
-			case nil, algebra.Column, algebra.Constant, algebra.KeyRef, algebra.EstimatorRef, algebra.Computed, algebra.Aggregate:
+			case nil, algebra.Column, algebra.Constant, algebra.Bought, algebra.KeyRef, algebra.EstimatorRef, algebra.Computed, algebra.Aggregate:
 			case algebra.Exists:
 				item(e.From)
 				exprs(e.Where)

@@ -199,6 +199,9 @@ func templates() (all []template) {
 	for op, h := range map[string]hole{"LIKE": patternHole, "ILIKE": patternHole, "~": regexHole, "~*": regexHole, "SIMILAR TO": regexHole} {
 		add("(%s "+op+" %s)", 1, constantOf(h))
 	}
+	for _, flags := range []string{"", ", 'i'", ", 'g'"} {
+		add("regexp_replace(%s, %s, 'xyz'"+flags+")", 1, constantOf(regexHole))
+	}
 	add("(%s IN (%s))", 1, constantOf(listHole))
 	add("(%s NOT IN (%s))", 1, constantOf(listHole))
 	slices.SortFunc(all, func(a, b template) int { return strings.Compare(a.sql, b.sql) })

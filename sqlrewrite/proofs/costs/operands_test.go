@@ -26,8 +26,8 @@ func starts(h hole, z size) []string {
 			"%" + many("a%", min(7, k/8)) + "b", "%" + many("ab", k/4) + "b%", "%" + many("𐐨", k/5) + "𐐩%", "%smith%",
 			"%" + many("_a", k/2) + "b%"}
 	case regexHole:
-		return []string{"(a|b)*a(a|b){11}c", "(a|b)*a[ab]{12}b[ab]{12}c", "a{1,14}b", "(a|b|c|d){1,3}[e-z]+(x|y).*(x|z)+zz$", "[[:alpha:]]+b",
-			"(a*b?){10}c", ".*.*.*b", "(𐐨|a){10}b", "a+b"}
+		return []string{"a+b", "(a|b)*a(a|b){11}c", "(a|b)*a[ab]{12}b[ab]{12}c", "a{1,14}b", "(a|b|c|d){1,3}[e-z]+(x|y).*(x|z)+zz$",
+			"[[:alpha:]]+b", "(a*b?){10}c", ".*.*.*b", "(𐐨|a){10}b", "[^0-9]", "a*", "a[^c]*c|b", "(a|b)*a(a|b){9}c|[ab]"}
 	case setHole:
 		return []string{"bcdefghija", "bcdefgh ", "𐐪𐐨", "a", "ab"}
 	case fieldHole:

@@ -91,8 +91,8 @@ func tableNames(prefix string) names {
 		days:    with("day"),
 		times:   with("at", "until"),
 		zoned:   with("atz"),
-		keys:    with("k_text", "k_num", "k_bool"),
-		private: with("secret", "code"),
+		keys:    with("k_text", "k_num", "k_bool", "level"),
+		private: with("secret", "code", "brand"),
 	}
 }
 

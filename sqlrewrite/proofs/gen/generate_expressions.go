@@ -70,6 +70,8 @@ func computedConditions() []production {
 				"trim(%[1]s) = ''",
 				"position('b' IN %[1]s) = 2", "left(%[1]s, -1) <> ''", "starts_with(%[1]s, 'x')",
 				"split_part(%[1]s, 'b', 2) = ''", "replace(%[1]s, 'x', 'yz') = 'yz'", "coalesce(%[1]s, 'none') = 'none'",
+				"regexp_replace(%[1]s, '[^x]+', '', 'g') = 'x'",
+				"regexp_replace(%[1]s, '(x|b)*$', 'y') = 'y'",
 				"concat(%[1]s, 1) = 'x1'", "cast(%[1]s AS varchar(2)) = 'xx'", "%[1]s::char(3) = 'x'", "%[1]s LIKE 'x!_%%' ESCAPE '!'"), t)
 		}},
 		{name: "condition/regular expression", write: func(w *Writer, p place) string {
@@ -87,7 +89,8 @@ func computedConditions() []production {
 				at+" - "+day+" > INTERVAL '12 hours'", day+" + INTERVAL '1 month' < "+at, "date_part('year', "+at+") = 2024",
 				"to_char("+at+", 'Dy') = 'Mon'", "date("+at+") = "+day, "extract(day FROM "+at+" - "+day+") > 3",
 				"age("+at+", "+day+") < INTERVAL '40 days'",
-				day+" - DATE '2024-01-01' < 100", at+" < TIMESTAMP '2024-05-01 12:00Z' - 2 * INTERVAL '20' DAY")
+				day+" - DATE '2024-01-01' < 100", at+" < TIMESTAMP '2024-05-01 12:00Z' - 2 * INTERVAL '20' DAY",
+				"date_bin('14 days', "+at+", TIMESTAMP '2024-01-07') >= "+day)
 		}},
 	}
 }
@@ -138,7 +141,7 @@ func computedKeys() []production {
 			"%s::date", "to_char(%s, 'YYYY-MM')", "date_trunc('month', %s)::date"),
 		onList("on a list", func(n names) []string { return n.whole }, "sqrt(abs(%s))", "exp(least(%s, 3))"),
 		onList("of granules", func(n names) []string { return n.times }, "floor(extract(epoch FROM %[1]s) / 864000)",
-			"extract(year FROM %[1]s) * 100 + extract(month FROM %[1]s)"),
+			"extract(year FROM %[1]s) * 100 + extract(month FROM %[1]s)", "date_bin('49 days', %[1]s, TIMESTAMP '2024-01-07 06:00')"),
 		{name: "key/of a condition", write: func(w *Writer, p place) string {
 			if w.Rand.IntN(4) > 0 { // most have three keys, too few for many bounds to matter
 				return w.Pick(p.names.keys...) + "::text"

@@ -86,9 +86,12 @@ func (q block) count() string {
 
 // hides reports whether groups can be left out, which no aggregate around them is taken over.
 func (q block) hides() bool {
-	return slices.ContainsFunc(q.keys, func(key string) bool {
-		return strings.Contains(key, "secret") || strings.Contains(key, "note") || strings.Contains(key, "code")
-	})
+	return slices.ContainsFunc(q.keys, undeclared)
+}
+
+// undeclared reports whether a key may have other values than the policy names.
+func undeclared(key string) bool {
+	return slices.ContainsFunc([]string{"secret", "brand", "note", "code"}, func(name string) bool { return strings.Contains(key, name) })
 }
 
 var aggregateForms = regexp.MustCompile(`\b(count|min|max|sum|avg|stddev_pop|bool_or)\([^()]*\)( FROM|,|$| AS)|GROUP BY`)

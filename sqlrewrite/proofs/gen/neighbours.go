@@ -32,6 +32,7 @@ type Neighbours struct {
 	Seed    uint64
 	Defect  Defect
 	Copied  bool      // from prepared copies
+	Bought  bool      // only queries are run that compare with a value which is released first
 	Until   time.Time // ends early; zero: never
 
 	Writer   *Writer
@@ -98,6 +99,9 @@ func (n *Neighbours) Run(t *testing.T) error {
 		if n.Defect.skips() && n.Tried > 50*n.Queries {
 			return nil
 		}
+		if n.Bought {
+			mostTried = 50*n.Queries + 100
+		}
 		if !n.Defect.skips() && n.Tried > mostTried {
 			return fmt.Errorf("%d of %d queries were refused: %v", n.Tried-n.Ran, n.Tried, n.Refusals)
 		}
@@ -107,6 +111,9 @@ func (n *Neighbours) Run(t *testing.T) error {
 			filled++
 		}
 		sql, from := n.Writer.Query()
+		if n.Bought {
+			sql = n.Writer.buying(sql, from)
+		}
 		o := RandomOptions(n.Writer.Rand, from)
 		switch {
 		case n.Copied && o.MaxRows > 0:
@@ -120,11 +127,18 @@ func (n *Neighbours) Run(t *testing.T) error {
 		}
 		if err != nil {
 			// What is refused must be refused for a reason of size or price; everything else is a gap between the grammar and the rewriter.
-			if code := string(fault.CodeOf(err)); Tolerated[code] || n.Defect.skips() { // of a mutant no refusal says anything
+			code := string(fault.CodeOf(err))
+			tolerated := Tolerated[code] || n.Bought && code != string(fault.CodeUnverified)
+			if tolerated || n.Defect.skips() { // of a mutant no refusal says anything
 				n.Refusals[code]++
 				continue
 			}
 			return fmt.Errorf("%s\n%w (%s)", sql, err, parsetest.ShowFault(err))
+		}
+		if n.Bought {
+			if p = boughtBlock(p); p == nil {
+				continue
+			}
 		}
 		n.Writer.totaled(p)
 		if blocks := p.Different(); p.Several != nil { // each is a plan by itself
@@ -151,6 +165,9 @@ func (n *Neighbours) Run(t *testing.T) error {
 		}
 		if bounding.Kind == stability.Flat && bounding.MaxGroups > 1 {
 			n.Writer.Counts[OneInEachGroup]++
+		}
+		for i := range claims {
+			claims[i].statement = arbitrary(n.Writer.Rand, claims[i].statement)
 		}
 		err = n.Compare(t.Context(), world, claims)
 		if n.Defect.skips() && errors.Is(err, ErrNotSQL) && n.notSQL < notSQLs {

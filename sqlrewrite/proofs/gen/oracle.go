@@ -244,7 +244,7 @@ func PGTypeName(t *testing.T, conn *pgx.Conn, oid uint32) string {
 	names := map[uint32]string{16: "boolean", 20: "bigint", 21: "smallint", 23: "integer", 25: "text", 700: "real", 701: "double precision",
 		1082: "date", 1083: "time without time zone", 1114: "timestamp without time zone", 1184: "timestamp with time zone",
 		1186: "interval", 1700: "numeric", 1022: "double precision[]", 1231: "numeric[]", 1007: "integer[]", 1016: "bigint[]", 1009: "text[]",
-		1042: "text"} // character: an answer does not say which of its texts are
+		1042: "text", 1043: "text"} // character: an answer does not say which of its texts are
 	name, ok := names[oid]
 	if !ok {
 		t.Fatalf("type %d", oid)

@@ -50,15 +50,15 @@ func Proofs() int { return *proofQueries }
 // The catalog inspects the real tables in schema public. Then they move to schema store, and views take their place that leave one unit
 // out of every table, so that each neighbour of a database is one setting away and the statements run as they are printed.
 const (
-	proofColumns = `k_text text, k_num integer NOT NULL, k_bool boolean, secret text, note text, code character(5), mark bpchar,
-  n2 smallint, n4 integer, n8 bigint, nn integer NOT NULL, money numeric(10,2), free numeric, f4 real, f8 double precision,
+	proofColumns = `k_text text, k_num integer NOT NULL, k_bool boolean, level varchar(9), secret text, brand varchar, note text, code character(5),
+  mark bpchar,  n2 smallint, n4 integer, n8 bigint, nn integer NOT NULL, money numeric(10,2), free numeric, f4 real, f8 double precision,
   coarse double precision, odd integer, day date, at timestamp, atz timestamptz, until timestamp`
 	ProofDDL = `
 CREATE TABLE public.people (id integer PRIMARY KEY, ` + proofColumns + `);
 CREATE TABLE public.events (event integer PRIMARY KEY, unit integer, ` + proofColumns + `);
 CREATE TABLE public.orders (order_id integer PRIMARY KEY, buyer integer, ` + proofColumns + `);
-CREATE INDEX ON public.orders (buyer, order_id) INCLUDE (k_text, k_num, k_bool, secret, note, code, mark, n2, n4, n8, nn, money, free, f4, f8,
-  coarse, odd, day, at, atz, until);
+CREATE INDEX ON public.orders (buyer, order_id) INCLUDE (k_text, k_num, k_bool, level, secret, brand, note, code, mark, n2, n4, n8, nn, money, free,
+  f4, f8, coarse, odd, day, at, atz, until);
 CREATE TABLE public.items (item integer PRIMARY KEY, order_id integer REFERENCES public.orders, ` + proofColumns + `);
 CREATE TABLE public.cards (card integer PRIMARY KEY, unit integer, ` + proofColumns + `, UNIQUE (unit, k_num));
 CREATE TABLE public.zones (k_num integer PRIMARY KEY, zone text NOT NULL, weight integer NOT NULL, opened date NOT NULL,
@@ -86,7 +86,9 @@ CREATE VIEW public.items AS SELECT i.* FROM store.items i LEFT JOIN store.orders
 	proofColumnPolicy = `
       k_text: {domain: [a, b, c, null]}
       k_num:  {domain: [1, 2, 3]}
+      level:  {domain: [low, mid, high, null]}
       secret: {keys: private}
+      brand:  {keys: private}
       code:   {keys: private}
       mark:   {max_length: 2000}
       n2:     {bounds: [-32768, 10]}
@@ -167,7 +169,9 @@ var Wild = map[string][]string{
 	"k_text": {"NULL", "'a'", "'b'", "'c'", "'z'", "''", "'A'"},
 	"k_num":  {"1", "2", "3", "4", "-2147483648"},
 	"k_bool": {"NULL", "true", "false"},
+	"level":  {"NULL", "'low'", "'mid'", "'high'", "'Low'", "''", "'low '", "'sonnenhut'"},
 	"secret": {"NULL", "'x'", "'y'", "'é'", "'e'", "''"},
+	"brand":  {"NULL", "'x'", "'x '", "'é'", "''", "repeat('b', 3000)"},
 	"note":   {"NULL", "''", "'12'", "'abc'", "' pad '", "'%_\\'", "'ß'", "repeat('w', 5000)"},
 	"code":   {"NULL", "'x'", "'x  '", "'abcde'", "''"},
 	"mark":   {"NULL", "'x'", "'x '", "'x  '", "'ab'", "'ab '", "' '", "''", "repeat('m', 1500)", "repeat('m', 5000)"},
@@ -193,7 +197,9 @@ var Calm = map[string][]string{
 	"k_text": {"NULL", "'a'", "'b'", "'c'"},
 	"k_num":  {"1", "2", "3"},
 	"k_bool": {"NULL", "true", "false"},
+	"level":  {"NULL", "'low'", "'mid'", "'high'"},
 	"secret": {"NULL", "'x'", "'y'", "'é'"},
+	"brand":  {"NULL", "'x'", "'y '", "'é'"},
 	"note":   {"NULL", "''", "'12'", "'abc'", "' pad '"},
 	"code":   {"NULL", "'abcde'", "'fghij'"}, // of full length: PostgreSQL's LIKE sees the blanks of others
 	"mark":   {"NULL", "''", "'x'", "'ab'"},

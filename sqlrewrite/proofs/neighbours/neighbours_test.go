@@ -72,6 +72,19 @@ func TestNeighbours(t *testing.T) {
 	gen.Tight(t, reached)
 }
 
+// A statement that takes a value which is released first keeps its claims whatever that value is, so that what it costs is known before.
+//
+// needs: postgres
+// covers: A13
+func TestNeighboursOfBoughtValues(t *testing.T) {
+	t.Parallel()
+	n := &gen.Neighbours{Queries: gen.Proofs() / 4, Seed: *gen.ProofSeed + 100, Bought: true}
+	if err := n.Run(t); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d queries of %d that were tried: %v", n.Ran, n.Tried, n.Refusals)
+}
+
 // defects are all mutants by name: those of texts, and those that other steps would make.
 func defects() map[string]gen.Defect {
 	all := map[string]gen.Defect{
