@@ -222,16 +222,20 @@ func usefulOf(told *sqlrewrite.Foretold) *api.UsefulEstimate {
 	if told == nil {
 		return nil
 	}
-	return &api.UsefulEstimate{Output: told.Output, Needs: api.Decimal(told.Needs), Of: told.Of, Possible: told.Possible}
+	return &api.UsefulEstimate{Output: told.Output, Needs: api.Decimal(told.Needs), Counts: told.Counts, Of: told.Of, Possible: told.Possible}
 }
 
-// useless refuses a question where fewer rows can be useful than the request requires. Where their number is not known it refuses nothing.
-func useless(r api.QueryRequest, told *sqlrewrite.Foretold) error {
-	if r.RequireUseful == nil || told == nil || told.Possible == nil ||
-		float64(*told.Possible) >= *r.RequireUseful*float64(told.Of) {
+// useless refuses a question about so many people where fewer rows can be useful than the request requires. Where their number is not known
+// it refuses nothing.
+func useless(r api.QueryRequest, plan *sqlrewrite.Plan, people int64) error {
+	if r.RequireUseful == nil {
 		return nil
 	}
-	return fault.Useless(*told.Possible, told.Of, told.Output, told.Needs)
+	told := plan.Foretell(people)
+	if told == nil || told.Possible == nil || float64(*told.Possible) >= *r.RequireUseful*float64(told.Of) {
+		return nil
+	}
+	return fault.Useless(*told.Possible, told.Of, told.Output, told.Needs, told.Counts)
 }
 
 // estimate shows a plan's price and expected error.

@@ -1,9 +1,14 @@
 package gateway
 
 import (
+	"errors"
 	"testing"
 
+	"noisegate.example/api"
 	"noisegate.example/gateway/auth"
+	"noisegate.example/internal/fault"
+	"noisegate.example/mechanisms"
+	"noisegate.example/sqlrewrite"
 )
 
 // estimatedFree is what an estimate says of whether the caller paid before. It leaves the ledger as it is.
@@ -73,5 +78,39 @@ func TestEstimatesKnowEarlierVersions(t *testing.T) {
 	latest.Version = versionLatest
 	if !r.estimatedFree(t, ana(), askVisits()) || r.estimatedFree(t, ana(), latest) {
 		t.Error("an estimate does not know which version is free")
+	}
+}
+
+// A question whose value was released, and whose second statement then fails or never ends, has spent its whole price, and nothing of it
+// answers another question. What fails before the first statement was sent costs nothing.
+func TestFailuresBetweenStatements(t *testing.T) {
+	request := Request{QueryRequest: api.QueryRequest{Dataset: "d", Epsilon: "0.5",
+		SQL: "SELECT count(*) FROM people WHERE age > (SELECT avg(age) FROM people)"}}
+	first := []sqlrewrite.ExactRow{{Values: []mechanisms.Exact{mechanisms.SealInt64(100), mechanisms.SealInt64(1000)}}}
+	for name, c := range map[string]struct {
+		rows  []sqlrewrite.ExactRow
+		err   error
+		spent string
+	}{
+		"the second fails":       {first, fault.DataUnavailable(errors.New("gone")), "0.5"},
+		"nobody is to blame":     {first, fault.Excused(fault.DataUnavailable(errors.New("gone"))), "0.5"},
+		"the first was not sent": {nil, fault.Untouched(fault.DataUnavailable(errors.New("gone"))), "0"},
+	} {
+		r := newRig(t)
+		r.data.do = func() ([]sqlrewrite.ExactRow, error) { return c.rows, c.err }
+		if _, err := r.Query(t.Context(), ana(), request); fault.CodeOf(err) != fault.CodeDataUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+		if spent := r.spentEpsilon(t); spent != c.spent {
+			t.Errorf("%s: %s is spent, want %s", name, spent, c.spent)
+		}
+		if r.estimatedFree(t, ana(), request) {
+			t.Errorf("%s: it was answered", name)
+		}
+		mean := request
+		mean.SQL, mean.Epsilon = "SELECT avg(age) FROM people", "0.25"
+		if r.estimatedFree(t, ana(), mean) {
+			t.Errorf("%s: its value was kept", name)
+		}
 	}
 }

@@ -22,7 +22,7 @@ const (
 	listTime    = 2 * time.Second // timeout of one list
 	listMinute  = 6 * time.Second // for the lists of one analyst within listMinutes
 	listMinutes = time.Minute
-	mostListed  = 100_000 // keys in the cache of one analyst
+	mostListed  = 8 << 20 // bytes in the cache of one analyst
 )
 
 // keyLists caches the lists of one analyst. Its zero value is ready; it is safe for concurrent use.
@@ -30,7 +30,7 @@ type keyLists struct {
 	asking sync.Mutex // held while a list is asked for: one at a time
 	mu     sync.Mutex
 	of     map[string]*listsOf // by dataset
-	kept   int                 // keys in all of them, and 1 for each list
+	kept   int                 // bytes of all of them
 	since  time.Time           // when the current minute began
 	taken  time.Duration       // by lists in this minute
 }
@@ -54,15 +54,16 @@ func (k *keyLists) known(on *catalog.Snapshot) *sqlrewrite.Lists {
 	return lists
 }
 
-// keep caches a list, in place of those of other versions of the dataset. A full cache is emptied first.
+// keep caches a list, in place of those of other versions of the dataset. A full cache is emptied first. A list that would fill it alone is
+// not cached: each question that needs it asks for it.
 func (k *keyLists) keep(on *catalog.Snapshot, name sqlrewrite.ListName, tuples sqlrewrite.Tuples) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	size := 1
-	for _, t := range tuples {
-		size += len(t)
-	}
-	if k.kept+size > mostListed {
+	size := bytesOf(tuples)
+	switch {
+	case size > mostListed:
+		return
+	case k.kept+size > mostListed:
 		k.of, k.kept = nil, 0
 	}
 	if k.of == nil {
@@ -75,6 +76,19 @@ func (k *keyLists) keep(on *catalog.Snapshot, name sqlrewrite.ListName, tuples s
 	}
 	of.known[name] = tuples
 	k.kept += size
+}
+
+// bytesOf is about how much memory a list takes in a cache.
+func bytesOf(tuples sqlrewrite.Tuples) int {
+	const list, tuple, key = 256, 24, 24
+	size := list
+	for _, t := range tuples {
+		size += tuple
+		for _, k := range t {
+			size += key + len(k.Text)
+		}
+	}
+	return size
 }
 
 // spend adds to the time taken in the current minute, and returns how long it is until another list may be asked for.

@@ -80,3 +80,29 @@ func TestListsHaveTimeInAMinute(t *testing.T) {
 		})
 	}
 }
+
+// What the cached lists of an analyst take is bounded in bytes, however long their keys are.
+func TestListsAreCachedByBytes(t *testing.T) {
+	on := &catalog.Snapshot{Dataset: "d"}
+	list := func(keys, letters int) (tuples sqlrewrite.Tuples) {
+		for i := range keys {
+			tuples = append(tuples, []catalog.Key{{Text: fmt.Sprintf("%0*d", letters, i)}})
+		}
+		return tuples
+	}
+	var own keyLists
+	for i, c := range []struct{ keys, letters, cached int }{
+		{10, 5, 1}, {1000, 1000, 2}, {7000, 1000, 3}, {20_000, 500, 3}, {100_000, 5, 1}, {50_000, 5, 2}, {0, 0, 3}, {8000, 1000, 1},
+	} {
+		own.keep(on, sqlrewrite.ListName{byte(i)}, list(c.keys, c.letters))
+		known, all := own.known(on), 0
+		for _, tuples := range known.Known {
+			for _, tuple := range tuples {
+				all += len(tuple[0].Text)
+			}
+		}
+		if len(known.Known) != c.cached || all > mostListed || own.kept > mostListed {
+			t.Errorf("after list %d: %d lists of %d letters, %d bytes counted; want %d lists", i, len(known.Known), all, own.kept, c.cached)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"noisegate.example/budget/journal"
 	"noisegate.example/catalog"
 	"noisegate.example/internal/fault"
+	"noisegate.example/sqlrewrite"
 )
 
 // Schemas reads the schema of one protected database.
@@ -177,7 +179,34 @@ func (l *LivePolicies) read(ctx context.Context, dataset string, text []byte) (*
 		return nil, nil, fault.UnknownDataset(dataset)
 	}
 	schema, err := schemas.Inspect(ctx, policy)
+	if err == nil {
+		err = ProveViews(ctx, policy, schema)
+	}
 	return policy, schema, err
+}
+
+// ProveViews tries the query of each public view of a policy that fits its schema: policy/invalid, joined, where it is none that can be
+// asked, or reads more than public tables.
+func ProveViews(ctx context.Context, policy *catalog.Policy, schema *catalog.Schema) error {
+	snapshot, problems := catalog.Check(policy, schema)
+	if len(problems) > 0 || len(snapshot.Views) == 0 {
+		return nil // applying the policy says what is wrong
+	}
+	for _, v := range snapshot.Views {
+		name := strings.NewReplacer(`"`, `""`, "\x00", `"."`).Replace(v.Schema + "\x00" + v.Name)
+		public, err := sqlrewrite.Open(ctx, `SELECT * FROM "`+name+`"`, snapshot, sqlrewrite.Options{Now: time.Unix(0, 0)})
+		if err == nil && public == nil {
+			err = fault.Unsupported(fault.Position{}, "a view of what is not public", "")
+		}
+		var f *fault.Error
+		if errors.As(err, &f) && f.Code != fault.CodeInternal {
+			problems = append(problems, fault.PolicyInvalid(v.Pos, "view "+fault.Quote(v.Name)+" cannot be asked: "+f.Msg,
+				f.Hint))
+		} else if err != nil {
+			return err
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // Enter makes sure that the chain of each dataset has the versions of its policy that are older than entries of policies.

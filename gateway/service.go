@@ -441,7 +441,7 @@ func (s *Service) planned(ctx context.Context, who auth.Principal, r Request, o 
 		}
 	}
 	if q.Refusal == nil {
-		q.Refusal = useless(r.QueryRequest, q.plan.Foretell(snapshot.People))
+		q.Refusal = useless(r.QueryRequest, q.plan, snapshot.People)
 	}
 	q.complete(only)
 	q.priceLatest(r.Version == versionLatest)

@@ -45,6 +45,16 @@ func TestRequireUseful(t *testing.T) {
 	if again := r.ask(t, ana, part(count("0.05"), 0.1)); !again.Replayed || again.ID != first.ID {
 		t.Errorf("%+v", again)
 	}
+	mean := count("0.05")
+	mean.SQL = "SELECT sex, avg(age) AS a FROM people GROUP BY sex"
+	r.policies.snapshot.People = 50
+	if e, err := r.Estimate(t.Context(), ana, mean.QueryRequest); err != nil || e.Useful == nil || e.Useful.Counts != "rows" {
+		t.Fatalf("%+v %v", e, err)
+	}
+	_, err = r.Query(t.Context(), ana, part(mean, 1))
+	if fault.CodeOf(err) != fault.CodeUseless || !strings.Contains(err.Error(), "a is computed from about") {
+		t.Errorf("%v", err)
+	}
 	r.policies.snapshot.People = 0 // nothing is known
 	if answer := r.ask(t, ana, part(count("0.06"), 1)); answer.Replayed {
 		t.Errorf("%+v", answer)

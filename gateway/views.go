@@ -46,9 +46,9 @@ func (s *Service) Dataset(name string) (*api.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &api.Dataset{Name: snapshot.Dataset, Version: snapshot.Version, Tables: make([]api.Table, len(snapshot.Tables))}
-	for i, t := range snapshot.Tables {
-		d.Tables[i] = tableOf(t)
+	d := &api.Dataset{Name: snapshot.Dataset, Version: snapshot.Version, Tables: []api.Table{}}
+	for _, t := range snapshot.Shown() {
+		d.Tables = append(d.Tables, tableOf(t))
 	}
 	return d, nil
 }

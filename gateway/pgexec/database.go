@@ -174,7 +174,7 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	}
 	defer conn.Release()
 	var x exchange
-	if d.looksAhead(pins) || slices.ContainsFunc(statements, func(s sqlrewrite.Statement) bool { return s.Ranges != nil }) {
+	if d.looksAhead(pins) || slices.ContainsFunc(statements, func(s sqlrewrite.Statement) bool { return s.Ranges != nil || s.Bought != nil }) {
 		if err := d.open(ctx, conn.Conn(), pins, settingsOf(statements)); err != nil {
 			return fault.Untouched(err)
 		}
@@ -183,6 +183,11 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	}
 	wanted := true
 	for part, statement := range statements {
+		if statement.Bought != nil {
+			if statement, err = d.bought(ctx, conn.Conn(), &x, statement); err != nil || !wanted {
+				return err
+			}
+		}
 		if statement.Ranges != nil {
 			if err := divide(ctx, conn.Conn(), &statement); err != nil {
 				return d.failed(ctx, conn.Conn(), err)
@@ -200,6 +205,28 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 		})
 	}
 	return d.close(ctx, conn.Conn(), pins, &x)
+}
+
+// bought takes the rows of the statements before one that waits for what they release, and gives the statement with it, proven as it is
+// sent.
+func (d *Database) bought(ctx context.Context, conn *pgx.Conn, x *exchange, waiting sqlrewrite.Statement) (sqlrewrite.Statement, error) {
+	if len(x.texts) > 0 {
+		if err := d.send(ctx, conn, nil, x); err != nil {
+			return waiting, err
+		}
+		*x = exchange{later: true}
+	}
+	statement, err := waiting.Bought()
+	if err == nil {
+		err = d.prove(statement)
+	}
+	if err != nil && !x.later { // what it waits for was released before
+		return statement, fault.Untouched(err)
+	}
+	if err != nil { // it is charged, whatever the proof says
+		return statement, fault.Excused(fault.Internal(err))
+	}
+	return statement, nil
 }
 
 // acquired is a connection, and the preconditions of statements. The caller releases it: one that goes back with its transaction open or
@@ -263,25 +290,36 @@ func (d *Database) close(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.
 		x.texts = append(x.texts, text{sql: treeText, args: []any{trees}, life: fixed, read: oneRow(&foreign)})
 	}
 	x.commands(fixed, commitText)
+	err := d.send(ctx, conn, pins, x)
+	if err == nil && foreign {
+		return fault.Excused(fault.PolicyStale())
+	}
+	return err
+}
+
+// send sends an exchange and takes its rows. Its errors are [fault.Untouched] where no protected row was read: never of a later exchange.
+func (d *Database) send(ctx context.Context, conn *pgx.Conn, pins []sqlrewrite.Precondition, x *exchange) error {
 	known, err := x.prepare(ctx, conn)
-	if err != nil && x.opening > 0 { // is a table not what it was?
+	switch {
+	case err != nil && x.later:
+		return d.failed(ctx, conn, err)
+	case err != nil && x.opening > 0: // is a table not what it was?
 		if err := begin(ctx, conn, pins); err != nil {
 			return fault.Untouched(err)
 		}
-	}
-	if err != nil {
+		fallthrough
+	case err != nil:
 		return fault.Untouched(fault.DataUnavailable(quiet(err)))
 	}
 	err = x.run(ctx, conn, known)
 	switch {
-	case fault.IsUntouched(err):
+	case err == nil:
+		return nil
+	case fault.IsUntouched(err) && !x.later:
 		return fault.Untouched(faultOf(err))
-	case err != nil:
+	default:
 		return d.failed(ctx, conn, err)
-	case foreign:
-		return fault.Excused(fault.PolicyStale())
 	}
-	return nil
 }
 
 // treesOf are the partitioned tables among the pinned ones, of which a partition can be attached while they are read.

@@ -16,7 +16,8 @@ import (
 // empty.
 type exchange struct {
 	texts   []text
-	opening int // how many of them come before the first that may read a protected row
+	opening int  // how many of them come before the first that may read a protected row
+	later   bool // another exchange of the transaction has read protected rows
 }
 
 // text is one of them.

@@ -2,6 +2,7 @@ package pgexec_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"noisegate.example/internal/fault"
@@ -103,6 +104,74 @@ func TestSequenceErrors(t *testing.T) {
 		t.Errorf("nothing: %v", err)
 	}
 	if _, err := collect(t, d, fine); err != nil {
+		t.Error(err)
+	}
+}
+
+// A statement that waits for what others release runs on their snapshot, with their rows. Once a statement before it was sent, no error
+// says that nothing was touched.
+func TestStatementsThatWait(t *testing.T) {
+	p := pgtest.Protected(t, ddl)
+	d := open(t, p, nil)
+	count := sqlrewrite.Statement{SQL: "SELECT (count(*) + $1::bigint)::text FROM public.people", Args: []any{int64(0)}, Values: 1,
+		Preconditions: pins(t, d, "people", "age")}
+	change := func(edit func(*sqlrewrite.Statement)) sqlrewrite.Statement {
+		other := count
+		edit(&other)
+		return other
+	}
+	own := errors.New("no value")
+	var seen []string
+	waits := func(s sqlrewrite.Statement, err error) sqlrewrite.Statement {
+		s.Bought = func() (sqlrewrite.Statement, error) {
+			p.Exec(t, "INSERT INTO people SELECT max(id) + 1 FROM people")
+			s.Args, s.Bought = []any{int64(1000 * len(seen))}, nil
+			return s, err
+		}
+		return s
+	}
+	broken := change(func(s *sqlrewrite.Statement) { s.SQL = "SELECT (1 / 0 + $1::bigint)::text" })
+	wrong := change(func(s *sqlrewrite.Statement) { s.SQL = "SELECT nosuch + $1::bigint FROM public.people" })
+	for name, c := range map[string]struct {
+		statements     []sqlrewrite.Statement
+		fails, excused bool
+		untouched      bool
+		rows           int
+	}{
+		"two":                 {[]sqlrewrite.Statement{count, waits(count, nil)}, false, false, false, 2},
+		"three":               {[]sqlrewrite.Statement{count, waits(count, nil), waits(count, nil)}, false, false, false, 3},
+		"given before":        {[]sqlrewrite.Statement{waits(count, nil)}, false, false, false, 1},
+		"an error, later":     {[]sqlrewrite.Statement{count, waits(broken, nil)}, true, false, false, 1},
+		"not taken, later":    {[]sqlrewrite.Statement{count, waits(wrong, nil)}, true, true, false, 1},
+		"no value":            {[]sqlrewrite.Statement{count, waits(count, own)}, true, true, false, 1},
+		"unproven, later":     {[]sqlrewrite.Statement{count, waits(count, fault.Unverified(own))}, true, true, false, 1},
+		"no value, given":     {[]sqlrewrite.Statement{waits(count, own)}, true, false, true, 0},
+		"not taken, in front": {[]sqlrewrite.Statement{wrong, waits(count, nil)}, true, false, true, 0},
+	} {
+		var err error
+		seen = nil
+		start := 0
+		for row, failed := range d.Run(t.Context(), c.statements...) {
+			if err = failed; err == nil {
+				seen = append(seen, revealed(t, row.Values[0]))
+			}
+		}
+		if len(seen) > 0 {
+			start, _ = strconv.Atoi(seen[0])
+		}
+		for i, text := range seen {
+			if n, _ := strconv.Atoi(text); n != start+1000*i {
+				t.Errorf("%s: %v", name, seen)
+			}
+		}
+		if len(seen) > 0 && fault.CodeOf(err) == fault.CodeUnverified {
+			t.Errorf("%s: %v, though a statement ran and is paid", name, err)
+		}
+		if (err != nil) != c.fails || fault.IsUntouched(err) != c.untouched || fault.IsExcused(err) != c.excused || len(seen) != c.rows {
+			t.Errorf("%s: %v, untouched %v, excused %v, %v", name, err, fault.IsUntouched(err), fault.IsExcused(err), seen)
+		}
+	}
+	if _, err := collect(t, d, count); err != nil {
 		t.Error(err)
 	}
 }

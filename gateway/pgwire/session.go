@@ -391,7 +391,7 @@ func (c *session) names() statement.Names {
 	}
 	if c.exposed.columns == nil || c.exposed.version != snapshot.Version {
 		c.exposed = exposed{version: snapshot.Version, columns: map[string][]string{}}
-		for _, t := range snapshot.Tables {
+		for _, t := range snapshot.Shown() {
 			c.exposed.tables = append(c.exposed.tables, statement.TableName{Schema: t.Schema, Name: t.Name})
 			for _, column := range t.Columns {
 				if name := string(column.Type); column.Exposed && !slices.Contains(c.exposed.columns[column.Name], name) {

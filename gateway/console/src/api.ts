@@ -16,7 +16,7 @@ export interface OutputEstimate {
 }
 export interface Estimate {
   price: Amounts; remaining: Amounts; affordable: boolean; replayed?: boolean; confidence: number
-  outputs: OutputEstimate[]; notes: Note[]; as_of?: string; useful?: { output: string; needs: string; of?: number; possible?: number }
+  outputs: OutputEstimate[]; notes: Note[]; as_of?: string; useful?: { output: string; needs: string; counts?: string; of?: number; possible?: number }
 }
 export interface Column {
   name: string; type: string; kind: 'key' | 'aggregate' | 'derived' | 'public'

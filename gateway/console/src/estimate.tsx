@@ -24,7 +24,9 @@ export function EstimateView({ known, onSQL, onEpsilon }: {
         <td><Name output={o} /></td><td>{errorOf(o)}</td><td>{noise(o)}</td>
       </tr>)}</tbody>
     </table>}
-    {e.useful && <p>A row is useful from <bdi>{e.useful.output}</bdi> = {amount(e.useful.needs)} on
+    {e.useful && <p>A row is useful {e.useful.counts
+      ? <>where <bdi>{e.useful.output}</bdi> is computed from about {amount(e.useful.needs)} {e.useful.counts} or more</>
+      : <>from <bdi>{e.useful.output}</bdi> = {amount(e.useful.needs)} on</>}
       {e.useful.possible !== undefined && <>; at most {e.useful.possible} of {e.useful.of} rows can be</>}.</p>}
     {e.notes.length > 0 && <ul class="notes">{e.notes.map(n => <li key={n.code + n.text}><bdi>{n.text}</bdi></li>)}</ul>}
   </>
