@@ -23,6 +23,7 @@ const (
 	beforeCommit  point = "before commit" // PostgreSQL is committing
 	afterCommit   point = "after commit"  // it has committed, and the gateway has not heard of it
 	beforeExecute point = "before execute"
+	between       point = "between two statements" // the first has released the value that the second compares with
 	afterExecute  point = "after execute"
 	beforeNoise   point = "before noise" // noise that depends on no data is drawn before the query runs
 	afterNoise    point = "after noise"
@@ -33,7 +34,7 @@ const (
 )
 
 func points() []point {
-	return []point{beforeReserve, afterReserve, beforeCommit, afterCommit, beforeExecute, afterExecute, beforeNoise, afterNoise,
+	return []point{beforeReserve, afterReserve, beforeCommit, afterCommit, beforeExecute, between, afterExecute, beforeNoise, afterNoise,
 		beforeStore, afterStore, beforeSend, afterSend}
 }
 
@@ -105,6 +106,15 @@ type trappedData struct {
 }
 
 func (d trappedData) Run(ctx context.Context, s ...sqlrewrite.Statement) sqlrewrite.Rows {
+	for i := range s {
+		if bought := s[i].Bought; bought != nil {
+			s[i].Bought = func() (sqlrewrite.Statement, error) {
+				statement, err := bought()
+				d.visit(between)
+				return statement, err
+			}
+		}
+	}
 	d.visit(beforeExecute)
 	rows := d.Data.Run(ctx, s...)
 	return func(yield func(sqlrewrite.ExactRow, error) bool) {

@@ -191,9 +191,13 @@ func (s *site) load(t *testing.T, n *numbers, url string, clients int) *load {
 	return l
 }
 
+// question gives another question for each number. Each fourth buys a mean first, and compares with it.
 func question(i int) api.QueryRequest {
-	return api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: fmt.Sprintf("SELECT count(*) FROM people WHERE age <> %d", 1000+i),
-		Epsilon: "0.1"}
+	sql := fmt.Sprintf("SELECT count(*) FROM people WHERE age <> %d", 1000+i)
+	if i%4 == 0 {
+		sql += fmt.Sprintf(" AND age > (SELECT avg(age) FROM people WHERE age <> %d)", 1000+i)
+	}
+	return api.QueryRequest{Dataset: gatewaytest.Dataset, SQL: sql, Epsilon: "0.1"}
 }
 
 // ask asks question i, again under the same key, and something else under the same key.

@@ -21,6 +21,7 @@ func FormOf(name string, arguments int) (form string, ok bool) {
 		"approx_quantile":   {2: "percentile_cont($2) WITHIN GROUP (ORDER BY $1)"},
 		"nvl":               {2: "coalesce($1, $2)"}, "ifnull": {2: "coalesce($1, $2)"}, "isnull": {1: "(($1) IS NULL)", 2: "coalesce($1, $2)"},
 		"nvl2": {3: "CASE WHEN $1 IS NOT NULL THEN $2 ELSE $3 END"}, "zeroifnull": {1: "coalesce($1, 0)"}, "nullifzero": {1: "nullif($1, 0)"},
+		"mid": {2: "substr($1, $2)", 3: "substr($1, $2, $3)"}, "locate": {2: "strpos($2, $1)"},
 		"len": {1: "length($1)"}, "ucase": {1: "upper($1)"}, "lcase": {1: "lower($1)"}, "charindex": {2: "strpos($2, $1)"},
 		"instr": {2: "strpos($1, $2)"},
 		"mean":  {1: "avg($1)"}, "average": {1: "avg($1)"}, "std": {1: "stddev_pop($1)"}, "stdev": {1: "stddev($1)"}, "var": {1: "variance($1)"},
@@ -41,7 +42,7 @@ func FormOf(name string, arguments int) (form string, ok bool) {
 const wholeModel = "a model is a whole statement: SELECT linregr(y, ARRAY[1, x1, x2]) FROM t WHERE c, logregr with a y of 0 or 1, or " +
 	"SELECT kmeans(ARRAY[x1, x2], 4) FROM t"
 
-// elsewhere is the hint for a function of another system; "" for others.
+// elsewhere is the hint for a function of another system, or for one of PostgreSQL's that is not taken; "" for others.
 func elsewhere(name string) string {
 	hints := map[string]string{
 		"datediff":      "write the days from a to b as b::date - a::date, and a time between two as extract(epoch FROM b - a), in seconds",
@@ -50,7 +51,7 @@ func elsewhere(name string) string {
 		"dateadd":       "write x + INTERVAL '3 days'", "date_add": "write x + INTERVAL '3 days'", "date_sub": "write x - INTERVAL '3 days'",
 		"timestamp_trunc": "write date_trunc('day', x)",
 		"date_format":     "write to_char(x, 'YYYY-MM')", "format_date": "write to_char(x, 'YYYY-MM')",
-		"strftime": "write to_char(x, 'YYYY-MM')", "format": "write to_char(x, 'YYYY-MM') of a time; numbers are cast: x::text",
+		"strftime": "write to_char(x, 'YYYY-MM')", "format": "write to_char(x, 'YYYY-MM') of a time, and 'a' || x of a text",
 		"datepart": "write extract(month FROM x)", "dayofweek": "write extract(dow FROM x), in which Sunday is 0, or extract(isodow FROM x)",
 		"weekday": "write extract(dow FROM x), in which Sunday is 0, or extract(isodow FROM x)", "dayname": "write to_char(x, 'FMDay')",
 		"monthname": "write to_char(x, 'FMMonth')",
@@ -62,16 +63,23 @@ func elsewhere(name string) string {
 		"random":       "a query is computed from rows and constants alone", "rand": "a query is computed from rows and constants alone",
 		"regexp_like": "write x ~ 'pattern'", "regexp_contains": "write x ~ 'pattern'", "contains": "write x LIKE '%part%'",
 		"linregr": wholeModel, "logregr": wholeModel, "kmeans": wholeModel, "linregr_train": wholeModel, "logregr_train": wholeModel,
-		"ratio_to_report": "write sum(x) / sum(sum(x)) OVER ()", "to_number": "cast: x::numeric",
+		"ratio_to_report": "write sum(x) / sum(sum(x)) OVER ()", "concat_ws": "write a || '-' || b, which is NULL where one of them is",
+		"octet_length": "char_length(x) counts characters; bytes are not counted",
+		"regexp_count": "write x ~ 'pattern', which is true from one match on",
+		"to_number":    "a text that is no number would fail: texts are compared and grouped as they are",
 	}
 	if hint := hints[strings.ToLower(name)]; hint != "" {
 		return hint
 	}
+	var all []string
 	for arguments := range 4 {
 		if form, ok := FormOf(name, arguments); ok {
-			return "write " + strings.NewReplacer("$1", "a", "$2", "b", "$3", "c").Replace(form) + " for " + strings.ToLower(name) + "(" +
-				strings.Join([]string{"a", "b", "c"}[:arguments], ", ") + ")"
+			all = append(all, strings.NewReplacer("$1", "a", "$2", "b", "$3", "c").Replace(form)+" for "+strings.ToLower(name)+"("+
+				strings.Join([]string{"a", "b", "c"}[:arguments], ", ")+")")
 		}
 	}
-	return ""
+	if len(all) == 0 {
+		return ""
+	}
+	return "write " + strings.Join(all, ", or ")
 }

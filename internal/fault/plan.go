@@ -158,11 +158,15 @@ func FanOut(pos Position, rows string, factors []string, micros string, limit in
 	}
 }
 
-// Useless refuses a question of which fewer rows can be useful than the request wants; needs is how much of an output a useful row has.
-func Useless(possible, of int64, output, needs string) *Error {
+// Useless refuses a question: fewer of its rows can be useful than the request wants. In a useful row the output is needs or more; where
+// counts is "rows" or "people", it is computed from so many of them.
+func Useless(possible, of int64, output, needs, counts string) *Error {
+	has := "a useful row has " + clean(output) + " of at least " + needs
+	if counts != "" {
+		has = "in a useful row " + clean(output) + " is computed from about " + needs + " " + counts + " or more"
+	}
 	return &Error{Code: CodeUseless,
-		Msg: fmt.Sprintf("at most %d of %d rows can be useful, which is less than require_useful: a useful row has %s of at least %s",
-			possible, of, clean(output), needs),
+		Msg:     fmt.Sprintf("at most %d of %d rows can be useful, which is less than require_useful: %s", possible, of, has),
 		Hint:    "group by less, offer a larger price, tighten max_rows or max_groups, or leave require_useful out; nothing was charged",
 		Details: []Detail{{Name: "possible", Value: fmt.Sprint(possible)}, {Name: "of", Value: fmt.Sprint(of)}, {Name: "needs", Value: needs}}}
 }
