@@ -149,9 +149,10 @@ func realFamilies(t *testing.T) []realFamily {
 			rows = filepath.Join(*realFolder, benchmark)
 			questions = filepath.Join(rows, "questions.sql")
 		}
-		set := dataset{name: name, policy: read(t, filepath.Join(home, "policy.yaml")), timeout: "5m",
-			load: realLoad(read(t, tables), rows)}
-		families = append(families, realFamily{name, []dataset{set}, realQuestions(read(t, questions), name)})
+		policy := read(t, filepath.Join(home, "policy.yaml")) // of a family over the tables of another one it names that one's dataset
+		of := regexp.MustCompile(`(?m)^dataset: (\S+)$`).FindStringSubmatch(policy)[1]
+		set := dataset{name: of, policy: policy, timeout: "5m", load: realLoad(read(t, tables), rows)}
+		families = append(families, realFamily{name, []dataset{set}, realQuestions(read(t, questions), of)})
 	}
 	return append(families, realCorpus(t))
 }
@@ -241,9 +242,11 @@ func realCorpus(t *testing.T) realFamily {
 // askAll asks the questions of a family.
 func askAll(t *testing.T, f realFamily, draws int) []realVerdict {
 	s := newStack(t, f.sets...)
-	analysts := []*api.Client{s.analyst(t, "exact")}
-	for i := range draws {
-		analysts = append(analysts, s.analyst(t, fmt.Sprintf("draw-%d", i+1)))
+	analysts := func(again string, q realQuestion) (all []*api.Client) {
+		for draw := range 1 + draws {
+			all = append(all, s.analyst(t, fmt.Sprintf("%s%s-%d", again, q.id, draw)))
+		}
+		return all
 	}
 	verdicts := make([]realVerdict, len(f.questions))
 	t.Run("questions", func(t *testing.T) {
@@ -251,11 +254,16 @@ func askAll(t *testing.T, f realFamily, draws int) []realVerdict {
 			t.Run(q.id, func(t *testing.T) {
 				t.Parallel()
 				start := time.Now()
-				verdicts[i] = s.askReal(t, analysts, q)
+				verdicts[i] = s.askReal(t, analysts("", q), q)
 				verdicts[i].took = time.Since(start)
 			})
 		}
 	})
+	for i, q := range f.questions { // a list of keys has 2 s, and with all questions at once some take longer
+		if verdicts[i].refused != "" {
+			verdicts[i] = s.askReal(t, analysts("again-", q), q)
+		}
+	}
 	return verdicts
 }
 

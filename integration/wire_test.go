@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -212,6 +213,7 @@ func section(t *testing.T, number int) (names []string, expect, text map[string]
 	part := strings.Split(read(t, testfiles.Fetched(t, "corpus/catalog_queries.sql")), "\n-- Section ")[number]
 	heading := regexp.MustCompile(`(?m)^-- \[(\w+)\] ([^|]*) \| .*\n`)
 	expect, text = map[string]string{}, map[string]string{}
+	own := verdicts(t)
 	places := heading.FindAllStringSubmatchIndex(part, -1)
 	for i, at := range places {
 		end := len(part)
@@ -220,7 +222,7 @@ func section(t *testing.T, number int) (names []string, expect, text map[string]
 		}
 		name := part[at[2]:at[3]]
 		names = append(names, name)
-		expect[name] = part[at[4]:at[5]]
+		expect[name] = cmp.Or(own[name], part[at[4]:at[5]])
 		text[name] = regexp.MustCompile(`\{oid:\w+\}`).ReplaceAllString(strings.TrimSpace(part[at[1]:end]), "16384")
 	}
 	return names, expect, text

@@ -1,0 +1,1 @@
+../omop/tables.sql

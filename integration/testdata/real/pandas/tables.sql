@@ -1,0 +1,1 @@
+../first40/tables.sql

@@ -1,0 +1,1 @@
+../saas/tables.sql
