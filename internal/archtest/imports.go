@@ -248,7 +248,7 @@ func rooms() []layer {
 			"internal/fault", "catalog", "sqlrewrite/syntax", "sqlrewrite/internal/steps",
 			"sqlrewrite/internal/algebra"}},
 		{dir: "sqlrewrite/internal/pipeline", pure: true, own: []string{"sqlrewrite/internal/steps",
-			"internal/fault", "sqlrewrite/internal/joinorder",
+			"internal/fault", "sqlrewrite/internal/joinorder", "sqlrewrite/syntax", "sqlrewrite/internal/scalar",
 			"catalog", "mechanisms", "sqlrewrite/internal/parse", "sqlrewrite/internal/algebra", "sqlrewrite/internal/sqlprint",
 			"sqlrewrite/internal/keys", "sqlrewrite/internal/plan", "sqlrewrite/internal/earlier", "sqlrewrite/internal/answer",
 			"sqlrewrite/internal/free"},
