@@ -434,7 +434,15 @@ func (s *site) reconcile(t *testing.T, all *holders, signer *gatewaytest.Signer)
 	defer operator.Close()
 	all.mu.Lock()
 	var recharges []budget.Recharge
+	named := map[budget.ReservationID]bool{} // plans of receipts
 	for id, r := range all.receipts {
+		charged, err := signer.Charged(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if charged.Plan != nil {
+			named[charged.Plan.ID] = true
+		}
 		if all.kept[id] {
 			continue
 		}
@@ -452,7 +460,8 @@ func (s *site) reconcile(t *testing.T, all *holders, signer *gatewaytest.Signer)
 		}
 	}
 	done, held, err := operator.Resume(t.Context(), "sam", budget.Resume{Dataset: gatewaytest.Dataset, Reason: "every receipt is booked"})
-	if err != nil || len(done.Unpaid) > 0 {
+	// A plan may be drawn by a question that dies with the primary: no receipt names it, so that no recharge can pay it.
+	if err != nil || slices.ContainsFunc(done.Unpaid, func(plan budget.ReservationID) bool { return named[plan] }) {
 		t.Fatal(done, err, errors.Unwrap(err))
 	}
 	return held && done.Retires
