@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -19,8 +20,8 @@ import (
 
 const (
 	listRounds  = 3               // the round of planning that asks for no more lists
-	listTime    = 2 * time.Second // timeout of one list
-	listMinute  = 6 * time.Second // for the lists of one analyst within listMinutes
+	listTime    = 2 * time.Second // timeout of one list, unless its dataset sets another
+	listsTimed  = 3               // lists of one analyst that may take all their time within listMinutes
 	listMinutes = time.Minute
 	mostListed  = 8 << 20 // bytes in the cache of one analyst
 )
@@ -91,15 +92,16 @@ func bytesOf(tuples sqlrewrite.Tuples) int {
 	return size
 }
 
-// spend adds to the time taken in the current minute, and returns how long it is until another list may be asked for.
-func (k *keyLists) spend(now time.Time, d time.Duration) (wait time.Duration) {
+// spend adds to the time taken in the current minute, and returns how long it is until another list, of a dataset whose lists may take
+// timeout, may be asked for.
+func (k *keyLists) spend(now time.Time, d, timeout time.Duration) (wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now.Sub(k.since) >= listMinutes || now.Before(k.since) {
 		k.since, k.taken = now, 0
 	}
 	k.taken += d
-	if k.taken < listMinute {
+	if k.taken < listsTimed*timeout {
 		return 0
 	}
 	return k.since.Add(listMinutes).Sub(now)
@@ -152,18 +154,19 @@ func (s *Service) keyList(ctx context.Context, own *keyLists, o *Order, who read
 	if o.Accounts.held() {
 		return nil, 0
 	}
-	if wait := own.spend(s.clock.Now(), 0); wait > 0 {
+	timeout := cmp.Or(s.datasets[who.dataset].ListTime, listTime)
+	if wait := own.spend(s.clock.Now(), 0, timeout); wait > 0 {
 		return nil, wait
 	}
 	if post := q.Post(); len(post.Preconditions()) > 0 && s.countRead(ctx, who) != nil {
 		return nil, 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, listTime)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := s.clock.Now()
 	rows, _, err := s.datasets[who.dataset].Data.Read(ctx, q.Post())
 	now := s.clock.Now()
-	own.spend(now, now.Sub(began))
+	own.spend(now, now.Sub(began), timeout)
 	switch {
 	case err != nil && ctx.Err() == nil || errors.Is(ctx.Err(), context.Canceled):
 		return nil, 0

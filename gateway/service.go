@@ -59,6 +59,8 @@ type Dataset struct {
 	Quantum time.Duration
 	// Timeout is what work may take; with a quantum, [EffectiveTimeout] of it. 0: as long as the server lets it.
 	Timeout time.Duration
+	// ListTime is what one list of keys may take; the lists of one analyst may take three times that within a minute. 0: 2 s.
+	ListTime time.Duration
 }
 
 // Config has the parts of a service. All fields but Values, Fairness, Answers, Log and Signer are needed.

@@ -192,7 +192,7 @@ func Assemble(ctx context.Context, d Databases, o Options) (_ *Gateway, err erro
 	_ = g.Policies.Refresh(ctx) // what cannot be read is logged, and questions about it are refused
 	parts := gateway.Config{
 		Ledger: g.Ledger, Values: g.Ledger, InForce: g.Ledger,
-		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Copies: data,
+		Policies: g.Policies, Datasets: map[string]gateway.Dataset{Dataset: {Data: data, Copies: data, ListTime: time.Minute,
 			Stewards: o.Stewards, Quantum: o.Quantum,
 			Timeout: gateway.EffectiveTimeout(o.Quantum, o.StatementTimeout)}},
 		Calculator: calculator, Sampler: o.Sampler, NewID: gateway.NewULID, Clock: gateway.SystemClock{},

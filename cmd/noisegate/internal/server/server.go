@@ -316,7 +316,7 @@ func (g *Server) assemble(ctx context.Context, databases map[string]*pgexec.Data
 			}
 		}
 		datasets[name] = gateway.Dataset{Data: database, Copies: database, Preparer: preparer, Stewards: g.stewards[name],
-			Quantum: g.config.Datasets[name].Quantum, Timeout: g.config.Datasets[name].Timeout()}
+			Quantum: g.config.Datasets[name].Quantum, Timeout: g.config.Datasets[name].Timeout(), ListTime: g.config.Datasets[name].TrialTime}
 		votes[name], rows[name] = database, database
 	}
 	fairness, err := g.config.Fairness()
