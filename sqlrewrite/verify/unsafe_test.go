@@ -187,3 +187,41 @@ func TestUnsafeEnums(t *testing.T) {
 		}
 	}
 }
+
+// A public query reads public tables and its arguments, and what computes of these; whatever else it names is refused.
+func TestUnsafePublicQueries(t *testing.T) {
+	on, _ := town()
+	for _, sql := range []string{
+		`SELECT s.name FROM "public"."shops" AS s WHERE s.shop_id = $1::integer ORDER BY s.name`,
+		`WITH a AS (SELECT s.shop_id FROM "public"."shops" AS s) SELECT pg_catalog.count(*) FROM a`,
+		`SELECT pg_catalog.age(s.opened, s.opened) FROM "public"."shops" AS s`,
+	} {
+		if err := Public(sql, on); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	for what, sql := range map[string]string{
+		"a table of people":         `SELECT p.age FROM "public"."people" AS p`,
+		"a table that is not there": `SELECT p.age FROM "public"."peoples" AS p`,
+		"a table in a subquery":     `SELECT 1 WHERE EXISTS (SELECT 1 FROM "public"."people" AS p)`,
+		"a table without a schema":  `SELECT p.age FROM people AS p`,
+		"a name of the system's":    `WITH pg_class AS (SELECT 1 AS x) SELECT x FROM pg_class`,
+		"another database":          `SELECT s.name FROM other."public"."shops" AS s`,
+		"a function that reads":     `SELECT pg_catalog.query_to_xml('SELECT age FROM people', true, true, '')`,
+		"a type that reads":         `SELECT 'people'::pg_catalog.regclass`,
+		"the clock":                 `SELECT pg_catalog.age(s.opened) FROM "public"."shops" AS s`,
+		"a new table":               `SELECT s.name INTO "public"."copy" FROM "public"."shops" AS s`,
+		"locks":                     `SELECT s.name FROM "public"."shops" AS s FOR UPDATE`,
+		"an operator of a schema":   `SELECT s.name FROM "public"."shops" AS s WHERE s.shop_id OPERATOR(public.=) 1`,
+		"an order of an operator's": `SELECT s.name FROM "public"."shops" AS s ORDER BY s.name USING <`,
+		"a sample":                  `SELECT s.name FROM "public"."shops" AS s TABLESAMPLE SYSTEM (50)`,
+		"no query":                  `DELETE FROM "public"."shops"`,
+	} {
+		if Public(sql, on) == nil {
+			t.Errorf("%s is proven to read nothing private: %s", what, sql)
+		}
+	}
+	if Public(`SELECT s.name FROM "public"."shops" AS s`, nil) == nil {
+		t.Error("a table is proven to be none of a query over released values")
+	}
+}
