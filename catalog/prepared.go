@@ -10,7 +10,7 @@ import (
 )
 
 // A prepared table is a copy of a table in which each unit has at most so many rows, which PostgreSQL's constraints hold; see
-// docs/prepared.md. To analysts it is the table: the unit's column has numbers in the place of ids, which a query can count and nothing
+// docs/prepared.md. To analysts it is the table: the unit's column has numbers in place of ids, which a query can count and nothing
 // else.
 
 // PreparePolicy asks for a prepared copy of a table.
@@ -227,10 +227,10 @@ func (t *Table) Copied() []*Column {
 	return slices.DeleteFunc(slices.Clone(t.Columns[t.Copy.Own():]), func(c *Column) bool { return c.Name == HashColumn })
 }
 
-// cutInCopy reports whether a copy has NULL in the place of values that are too long to count.
+// cutInCopy reports whether a copy has NULL in place of values that are too long to count.
 func (c *Column) cutInCopy() bool { return c.Type == Text }
 
-// WithCopy is the snapshot with a copy in the place of its table, and with no other table that has units: numbers of units and their ids
+// WithCopy is the snapshot with a copy in place of its table, and with no other table that has units: numbers of units and their ids
 // tell the same people by different names.
 func (s *Snapshot) WithCopy(c *Table, v Version) *Snapshot {
 	with := *s

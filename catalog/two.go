@@ -113,7 +113,7 @@ func differences(path []string, old, new any, visit func(path []string, old, new
 	}
 }
 
-// setting is a path with * in the place of names, which may be those of settings.
+// setting is a path with * in place of names, which may be those of settings.
 func setting(path []string) string {
 	words := slices.Clone(path)
 	for i := range words {

@@ -71,7 +71,7 @@ func (a *answered) find(name digest) (answeredBy, bool) {
 	return by, ok
 }
 
-// keep remembers a request, in the place of what was known of it.
+// keep remembers a request, in place of what was known of it.
 func (a *answered) keep(name digest, by answeredBy) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -305,7 +305,7 @@ func is(r *catalog.Revision, stored catalog.Applied) bool {
 	return r.Snapshot.Version == stored.Version && r.Snapshot.Digest == stored.Digest
 }
 
-// load reads the stored policy of a dataset, and holds it in the place of the one that was held before (nil: none), if it is another
+// load reads the stored policy of a dataset, and holds it in place of the one that was held before (nil: none), if it is another
 // one. It gives the one that is stored.
 func (l *LivePolicies) load(ctx context.Context, dataset string, held *catalog.Revision, schemas Schemas) (*catalog.Revision, error) {
 	stored, err := l.store.Load(ctx, dataset)

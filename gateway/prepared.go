@@ -49,7 +49,7 @@ func (k *serving) first(unproven error) bool {
 	return true
 }
 
-// served are the copies that serve in the place of a snapshot's tables.
+// served are the copies that serve in place of a snapshot's tables.
 type served struct {
 	of       *catalog.Snapshot
 	versions []catalog.Version
@@ -87,7 +87,7 @@ func (k *serving) of(on *catalog.Snapshot, versions []catalog.Version) []copied 
 	return now.copies
 }
 
-// copies are the prepared copies that may answer in the place of a snapshot's tables.
+// copies are the prepared copies that may answer in place of a snapshot's tables.
 func (s *Service) copies(on *catalog.Snapshot) []catalog.Version {
 	dataset := s.datasets[on.Dataset]
 	if dataset.Copies == nil || !on.Prepares() {

@@ -16,7 +16,7 @@
 // This package is what others see of it. The work is done in packages of sqlrewrite/internal, each of which may import those below it
 // (internal/archtest holds that); the comment of each has a map of its files.
 //
-//	suggest    the query that would be accepted in the place of a refused one
+//	suggest    the query that would be accepted in place of a refused one
 //	fit        regressions and clusterings: sums of products that are released together
 //	pipeline   the order of the steps: from a text to a plan, from a plan to a release
 //	explain    estimates, and who said each bound

@@ -93,7 +93,7 @@ type Column = plan.Column
 // Proofs remember which statements are proven; see [Statement.Prove].
 type Proofs = sqlprint.Proofs
 
-// DryRun is a statement that names no table: in the place of each it reads made-up rows.
+// DryRun is a statement that names no table: in place of each it reads made-up rows.
 type DryRun = sqlprint.DryRun
 
 // Ranges say which arguments of a [Statement] are the ends of the ranges in which it reads a table.

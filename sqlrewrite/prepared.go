@@ -28,7 +28,7 @@ func EveryVersion(on *catalog.Snapshot, v catalog.Version) *catalog.Snapshot {
 	return pipeline.EveryVersion(on, v)
 }
 
-// Replaces reports whether the plan, which reads a copy, answers in the place of one of the same question that reads the table itself: no
+// Replaces reports whether the plan, which reads a copy, answers in place of one of the same question that reads the table itself: no
 // value errs more by noise; and where none errs less either, no output is biased that was not. Text, policy and options alone decide that:
 // bias is what bounds may leave out, not what they do.
 func (p *Plan) Replaces(live *Plan) bool { return pipeline.Replaces(p.made, live.made) }

@@ -58,7 +58,7 @@ func (m discreteLaplaceModel) discretise(h float64) *lossGrid {
 		if n := last - first + 1; n > 0 {
 			sum := -math.Expm1(-m.rate*n) * top
 			p := math.Exp(-m.rate*first) * sum
-			// E[e^(h·i-L)]: the neighbour's mass, e^(-a(d-x)) in the place of e^(-ax).
+			// E[e^(h·i-L)]: the neighbour's mass, e^(-a(d-x)) in place of e^(-ax).
 			g.split(i, p, math.Exp(g.at(i)-m.rate*(m.shift-last))*sum)
 		}
 	}

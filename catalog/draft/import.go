@@ -26,7 +26,7 @@ const (
 type ImportParameters struct {
 	System  System
 	Dataset string // of the policy
-	Schema  string // of PostgreSQL, in the place of the metadata's; empty: theirs, and public for Lomas
+	Schema  string // of PostgreSQL, in place of the metadata's; empty: theirs, and public for Lomas
 	Table   string // Lomas only: its metadata name none
 }
 

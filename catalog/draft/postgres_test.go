@@ -68,7 +68,7 @@ func checked(t *testing.T, p *pgtest.ProtectedDatabase, text string) (*catalog.S
 func filled(text string, all bool) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if all && !strings.Contains(line, "# unit:") { // another unit, in the place of the one above
+		if all && !strings.Contains(line, "# unit:") { // another unit, in place of the one above
 			line = regexp.MustCompile(`^( +)# ( *(?:"[^"]*"|[a-z0-9_.]+):(?: +\{.*| *)\n)`).ReplaceAllString(line, "$1$2")
 		}
 		switch {

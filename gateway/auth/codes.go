@@ -9,7 +9,7 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// Codes are one-time codes in the place of tokens, which are too long to be typed and too lasting to stand in an address: each is exchanged
+// Codes are one-time codes in place of tokens, which are too long to be typed and too lasting to stand in an address: each is exchanged
 // for its token once, until its time is over. It is safe for concurrent use.
 type Codes struct {
 	now    func() time.Time

@@ -92,7 +92,7 @@ type Options struct {
 	Log              *slog.Logger               // nil: discarded
 	Stewards         *gateway.Stewards          // keys of stewards; nil: none
 	Sampler          func() *mechanisms.Sampler // nil: of the operating system; [New]: the same in each run
-	Change           func(*gateway.Config)      // nil, or puts something else in the place of a part, such as one that fails
+	Change           func(*gateway.Config)      // nil, or puts something else in place of a part, such as one that fails
 }
 
 func (o Options) complete() Options {

@@ -13,7 +13,7 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// budgets puts these lines of budgets in the place of the policy's.
+// budgets puts these lines of budgets in place of the policy's.
 func (f *front) budgets(t testing.TB, lines ...string) {
 	t.Helper()
 	head, _, _ := strings.Cut(gatewaytest.Policy, "budgets:\n")

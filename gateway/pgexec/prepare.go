@@ -597,7 +597,7 @@ const columnsText = `SELECT pg_catalog.string_agg(pg_catalog.quote_ident(attname
 	FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type t ON t.oid = atttypid LEFT JOIN pg_catalog.pg_collation l ON l.oid = attcollation
 	WHERE attrelid = $1::text::pg_catalog.regclass AND attnum > 0`
 
-// write writes the version into the list, in the place of that to which rows were appended, and the seed of one that rows can be appended
+// write writes the version into the list, in place of that to which rows were appended, and the seed of one that rows can be appended
 // to.
 func (r *run) write(ctx context.Context, tx pgx.Tx, build *sqlrewrite.Build, before *catalog.Version, seed int64) error {
 	v, built := r.made, any(nil)

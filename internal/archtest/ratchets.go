@@ -7,6 +7,7 @@ import (
 	"go/types"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -32,6 +33,8 @@ func ratchets() []ratchet {
 		{"imports", "packages of the module that a package imports, directly or not", 25, byTypes(importClosure)},
 		{"untested", "files of a room without a test or a golden there", 0, func(_ *sources, t *Tree) map[string]int { return untested(t) }},
 		{"unmutated", "files of the proof that no mutant weakens", 0, func(_ *sources, t *Tree) map[string]int { return unmutated(t) }},
+		{"prose", "phrases that the house does not write, in the comments and pages of a folder", 0,
+			func(_ *sources, t *Tree) map[string]int { return prose(t) }},
 		{"words", "thousand words in the pages of a folder", 5, func(_ *sources, t *Tree) map[string]int { return words(t) }},
 	}
 }
@@ -307,6 +310,27 @@ func declaredNames(f *ast.File) (names []string) {
 		return nil
 	}
 	return names
+}
+
+// unwritten are phrases that hide who does what to what, or that only this house would write.
+var unwritten = regexp.MustCompile(`(?i)\b(whoever|of which|beside|in the place of|alike|by now|by then|at hand|on its way|of its own|told of|tells|is a reading|` +
+	`is (of|for|after|by|over) (how|what|which|whom))\b`)
+
+// prose counts unwritten phrases in the comments of Go files and in pages.
+func prose(t *Tree) map[string]int {
+	count := map[string]int{}
+	in := func(dir, text string) { count[dir] += len(unwritten.FindAllString(strings.Join(strings.Fields(text), " "), -1)) }
+	for _, f := range t.Files {
+		for _, group := range f.AST.Comments {
+			in(f.Dir, group.Text())
+		}
+	}
+	for name, text := range t.Texts {
+		if path.Ext(name) == ".md" {
+			in(path.Dir(name), text)
+		}
+	}
+	return count
 }
 
 // words counts the words of each folder's pages, in thousands. README.md belongs to docs.

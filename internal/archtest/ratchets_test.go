@@ -152,6 +152,10 @@ func TestRatchetsCount(t *testing.T) {
 			{map[string]string{"sqlrewrite/verify/x/a.go": "package p\nfunc f() {}",
 				"sqlrewrite/verify/m_test.go": "package p\nvar all = []string{\"x/a.go\"}"}, "sqlrewrite/verify", 0},
 		},
+		"prose": {
+			{map[string]string{"a/a.go": "package p\n\n// f gives b, which tells whoever asks. It is of\n// what c is.\nfunc f() {}"}, "a", 3},
+			{map[string]string{"a/a.go": "package p\n\nconst text = \"beside\"", "a/a.md": "Tellers stand next to it, BESIDE\nit."}, "a", 1},
+		},
 		"words": {
 			{map[string]string{"docs/a.md": strings.Repeat("w ", 600), "README.md": strings.Repeat("w ", 401), "a.md": "w"}, "docs", 2},
 			{map[string]string{"docs/x/a.md": "w w"}, "docs/x", 1},

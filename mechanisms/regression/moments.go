@@ -26,7 +26,7 @@ type Ridge int
 // The choices.
 const (
 	// Adaptive adds what the noise could take from the smallest eigenvalue, less what is seen of that: nothing where there are many rows.
-	// Source: Wang 2018 (arXiv 1803.02596), Algorithm 2, with the smallest eigenvalue of the released matrix in the place of a bought one.
+	// Source: Wang 2018 (arXiv 1803.02596), Algorithm 2, with the smallest eigenvalue of the released matrix in place of a bought one.
 	Adaptive Ridge = iota
 	// Whole adds as much as the noise is large, whatever the eigenvalues are.
 	Whole

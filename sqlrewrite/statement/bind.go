@@ -23,7 +23,7 @@ type Argument struct {
 	Text string // otherwise: in PostgreSQL's text form
 }
 
-// Bind gives a query with a constant in the place of each $n: arguments[n-1], as it would be written in the text. So a question
+// Bind gives a query with a constant in place of each $n: arguments[n-1], as it would be written in the text. So a question
 // with parameters is the same question as one with constants, and each replays the other's releases. The constants are put into
 // the parse tree; what is printed of it is parsed again and must be that tree. Its errors are a [*Refusal] without a position.
 func Bind(query string, arguments []Argument) (string, error) {
@@ -88,7 +88,7 @@ func plainStrings(text string) string {
 
 const bindHint = "write the values into the text"
 
-// replaceParameters puts constants in the place of parameters. A constant that is cast in the text anyway needs no type of its own.
+// replaceParameters puts constants in place of parameters. A constant that is cast in the text anyway needs no type of its own.
 func replaceParameters(m protoreflect.Message, arguments []Argument, cast bool) {
 	if n, ok := m.Interface().(*pg.Node); ok {
 		if p := n.GetParamRef(); p != nil {

@@ -72,7 +72,7 @@ func TwinTypes() []TableName {
 	return all
 }
 
-// Rewrite gives the text that runs on the catalog twin in the place of a statement of kind Catalog. Only nodes, relations, functions,
+// Rewrite gives the text that runs on the catalog twin in place of a statement of kind Catalog. Only nodes, relations, functions,
 // types and operators of its lists are in it, functions and relations with their schemas; what PostgreSQL shares between the databases of
 // a server is replaced by values of the session. The text was parsed and checked again after it was printed. Parameters keep their
 // numbers. An error is a [*Refusal].

@@ -15,7 +15,7 @@ import (
 const (
 	maxDepthAdded = 100       // how much deeper than the client's tree the rewritten one may be
 	maxReplaced   = 32        // relations; the messages of clients replace four at most
-	maxAdded      = 512 << 10 // bytes of SQL in the place of functions
+	maxAdded      = 512 << 10 // bytes of SQL in place of functions
 	maxArguments  = 4         // of a function that is replaced: those of has_column_privilege
 )
 
@@ -25,7 +25,7 @@ type rewriter struct {
 	replaced  int // how many nodes were
 	relations int // how many relations were
 	inserted  int // bytes of SQL in their places
-	added     int // bytes of SQL in the place of functions
+	added     int // bytes of SQL in place of functions
 	hidden    int // how many relations have rows that are not shown
 }
 
@@ -128,7 +128,7 @@ func (w *rewriter) node(n *pg.Node, visible *cte) {
 	}
 }
 
-// become puts another node in the place of one.
+// become puts another node in place of one.
 func (w *rewriter) become(n, other *pg.Node) {
 	n.Node = other.Node
 	w.replaced++

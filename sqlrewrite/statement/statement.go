@@ -14,7 +14,7 @@
 //	intervals.go  the ends of intervals as outputs of a question
 //	model.go      statements that ask for a regression or for clusters
 //	scope.go      which relations a statement names, and whether it writes
-//	bind.go       constants in the place of parameters, and what types these have
+//	bind.go       constants in place of parameters, and what types these have
 //	relations.go  which relations PostgreSQL's catalogs have, and what becomes of each
 //	catalog.go    what a session may see of the catalogs; from a checked query to the text for the twin
 //	check.go      a query about catalogs against the lists

@@ -288,7 +288,7 @@ func TestSameAnswers(t *testing.T) {
 	}
 }
 
-// replaces reports whether rewriting a query puts anything in the place of a node.
+// replaces reports whether rewriting a query puts anything in place of a node.
 func (w *rewriter) replaces(t testing.TB, text string) bool {
 	t.Helper()
 	tree, err := pg.Parse(text)

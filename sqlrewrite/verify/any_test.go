@@ -13,7 +13,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// What is proven of any text in the place of an argument is proven of each text, but for those that are refused as they are: texts that
+// What is proven of any text in place of an argument is proven of each text, but for those that are refused as they are: texts that
 // PostgreSQL would not read as the type.
 func TestAnyTextIsEachText(t *testing.T) {
 	if testing.Short() {

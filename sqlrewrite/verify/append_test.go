@@ -92,7 +92,7 @@ func TestUnsafeAppends(t *testing.T) {
 	}
 	// What the insertion of new rows must not be, it must not be in both.
 	for name, c := range map[string][2]string{
-		"the hash in the place of a value": {`r.c0, r.h`, `r.h, r.h`},
+		"the hash in place of a value": {`r.c0, r.h`, `r.h, r.h`},
 		"the seed as a hash":               {`AS c0, ` + hash, `AS c0, $1::bigint`},
 		"a hash of another kind":           {`AS c0, ` + hash, `AS c0, 0::integer`},
 		"a value over units as the hash":   {`AS c0, ` + hash, `AS c0, pg_catalog.count(*) OVER ()`},

@@ -21,7 +21,7 @@ import (
 // *Example.* CASE WHEN u.a1 > 5 THEN div(u.a0::numeric * 5, u.a1::numeric)::bigint ELSE u.a0 END, where a0 is sum(minutes clamped to 0 and
 // 240) - 120·count(minutes) and a1 is count(minutes), lies in [-600, 600].
 
-// cut is the CASE of Lemma 2, and of 2b with a share of a total in the place of m; nil for others.
+// cut is the CASE of Lemma 2, and of 2b with a share of a total in place of m; nil for others.
 func (s *scope) cut(c *pgquery.CaseExpr) *value.Value {
 	counter, m, w := s.compared(c)
 	if w == nil || counter.Summed == nil || !counter.Summed.Count || !positive(m) && !m.Counts() {

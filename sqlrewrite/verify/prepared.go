@@ -13,7 +13,7 @@ import (
 	"noisegate.example/sqlrewrite/verify/internal/value"
 )
 
-// Prepared tables. A copy of a table has, in the place of the unit's id, a number for each unit, and a rank.
+// Prepared tables. A copy of a table has, in place of the unit's id, a number for each unit, and a rank.
 //
 // **Lemma 13, what a unit has in a copy.** Let (unit, rank) be a pinned key of a table, rank a whole number that is NULL on no row, and let
 // a pinned check hold it in [a, b]. Then at most b - a + 1 rows agree in the unit, and at most m - a + 1 of those with rank <= m. *Proof.*

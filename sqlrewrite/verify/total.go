@@ -22,7 +22,7 @@ import (
 //  3. A value is *within* a share if its absolute value is at most k·d in each row, for a constant k: then those of a partition add up to
 //     at most k·N in absolute value. d itself is (k = 1); d·K is (k = |K|); smaller(x, d·K) with K >= 0 is where x >= 0; larger(y, d·L)
 //     with L <= 0 is where y is such a smaller of whatever x (k = max(K, -L)), or y <= 0 (k = -L). CASE WHEN n > d THEN div(S·d, n) ELSE
-//     S END, S a tally of numbers in [A, B] and n a counter of its rows, is by Lemma 2 with d in the place of m (k = max(|A|, |B|)), if d
+//     S END, S a tally of numbers in [A, B] and n a counter of its rows, is by Lemma 2 with d in place of m (k = max(|A|, |B|)), if d
 //     is never NULL: n > NULL is not true.
 //  4. Where the partition is by the unit alone, a unit moves the sum of such values over all groups by at most k·N. L2² is at most
 //     ⌊T/P⌋·P² + (T - P·⌊T/P⌋)², for a total of T of moves of at most P each: the sum of squares is convex.

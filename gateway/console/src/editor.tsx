@@ -13,7 +13,7 @@ import type { Dataset } from './api'
 import { functions, keywords } from './functions'
 
 export interface EditorProps {
-  put: { text: string } // another object puts its text in the place of what was typed
+  put: { text: string } // another object puts its text in place of what was typed
   dataset?: Dataset
   error?: { line: number; column: number }
   onChange: (text: string) => void

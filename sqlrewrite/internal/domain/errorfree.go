@@ -344,7 +344,7 @@ func remainder(l, r *scalar.Range, unit *big.Rat) *scalar.Range {
 	return s
 }
 
-// nonZero is a divisor with NULL in the place of zero.
+// nonZero is a divisor with NULL in place of zero.
 func nonZero(x algebra.Expr) algebra.Expr {
 	return algebra.Call{Name: "nullif", Args: []algebra.Expr{x, algebra.Constant{T: x.Typ(), Text: "0"}}, T: x.Typ()}
 }

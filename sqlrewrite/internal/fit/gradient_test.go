@@ -21,7 +21,7 @@ import (
 // factorRows are a logistic fit's rows as its statement computes them: the factors, and the target, -1 or 1, in the last place.
 type factorRows [][]int64
 
-// rowsOf runs the statement of a fit with its rows in the place of their sums.
+// rowsOf runs the statement of a fit with its rows in place of their sums.
 func rowsOf(t *testing.T, conn *pgx.Conn, p *fit.Plan) factorRows {
 	t.Helper()
 	s := p.Statement()

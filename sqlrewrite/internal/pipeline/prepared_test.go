@@ -196,7 +196,7 @@ budgets:
 }
 
 // A version is what its policy asks for as long as the digest of what made it is the same, and releases are found again by it: no other
-// Noisegate gives a copy that is made alike another one. One with integers in the place of bigints has a digest that no earlier one knows,
+// Noisegate gives a copy that is made alike another one. One with integers in place of bigints has a digest that no earlier one knows,
 // and the same releases.
 func TestDigestsOfCopiesStay(t *testing.T) {
 	for prepare, want := range map[string]string{

@@ -49,7 +49,7 @@ func (p *Plan) selector(m algebra.Statistic, share Portion) mechanisms.Name {
 	}
 }
 
-// checkSelection refuses a selector that would choose nothing, and one in the place of noise.
+// checkSelection refuses a selector that would choose nothing, and one in place of noise.
 func (p *Plan) checkSelection() error {
 	o := p.Options
 	if o.Selection == "" {

@@ -14,7 +14,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/scalar"
 )
 
-// DryRun is a statement that names no table: in the place of each it reads made-up rows. It is run before the charge, on the server and
+// DryRun is a statement that names no table: in place of each it reads made-up rows. It is run before the charge, on the server and
 // with the rights of the statement itself: where that server cannot compute the text, the question is refused, free, as a function of the
 // text alone. A dry run proves nothing, as a condition may hide an operation from the rows that were made up; the forms of
 // docs/sql/error-free.md are what proves it.

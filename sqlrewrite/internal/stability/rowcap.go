@@ -58,7 +58,7 @@ func (w *workload) capBase(root *algebra.FromItem, e effort) error {
 	return w.refuse(e)
 }
 
-// replaceItem puts one item in the place of another.
+// replaceItem puts one item in place of another.
 func replaceItem(count *steps.Count, at *algebra.FromItem, old, new algebra.FromItem) bool {
 	defer steps.Visit(count).Leave()
 	if *at == old {

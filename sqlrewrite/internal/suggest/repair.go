@@ -173,7 +173,7 @@ func isDay(unit string) bool {
 	return slices.Contains([]string{"DAY", "DAYS", "DD", "D"}, strings.ToUpper(strings.Trim(unit, "'")))
 }
 
-// repairClock writes the date in the place of a time that changes within the day.
+// repairClock writes the date in place of a time that changes within the day.
 func repairClock(q *parse.QueryText, i int, refusal *fault.Error) string {
 	if refusal.Code != fault.CodeUnsupported {
 		return ""

@@ -224,7 +224,7 @@ func forms() (all []form) {
 	return all
 }
 
-// pairs are operations over what other operations compute: each in the place of a column of its type, beside a column or a constant.
+// pairs are operations over what other operations compute: each in place of a column of its type, beside a column or a constant.
 func pairs(single []taken) (all []form) {
 	typeOf := make(map[string]catalog.Type)
 	for _, x := range single {

@@ -472,7 +472,7 @@ func nextExact(pipe *pgconn.Pipeline, s sqlprint.Statement) (ExactTable, error) 
 	}
 	rows, ok := results.(*pgconn.ResultReader)
 	if !ok {
-		return nil, fmt.Errorf("%T in the place of rows", results)
+		return nil, fmt.Errorf("%T in place of rows", results)
 	}
 	out := make(ExactTable)
 	for rows.NextRow() {

@@ -150,7 +150,7 @@ func conditioned(change func(algebra.Expr) algebra.Expr) func(*plan.Plan) {
 	}
 }
 
-// inAll puts another column in the place of the unit's in the rows of IN.
+// inAll puts another column in place of the unit's in the rows of IN.
 func inAll(e algebra.Expr) algebra.Expr {
 	if e == nil {
 		return nil

@@ -133,7 +133,7 @@ func needs(args []any, proven func([]any) bool) []bool {
 	return needed
 }
 
-// without has any text in the place of each that is not needed.
+// without has any text in place of each that is not needed.
 func without(args []any, needed []bool) []any {
 	all := slices.Clone(args)
 	for i, a := range args {
