@@ -319,7 +319,9 @@ var unwritten = regexp.MustCompile(`(?i)\b(whoever|of which|beside|in the place 
 // prose counts unwritten phrases in the comments of Go files and in pages.
 func prose(t *Tree) map[string]int {
 	count := map[string]int{}
-	in := func(dir, text string) { count[dir] += len(unwritten.FindAllString(strings.Join(strings.Fields(text), " "), -1)) }
+	in := func(dir, text string) {
+		count[dir] += len(unwritten.FindAllString(strings.Join(strings.Fields(text), " "), -1))
+	}
 	for _, f := range t.Files {
 		for _, group := range f.AST.Comments {
 			in(f.Dir, group.Text())

@@ -92,16 +92,16 @@ func TestUnsafeAppends(t *testing.T) {
 	}
 	// What the insertion of new rows must not be, it must not be in both.
 	for name, c := range map[string][2]string{
-		"the hash in place of a value": {`r.c0, r.h`, `r.h, r.h`},
-		"the seed as a hash":               {`AS c0, ` + hash, `AS c0, $1::bigint`},
-		"a hash of another kind":           {`AS c0, ` + hash, `AS c0, 0::integer`},
-		"a value over units as the hash":   {`AS c0, ` + hash, `AS c0, pg_catalog.count(*) OVER ()`},
-		"a time that is no time":           {`$3::timestamp with time zone`, `$3::text`},
-		"a time that is not given":         {`$3::`, `$4::`},
-		"a column that the copy has not":   {`"ward", noisegate_hash)`, `"reason", noisegate_hash)`},
-		"a column of hashes by its name":   {`"ward", noisegate_hash)`, `"ward", "noisegate_hash")`},
-		"a shared number":                  {`ON u.id = r.id`, `ON u.unit = r.id`},
-		"rows of nobody":                   {`(t."person_id" IS NOT NULL)` + later, `(t."seen" IS NOT NULL)` + later},
+		"the hash in place of a value":   {`r.c0, r.h`, `r.h, r.h`},
+		"the seed as a hash":             {`AS c0, ` + hash, `AS c0, $1::bigint`},
+		"a hash of another kind":         {`AS c0, ` + hash, `AS c0, 0::integer`},
+		"a value over units as the hash": {`AS c0, ` + hash, `AS c0, pg_catalog.count(*) OVER ()`},
+		"a time that is no time":         {`$3::timestamp with time zone`, `$3::text`},
+		"a time that is not given":       {`$3::`, `$4::`},
+		"a column that the copy has not": {`"ward", noisegate_hash)`, `"reason", noisegate_hash)`},
+		"a column of hashes by its name": {`"ward", noisegate_hash)`, `"ward", "noisegate_hash")`},
+		"a shared number":                {`ON u.id = r.id`, `ON u.unit = r.id`},
+		"rows of nobody":                 {`(t."person_id" IS NOT NULL)` + later, `(t."seen" IS NOT NULL)` + later},
 	} {
 		changed := texts{units, strings.Replace(printed.fill, c[0], c[1], 1), strings.ReplaceAll(merge, c[0], c[1])}
 		if changed.fill == printed.fill {
