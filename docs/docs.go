@@ -1,4 +1,4 @@
-// Package docs holds the documentation as its readers see it: pages of HTML, made from the Markdown beside this file.
+// Package docs holds the documentation as its readers see it: pages of HTML, made from the Markdown in this directory.
 //
 // It knows Markdown and where a link leads. It does not know who serves the pages, nor what they say.
 package docs
