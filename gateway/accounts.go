@@ -213,7 +213,7 @@ func (s *Service) inForce(balance budget.Balance, isOpen bool, line *catalog.Bud
 		return balance, true, nil
 	}
 	if line == nil {
-		// Never opened, or the policy took its line away; unless a newer policy than the one at hand has the line.
+		// Never opened, or the policy took its line away; unless a policy newer than version has the line.
 		return balance, isOpen && balance.Version > version, nil
 	}
 	limit, err := s.limits.of(line)
@@ -221,7 +221,7 @@ func (s *Service) inForce(balance budget.Balance, isOpen bool, line *catalog.Bud
 		return budget.Balance{}, false, fault.Internal(err) // the policy was checked when it was applied
 	}
 	if isOpen && (balance.Version > version || balance.Version == version && balance.Limit == limit) {
-		return balance, true, nil // this policy rules already, or a newer one than the one at hand
+		return balance, true, nil // this policy, or a newer one, already sets the limit
 	}
 	balance.Account = budget.Account{ID: balance.ID, Limit: limit, Origin: budget.FromPolicy, Version: version}
 	return balance, true, nil

@@ -132,7 +132,7 @@ func placesOf(number string) int {
 	return max(0, min(len(fraction)-power, maxPlaces))
 }
 
-// shareOf is what was bought beside an answer; nil for nothing.
+// shareOf is the share of rows that was bought with an answer; nil if none was.
 func shareOf(r *sqlrewrite.ReportedShare) *api.ReportedShare {
 	if r == nil {
 		return nil
@@ -192,8 +192,8 @@ func rationalText(r *big.Rat) string {
 	return r.FloatString(places)
 }
 
-// Remaining asks for the caller's balance after a charge that was settled at less than it reserved. The answer is paid and stored by then:
-// a ledger that does not answer leaves the amounts empty and takes nothing away.
+// Remaining asks for the caller's balance after a charge that was settled at less than it reserved. The answer is already paid and stored:
+// if the ledger does not answer, only the amounts stay empty.
 func (s *Service) Remaining(ctx context.Context, p Accounts) api.Amounts {
 	balances, err := s.ledger.Balances(ctx, []budget.AccountID{p.Own().ID})
 	if err != nil || len(balances) != 1 {

@@ -161,7 +161,7 @@ func (s *Service) Export(ctx context.Context, who auth.Principal, dataset string
 					return err
 				}
 			}
-			if len(entries) < entriesPerPage { // a ledger that lost its end: whoever reads it sees that
+			if len(entries) < entriesPerPage { // a ledger that lost its end: the reader sees that
 				break
 			}
 			page.After = entries[len(entries)-1].Seq

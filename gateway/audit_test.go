@@ -62,7 +62,7 @@ func TestAuditShowsWhatIsHashed(t *testing.T) {
 	}
 }
 
-// TestStewardsReadWhatWasAsked: beside a reservation stands its question, on request, and nowhere else, nor any answer.
+// TestStewardsReadWhatWasAsked: a reservation shows its question, on request; nothing else does, and nothing shows an answer.
 func TestStewardsReadWhatWasAsked(t *testing.T) {
 	r := newRig(t)
 	answer, err := r.Query(t.Context(), principal(t, "ana"), count("0.3"))
@@ -230,7 +230,7 @@ func TestStewardRefillsAndFreezes(t *testing.T) {
 	}
 }
 
-// What an account may lose in a lifetime and what it may lose by then differ while tranches are closed.
+// What an account may lose in a lifetime and what it may lose so far differ while tranches are closed.
 func TestStewardSeesTranches(t *testing.T) {
 	r := newRig(t)
 	sam := auth.Principal{Subject: "sam"}
@@ -265,8 +265,8 @@ func TestStewardSeesTranches(t *testing.T) {
 	}
 }
 
-// Whoever may spend does not raise, freeze or reset what they spend from, whatever their roles; another steward may, and
-// the dataset's account is everybody's.
+// A person who may spend cannot raise, freeze or reset what they spend from, whatever their roles; another steward may, and the dataset's
+// account is everybody's.
 //
 // covers: A76
 func TestNobodyActsOnTheirOwnAccount(t *testing.T) {

@@ -25,8 +25,8 @@ func (r *rig) estimatedFree(t *testing.T, who auth.Principal, request Request) b
 	return estimate.Replayed
 }
 
-// An estimate says replayed of exactly what is then given free: the same question and its views, also one of several releases, not
-// those at another price, of others, or of which a part is missing.
+// An estimate says replayed exactly for what is then given free: the same question and its views, also one of several releases; not those
+// at another price, of others, or with a part missing.
 func TestEstimatesKnowWhatIsFree(t *testing.T) {
 	r := newRig(t)
 	bob := principal(t, "bob", "analysts")
@@ -52,7 +52,7 @@ func TestEstimatesKnowWhatIsFree(t *testing.T) {
 	check("both releases", ana(), bothCounts("b.n", "1"), true)
 }
 
-// What others bought is not told, even where the policy shares it: whoever asked would learn free who asked what.
+// An estimate does not reveal what others bought, even where the policy shares it: it would show free who asked what.
 func TestEstimatesAreSilentAboutOthers(t *testing.T) {
 	r := sharingRig(t)
 	ana, bob := principal(t, "ana", "analysts"), principal(t, "bob", "analysts")

@@ -74,9 +74,8 @@ func (e *ending) whenQueued(do func()) {
 }
 
 // TestEveryEndIsPaidOrTellsNothing walks the ways in which a request ends, where the account that all share affords it
-// and where it does not. An end that looks different in the two tells what others spent. It is charged where it is the
-// caller's doing, so that none is free; the others are failures of servers, which a caller cannot bring about, and in
-// which nothing was read.
+// and where it does not. An end that looks different in the two reveals what others spent. It is charged where it is the caller's doing, so
+// that none is free; the others are failures of servers, which a caller cannot cause, before anything was read.
 //
 // covers: W.7 L1
 func TestEveryEndIsPaidOrTellsNothing(t *testing.T) {

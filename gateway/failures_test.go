@@ -33,8 +33,8 @@ func (r *rig) asks(t *testing.T, who auth.Principal, n int) error {
 
 // covers: W.5 A36
 //
-// After so many failures as the policy tolerates nothing runs and nothing is charged, but for whoever has failures:
-// until a steward resets them, or they are a day old. Stored answers stay free.
+// An analyst with more failures than the policy tolerates runs nothing and is charged nothing, until a steward resets them, or they are a
+// day old. Stored answers stay free.
 func TestFailuresStopAnAnalyst(t *testing.T) {
 	for _, most := range []int64{0, 2} { // 0: the policy does not say
 		r := newRig(t)

@@ -8,9 +8,8 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// floor is the least that a release of protected rows costs. Noise covers what is released; status, time and load it
-// does not. Whatever such a channel still tells, it tells once a question, and the floor bounds how many questions a
-// budget has (docs/guarantees.md).
+// floor is the least that a release of protected rows costs. Noise covers what is released, but not status, time and load. Such a channel
+// can leak once a question, and the floor bounds the number of questions in a budget (docs/guarantees.md).
 type floor struct {
 	epsilon mechanisms.PicoEpsilon
 	rho     mechanisms.PicoRho // of what has no finite ε: ε²/2, which an ε-DP mechanism has at most (Bun and Steinke 2016, Proposition 1.4)

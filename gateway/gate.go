@@ -59,19 +59,19 @@ func (f Fairness) within(wait time.Duration) Fairness {
 	return f
 }
 
-// one are shares of which an analyst has one place: for work of milliseconds, of which two at a time would be a flood without boundaries.
+// one gives an analyst one place: for work of milliseconds, which an analyst with two places could flood without boundaries.
 func (f Fairness) one() Fairness {
 	f.PerAnalyst = 1
 	return f
 }
 
-// gate is where work begins: whatever costs work enters it before the ledger is asked. It has a number of places, of
-// which one analyst has a few at a time; analysts who wait take turns, and the requests of one come in their order. So
-// one analyst's flood delays another by one place's work at most.
+// gate limits the requests that run at a time: whatever costs work enters it before the ledger is asked. One analyst has a few of its
+// places at most; analysts who wait take turns, and the requests of one come in their order. So one analyst's flood delays another by one
+// place's work at most.
 //
 // Who waits learns when places become free, and nothing else. That is no channel as long as a place becomes free when
-// the work's outcome leaves, at a boundary of [Schedule], and not when the work ends: whoever releases it defers that
-// before the schedule. A schedule begins once its request has entered, so that no wait moves a boundary.
+// the work's outcome leaves, at a boundary of [Schedule], and not when the work ends: callers defer the release before they begin the
+// schedule. A schedule begins once its request has entered, so that no wait moves a boundary.
 //
 // A gate is safe for concurrent use.
 type gate struct {
@@ -85,7 +85,7 @@ type gate struct {
 	tooMany, tooLong int64
 }
 
-// GateState is what a gate shows to whoever runs the gateway. It depends on when requests came and when they left, as their senders see it.
+// GateState is what a gate shows to the operator. It depends on when requests came and when they left, as their senders see it.
 type GateState struct {
 	Name    string // "questions", "lists" or "catalogs"
 	Places  int    // in all
@@ -124,10 +124,10 @@ func newGate(f Fairness) *gate {
 	return &gate{Fairness: f, free: f.Places, lines: map[string]*waitingLine{}}
 }
 
-// Enter waits for a place. Whoever got one releases it; releasing it again does nothing. Its errors are
-// request/too-many, where the analyst's queue is full or no place became free for too long, and request/gone where the
-// context ended first: a client that hangs up while it waits leaves the queue, and nothing was begun for it. Once it
-// has a place it keeps it until the place is released, whether or not the context ends.
+// Enter waits for a place. The caller releases it; releasing it again does nothing. Its errors are request/too-many, where the analyst's
+// queue is full or no place became free for too long, and request/gone where the context ended first: a client that hangs up while it waits
+// leaves the queue, and nothing was begun for it. Once it has a place it keeps it until the place is released, whether or not the context
+// ends.
 func (g *gate) Enter(ctx context.Context, subject string) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.RequestGone(err)

@@ -20,7 +20,7 @@ import (
 const (
 	// mostJobs is how many of one caller's run, or have ended and are kept.
 	mostJobs = 16
-	// jobKept is how long an answer is kept for whoever comes for it.
+	// jobKept is how long an answer is kept for its caller to fetch.
 	jobKept = 10 * time.Minute
 	// mostKept is how many bytes of answers are kept of one caller: the newest, which is kept whatever its size, and those before it.
 	mostKept = 4 << 20

@@ -59,11 +59,11 @@ func Done[T any](answer T, spent mechanisms.Loss) Finish[T] {
 //   - The charge is taken back only if work says, by [fault.Untouched], that it cannot have read a protected row. Any other error and
 //     a panic keep it, and count as a failure of the analyst's, unless work says by [fault.Excused] that it is none.
 //   - An end that is the analyst's own doing, a cancel or work that lasted until the timeout, keeps the charge also
-//     where nothing was read: that it was admitted tells
-//     what a shared account affords, and what is told is paid for. Nobody failed then.
+//     where nothing was read: its admission reveals what a shared account affords, and the analyst pays for that. It counts as nobody's
+//     failure.
 //   - After so many failures as the policy tolerates nothing is charged and no work begins: only stored answers are given.
-//   - An answer leaves only after the ledger holds it: whoever asks again gets the same bytes. One that draws from a plan leaves only when
-//     its receipt can be made, too.
+//   - An answer leaves only after the ledger holds it: the same request gets the same bytes again. One that draws from a plan leaves only
+//     when its receipt can be made, too.
 //   - A client that hangs up changes nothing: work that was paid for is finished and stored, and its place is taken until then.
 //
 // A gateway that dies on the way, also between the work's end and the boundary, leaves the charge open, and then expired, which is spent.
@@ -125,7 +125,7 @@ func (f Finish[T]) run(ctx context.Context) (ended[T], error) {
 	return ended[T]{answer, spent}, err
 }
 
-// bill is a charge, the failures that the policy tolerates of whoever pays it, and the accounts whose limits the ledger does not have yet.
+// bill is a charge, the failures that the policy tolerates of its payer, and the accounts whose limits the ledger does not have yet.
 type bill struct {
 	budget.Charge
 	maxFailures int64
@@ -135,7 +135,7 @@ type bill struct {
 }
 
 // alone is why the charge is refused whatever others did: it costs more than it may, an account is frozen, or it costs more than one query
-// may or than is left of the account of whoever asks. What waiting mends is not looked at.
+// may, or more than the asker's account has left. It ignores reasons that end by waiting.
 func (b bill) alone() error {
 	if err := b.OverCeiling(); err != nil || b.Draws != nil { // which is paid for
 		return err
@@ -145,7 +145,7 @@ func (b bill) alone() error {
 		switch {
 		case a.Frozen:
 			return fault.BudgetFrozen()
-		case slices.Contains(b.due, a.Account): // which is written first, so that whoever holds an older policy is bound by it
+		case slices.Contains(b.due, a.Account): // which is written first, so that it binds gateways with an older policy
 		case a.ID.Scope == budget.AnalystScope && a.ID.Name == b.Analyst && !a.Limit.ReplayOnly:
 			a.Limit.Tranche, a.Limit.Rate = budget.Tranche{}, budget.Rate{}
 			own = append(own, a)
@@ -208,7 +208,7 @@ type charged struct{ error }
 
 func (c charged) Unwrap() error { return c.error }
 
-// takenBack marks the error of work whose charge was taken back: whoever asks again now pays once.
+// takenBack marks the error of work whose charge was taken back: asking again now pays once.
 type takenBack struct{ error }
 
 func (t takenBack) Unwrap() error { return t.error }

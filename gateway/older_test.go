@@ -61,8 +61,8 @@ func (r *rig) apply(t *testing.T, version int64) {
 	}
 }
 
-// What an analyst bought is given again, free, though its text is refused by now: the answer to the same request, of the same analyst,
-// under the policy in force, and no other.
+// What an analyst bought is given again, free, though its text is now refused: the answer to the same request, of the same analyst, under
+// the policy in force, and no other.
 func TestRefusedTextsAreGivenTheAnswersThatWereBought(t *testing.T) {
 	const answer = `{"columns":[],"rows":[]}`
 	refused := func(t *testing.T, r *rig, who auth.Principal, request Request) bool {

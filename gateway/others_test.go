@@ -61,8 +61,8 @@ func newWorld(t *testing.T, signer *journal.Signer, budgets []catalog.Budget) *w
 // opaque are the parts of a receipt that are as good as random.
 var opaque = regexp.MustCompile(`"(head|charged|commitment|signature)":"([^"]*)"`)
 
-// note is what an analyst sees: an answer or an error, to the letter, but for texts that are as good as random, of
-// which they see which are equal.
+// note is what an analyst sees: an answer or an error, to the letter, but for texts that are as good as random: of these, only which are
+// equal.
 func (w *world) note(answer any, err error) string {
 	if err != nil {
 		var f *fault.Error
@@ -385,9 +385,8 @@ var historyPairs = flag.Int("history-pairs", 150, "pairs of histories of TestOth
 
 // TestOthersChargesAreNotSeen: for any two histories of other analysts' charges, what an analyst sees is the same, to
 // the letter, on every route that an analyst may call, also while a question of theirs runs or is cancelled, until a
-// request is refused in one for the sake of an account that all share. That tells one bit, and is charged in the other
-// at the floor at least. What others were given back refuses nobody. Labels, of which there is no store without
-// PostgreSQL, are compared in gateway/httpapi.
+// request is refused in one for the sake of an account that all share. That reveals one bit, and is charged in the other at the floor at
+// least. What others were given back refuses nobody. Labels, which only PostgreSQL can store, are compared in gateway/httpapi.
 //
 // covers: L1 L2 L3 L8
 func TestOthersChargesAreNotSeen(t *testing.T) {
@@ -408,7 +407,7 @@ func TestOthersChargesAreNotSeen(t *testing.T) {
 // shortPairs are the pairs of a short run. Each of the leaks below is seen in them.
 const shortPairs = 100
 
-// leaky is a ledger that tells what it must not.
+// leaky is a ledger that reveals what it must not.
 type leaky struct {
 	budget.Ledger
 	reserve    func(budget.Ledger, context.Context, budget.Charge) (budget.Outcome, error)

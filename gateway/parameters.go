@@ -73,7 +73,7 @@ func argumentOf(text json.RawMessage) (a statement.Argument, why string) {
 	return scalarArgument(text), ""
 }
 
-// scalarArgument is a JSON value without parts. A string has no type but that of what it stands beside, as a constant in quotes.
+// scalarArgument is a JSON value without parts. A string takes the type of its context, as a constant in quotes does.
 func scalarArgument(text json.RawMessage) statement.Argument {
 	var s string
 	switch {

@@ -94,7 +94,7 @@ func pricePlan(o *Order, r api.PlanRequest) error {
 	return nil
 }
 
-// slotsOf reads a list of mechanisms, each of which may be repeated.
+// slotsOf reads a list of mechanisms; each may be repeated.
 func slotsOf(list []api.PlanMechanism) ([]mechanisms.Slot, error) {
 	if len(list) == 0 {
 		return nil, fault.RequestMissingField("mechanisms")

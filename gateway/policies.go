@@ -251,9 +251,10 @@ func (l *LivePolicies) Apply(ctx context.Context, change PolicyChange) (*catalog
 const loadsAll = 20
 
 // Refresh takes over what is stored, and compares it with the live schemas. Stored is what other gateways applied, or an earlier version,
-// where a failover lost the one that is held. A dataset whose schema cannot be read keeps its policy: each query checks the pins of its own
-// tables again. So does one whose later policy cannot be had just now. Where the policy that is stored is not understood, or the one that
-// is held is lost, there is none. What fails is logged, and the error names its dataset and code; a schema that changed is no failure.
+// where a failover lost the one that is held. A dataset whose schema cannot be read keeps its policy: each query checks the pins of the
+// tables it reads again. So does one whose later policy cannot be had just now. Where the policy that is stored is not understood, or the
+// one that is held is lost, there is none. What fails is logged, and the error names its dataset and code; a schema that changed is no
+// failure.
 func (l *LivePolicies) Refresh(ctx context.Context) (failed error) {
 	before := map[string]*catalog.Revision{} // also what is marked stale; read first, since what is applied meanwhile is not in versions
 	for dataset := range l.schemas {

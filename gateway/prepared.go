@@ -14,10 +14,10 @@ import (
 	"noisegate.example/sqlrewrite"
 )
 
-// Copies tells which prepared copies of a dataset's tables there are.
+// Copies lists the prepared copies of a dataset's tables.
 type Copies interface {
 	// Copies are the complete copies of each table, newest first, as the database held them when it was last looked at. It asks no database:
-	// estimates and replays are made of text, policy and ledger. A version that is gone by now fails as a table that changed does.
+	// estimates and replays are made of text, policy and ledger. A version that has gone since fails as a table that changed does.
 	Copies() []catalog.Version
 	// Look asks the database which there are of a dataset now.
 	Look(ctx context.Context, dataset string) error
@@ -159,8 +159,8 @@ func LiveOnly(on *catalog.Snapshot, runs func() []sqlrewrite.DryRun) error {
 	return nil
 }
 
-// outdated reports whether a question failed because the version that it was planned on is gone by now. None of its rows was read, and its
-// charge was taken back: it is planned anew, once.
+// outdated reports whether a question failed because the version that it was planned on is gone. None of its rows was read, and its charge
+// was taken back: the caller plans it anew, once.
 func (s *Service) outdated(ctx context.Context, q *prepared, err error) bool {
 	if q == nil || q.version == nil || !errors.As(err, new(takenBack)) {
 		return false

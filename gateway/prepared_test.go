@@ -83,7 +83,7 @@ func askVisits() Request {
 func TestVersionsGoneAreReplaced(t *testing.T) {
 	gone := fault.Untouched(fault.DataUnavailable(errors.New("no such table")))
 	for name, c := range map[string]struct {
-		now  int64 // the version that there is by then
+		now  int64 // the version that there is after the refresh
 		err  error // of the first run
 		want string
 		runs int

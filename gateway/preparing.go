@@ -16,8 +16,8 @@ import (
 
 // Preparer makes prepared copies of a dataset's tables, as a role that is for nothing else.
 type Preparer interface {
-	// Prepare makes a new version of the copy of a table of a snapshot, of all rows where full, and tells of each step as it begins. Its
-	// errors say what to do, and nothing of a row; where there is a version beside one, that version serves.
+	// Prepare makes a new version of the copy of a table of a snapshot, of all rows where full, and calls begins with each step as it begins.
+	// Its errors say what to do, and nothing of a row; where it returns both an error and a version, that version serves.
 	Prepare(ctx context.Context, on *catalog.Snapshot, t *catalog.Table, full bool, begins func(step string)) (*catalog.Version, error)
 }
 
@@ -33,7 +33,7 @@ const (
 // keptPrepareJobs is how many runs of a dataset are known, the one that is running among them.
 const keptPrepareJobs = 16
 
-// The causes of what a run tells without one of its own.
+// The causes of a run's problems that are no error of the preparer.
 var (
 	errPreparePanic = errors.New("gateway: a run that prepares panicked")
 	errPrepareEnds  = errors.New("gateway: the gateway ends, and begins no run")
@@ -48,15 +48,15 @@ type preparing struct {
 	jobs map[string][]*prepareJob // by dataset, the newest last, which alone may be running
 }
 
-// prepareJob is a run. What it tells is guarded by [preparing.mu].
+// prepareJob is a run. [preparing.mu] guards what it reports.
 type prepareJob struct {
 	told   api.PrepareJob
 	cancel context.CancelFunc
 }
 
 // PrepareTables begins to make new versions of the copies that the policy in force asks for. It does not wait for them. Its errors are
-// those of [Service.Snapshot], policy/cannot-prepare, and policy/preparing while another run of the dataset is running here; a run of
-// another gateway or of the command is met by the run itself, and told of as its problem.
+// those of [Service.Snapshot], policy/cannot-prepare, and policy/preparing while another run of the dataset is running here; the run itself
+// notices a run of another gateway or of the command, and reports it as its problem.
 func (s *Service) PrepareTables(ctx context.Context, who auth.Principal, dataset string, r api.PrepareRequest) (*api.PrepareJob, error) {
 	on, err := s.Snapshot(dataset)
 	if err != nil {
@@ -93,13 +93,13 @@ func (s *Service) PrepareJob(dataset, id string) (*api.PrepareJob, error) {
 	return s.prepareJob(dataset, id, func(*prepareJob) {})
 }
 
-// CancelPrepare ends a run of this gateway; the versions that it made by then stay, and serve. It does not wait for the end. A run that has
+// CancelPrepare ends a run of this gateway; the versions that it already made stay, and serve. It does not wait for the end. A run that has
 // ended is left as it is. Its errors are those of [Service.PrepareJob].
 func (s *Service) CancelPrepare(dataset, id string) (*api.PrepareJob, error) {
 	return s.prepareJob(dataset, id, func(job *prepareJob) { job.cancel() })
 }
 
-// prepareJob does something with a run, and tells how far it is.
+// prepareJob calls do with a run, and returns its state.
 func (s *Service) prepareJob(dataset, id string, do func(*prepareJob)) (*api.PrepareJob, error) {
 	if _, ok := s.datasets[dataset]; !ok {
 		return nil, fault.UnknownDataset(dataset)
@@ -208,7 +208,7 @@ func PrepareInForce(ctx context.Context, p Preparer, table string, full bool, in
 	return p.Prepare(ctx, on, tables[0], full, begins)
 }
 
-// became tells what became of a table.
+// became records how the preparation of a table ended.
 func became(of *api.PrepareTable, version *catalog.Version, err error, cancelled bool) {
 	of.Step, of.State = "", prepareDone
 	if version != nil {
@@ -285,7 +285,7 @@ func (p *preparing) tell(change func()) {
 	change()
 }
 
-// tell is a copy of what a run tells now.
+// tell returns a copy of what a run reports now.
 func (j *prepareJob) tell() *api.PrepareJob {
 	told := j.told
 	told.Tables = slices.Clone(told.Tables)

@@ -110,7 +110,7 @@ func TestPrepareByThePolicyInForce(t *testing.T) {
 	}
 }
 
-// A run goes on after its request, tells its steps, and questions find its version when the gateway looks again, not before.
+// A run goes on after its request, reports its steps, and questions find its version when the gateway looks again, not before.
 func TestPrepareJob(t *testing.T) {
 	proceed := make(chan struct{})
 	var copies *fakeCopies
@@ -179,7 +179,7 @@ func TestOnePrepareAtATime(t *testing.T) {
 	}
 }
 
-// A run fails in the words of the preparer, and a panic is one run's failure, of which nothing is told.
+// A run fails in the words of the preparer, and a panic is one run's failure; the run reports nothing about it.
 func TestPrepareFails(t *testing.T) {
 	const words = "the protected database has no space left"
 	version := catalog.Version{Number: 7}

@@ -64,8 +64,8 @@ func (s *Service) CheckReady(ctx context.Context) {
 }
 
 // Ready reports what the last look found of what the service depends on: "ledger", which answers and is not broken, "datasets", all of them
-// together, since whoever asks needs no token, and, if there was no look within the last 10 s, "checks". An error is nil where all is well.
-// It waits for nothing.
+// together, since this needs no token, and, if there was no look within the last 10 s, "checks". An error is nil where all is well. It
+// waits for nothing.
 func (s *Service) Ready() map[string]error {
 	s.ready.mu.Lock()
 	defer s.ready.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// maxRefused is of how many analysts of a dataset refusals are counted by name; those of others are counted together, under no name.
+// maxRefused is the number of analysts of a dataset whose refusals are counted by name; those of others are counted together, under no
+// name.
 const maxRefused = 1000
 
 // isRefusal reports whether a code is a question's own: of its text, its price, the policy and the budget. How other work ends, or is under
@@ -91,8 +92,8 @@ func (r *refusals) list(dataset string) []api.Refusal {
 	return all
 }
 
-// CountRefusal counts how a request about a dataset ended, if it was refused before a charge; a nil error is no refusal. It is for what is
-// sold beside queries, which are counted by themselves.
+// CountRefusal counts how a request about a dataset ended, if it was refused before a charge; a nil error is no refusal. Callers use it for
+// all sales but queries; [Service.Query] counts those.
 func (s *Service) CountRefusal(dataset string, who auth.Principal, way Way, err error) {
 	s.refusals.count(dataset, who.Subject, way, err)
 }

@@ -18,7 +18,7 @@ const (
 	defaultConfidence = 0.95
 	// maxConfidence leaves intervals finite work: the tail of an interval at 1-10⁻⁹ is still found exactly and quickly.
 	maxConfidence = 1 - 1e-9
-	// maxSimultaneous leaves a million intervals that hold together levels that floating point tells from 1.
+	// maxSimultaneous leaves a million intervals that hold together levels that are not 1 in floating point.
 	maxSimultaneous   = 1 - 1e-6
 	maxIdempotencyKey = 255 // bytes
 )

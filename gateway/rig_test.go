@@ -92,7 +92,7 @@ func (f *fakePolicies) Current(dataset string) (*catalog.Snapshot, error) {
 	return f.snapshot, f.stale
 }
 
-// manualClock passes while something sleeps, and calls who asked for it on its way.
+// manualClock passes while something sleeps, and calls the functions that fall due meanwhile.
 type manualClock struct {
 	mu     sync.Mutex
 	now    time.Time

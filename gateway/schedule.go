@@ -17,7 +17,7 @@ type Clock interface {
 	Now() time.Time
 	// Sleep returns after d, or earlier when the context ends.
 	Sleep(ctx context.Context, d time.Duration)
-	// AfterFunc calls f in a goroutine of its own after d, unless stop was called before.
+	// AfterFunc calls f in a new goroutine after d, unless stop was called before.
 	AfterFunc(d time.Duration, f func()) (stop func())
 }
 
@@ -46,8 +46,9 @@ func (SystemClock) AfterFunc(d time.Duration, f func()) (stop func()) {
 // moves is the share of a boundary by which it may be moved, and of the quantum that stopping work may take: a tenth.
 const moves = 10
 
-// EffectiveTimeout is the largest boundary, quantum·2ᵏ, at or below a timeout: work that is not done by then fails, so that a failure tells
-// no more than the boundary at which it leaves. It is the timeout itself where the quantum is 0, and 0 where no boundary is so early.
+// EffectiveTimeout is the largest boundary, quantum·2ᵏ, at or below a timeout: work that is not done at that time fails, so that a failure
+// reveals no more than the boundary at which it leaves. It is the timeout itself where the quantum is 0, and 0 where no boundary is so
+// early.
 func EffectiveTimeout(quantum, timeout time.Duration) time.Duration {
 	if quantum <= 0 {
 		return timeout
@@ -68,8 +69,8 @@ func last(quantum, timeout time.Duration) int {
 // the end of "in flight", labels for others, the caller's place) waits for the boundary in [Pace], and comes after it.
 //
 // Each boundary is moved, to an earlier time by a random share of a tenth of it, anew for each request and each k. Were it fixed, one unit
-// that makes work a millisecond longer would move an answer by a whole boundary for whoever finds a question that ends close to
-// it: a step, seen in one try. Moved, it changes the chance of a later boundary by its share of the tenth, within which one unit's work is
+// that makes work a millisecond longer would move the answer of a question that ends close to it by a whole boundary: a step, seen in one
+// try. Moved, it changes the chance of a later boundary by its share of the tenth, within which one unit's work is
 // bounded: a slope. The objection to jitter, that an observer averages it away, does not hold: the same question again is a
 // replay, which leaves at once and shows no boundary; each new sight of one is a new charge. docs/guarantees.md has the numbers.
 //
@@ -150,7 +151,7 @@ func (s *Service) unscheduled() *Schedule { return &Schedule{clock: s.clock, beg
 
 func (h *Schedule) elapsed() time.Duration { return h.clock.Now().Sub(h.began) }
 
-// boundary is the k-th. Whoever calls it holds the lock, or has the schedule alone.
+// boundary is the k-th. The caller holds the lock, or is alone with the schedule.
 func (h *Schedule) boundary(k int) time.Duration {
 	for len(h.moved) <= k {
 		at := h.quantum << len(h.moved)
@@ -196,9 +197,9 @@ var (
 	errCancelled = errors.New("gateway: the work was cancelled")
 )
 
-// Pace runs work and comes back at a boundary, whatever became of it: result, error and panic wait alike, and so they
-// do when the client is gone. Work that is not done by the last boundary (errTimeout), or that its analyst cancelled
-// (errCancelled), is stopped by the end of its context, and what it gave counts for nothing.
+// Pace runs work and comes back at a boundary, whatever became of it: result, error and panic all wait for it, also when the client is
+// gone. Work that is not done by the last boundary (errTimeout), or that its analyst cancelled (errCancelled), is stopped by the end of its
+// context, and what it gave counts for nothing.
 func Pace[T any](ctx context.Context, h *Schedule, work func(context.Context) (T, error)) (T, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -330,14 +331,14 @@ func (h *Schedule) end() {
 	}
 }
 
-// Unlimited lets work take as long as it takes: for what is not charged, so that no failure tells how long it took.
+// Unlimited lets work take as long as it takes: for what is not charged, so that no failure shows how long it took.
 func (h *Schedule) Unlimited() *Schedule {
 	h.timeout = 0
 	return h
 }
 
-// Storing runs what stores the outcome of work, after the boundary, where how long that takes depends on others: it
-// comes back at a boundary of its own, in steps of the time that stopping work may take.
+// Storing runs what stores the outcome of work, after the boundary, where how long that takes depends on others: it comes back at a
+// separate boundary, in steps of the time that stopping work may take.
 func (h *Schedule) Storing(ctx context.Context, store func(context.Context) error) error {
 	after := &Schedule{clock: h.clock, quantum: h.slack(), sampler: h.sampler, began: h.clock.Now()}
 	if err := store(ctx); err != nil {

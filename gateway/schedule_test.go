@@ -50,8 +50,8 @@ func atBoundary(took time.Duration, numbers ...int) bool {
 }
 
 // TestAnswersLeaveAtBoundaries: answers, failures and panics leave at quantum·2ᵏ, less a tenth at most, and never at
-// the beginning. Refusals and replays, of which nothing ran where others' questions run, leave at once. No draw of the
-// boundaries fails the test.
+// the beginning. Refusals and replays, which run nothing where others' questions run, leave at once. No draw of the boundaries fails the
+// test.
 //
 // covers: A35 W.3
 func TestAnswersLeaveAtBoundaries(t *testing.T) {

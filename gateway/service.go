@@ -53,7 +53,7 @@ type Dataset struct {
 	Copies Copies
 	// Preparer makes these; nil: this gateway makes none.
 	Preparer Preparer
-	// Stewards are the keys of those who may raise caps, and approve what takes two; nil: whoever has the role of a steward raises caps.
+	// Stewards are the keys of those who may raise caps, and approve what takes two; nil: everyone with the role of a steward raises caps.
 	Stewards *Stewards
 	// Quantum is the first boundary at which what was done leaves, see [Schedule]; 0: at once.
 	Quantum time.Duration
@@ -485,8 +485,8 @@ func (s *Service) Snapshot(dataset string) (*catalog.Snapshot, error) {
 	return s.policies.Current(dataset)
 }
 
-// run is what a charge pays for: the release, and the outer layer. What is kept of it for later questions is kept after the boundary, as
-// whether it is there tells that the work had ended.
+// run is what a charge pays for: the release, and the outer layer. What later questions use of it is kept after the boundary, since its
+// presence reveals that the work had ended.
 func (s *Service) run(ctx context.Context, q *prepared) (Finish[*api.Result], error) {
 	if q.plan.ReadsPublic() { // now: an entry after the release would tell stewards how long its statements took
 		_ = s.counted(ctx, q) // without it the outer layer is not computed

@@ -62,7 +62,7 @@ func (r *rig) ask(t *testing.T, who auth.Principal, request Request) *Answer {
 }
 
 // An equal or weaker question costs nobody anything, a stronger one costs everybody the difference, to the last unit; each is stored, and
-// replayed byte for byte to whoever asks it again. A new version of the data starts anew.
+// replayed byte for byte to all who ask it again. A new version of the data starts anew.
 func TestSharedAtOtherPrices(t *testing.T) {
 	r := sharingRig(t)
 	ana, bob := principal(t, "ana", "analysts"), principal(t, "bob", "analysts")
@@ -142,7 +142,7 @@ func TestVectorsOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// Where nothing is shared, and for questions that cannot be combined, each price is a question of its own, and nothing is kept.
+// Where nothing is shared, and for questions that cannot be combined, each price is a separate question, and nothing is kept.
 func TestNotSharedAtOtherPrices(t *testing.T) {
 	laplace := func(rho string) Request {
 		request := gaussianCount(rho)

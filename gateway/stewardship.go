@@ -56,8 +56,8 @@ func (s *Service) Policy(ctx context.Context, dataset string) (PolicyDocument, e
 	return s.policies.Document(ctx, dataset)
 }
 
-// DraftPolicy drafts a policy from what the schema of a protected database says: it reads no row. Which column tells one person is nothing
-// that a schema says: without a unit there is a draft only if one column can be it, else those that could.
+// DraftPolicy drafts a policy from what the schema of a protected database says: it reads no row. A schema does not say which column
+// identifies a person: without a unit it returns a draft only if exactly one column can be it, else the columns that can.
 func (s *Service) DraftPolicy(ctx context.Context, dataset, unit string) (*api.PolicyDraft, error) {
 	schema, err := s.policies.Schema(ctx, dataset)
 	if err != nil {
@@ -350,7 +350,7 @@ func (s *Service) writeDue(ctx context.Context, id budget.AccountID) error {
 	return s.ledger.Enforce(ctx, policyOf(snapshot), now.Account)
 }
 
-// accountInForce is an account with the limit that is in force, or marked as one of which that is not known yet.
+// accountInForce is an account with the limit that is in force, or marked as one whose limit is not known yet.
 func (s *Service) accountInForce(b budget.Balance) api.Account {
 	now, _, known, err := s.inPolicy(b)
 	a := s.accountOf(now)

@@ -10,7 +10,7 @@ import (
 )
 
 // A refresh of a prepared copy spends nothing: a question that was answered from an earlier version gets that answer again, until it asks
-// for the latest one. Releases of all versions that are made alike, of one relation, are one series (sqlrewrite.EveryVersion).
+// for the latest one. Releases of one relation that are made in the same way in all versions are one series (sqlrewrite.EveryVersion).
 
 // versionLatest in a request asks, and pays, for an answer from the version of a prepared copy that is there now, and from the tables where
 // there is none, each time anew.
@@ -26,7 +26,7 @@ func (q *prepared) nameSeries() {
 	}
 }
 
-// versionOf says of which version a release of a question is, by its place; nil: of none.
+// versionOf returns the version that a release of a question, by its place, was made from; nil: of none.
 func (q *prepared) versionOf(place int) *budget.Version {
 	if len(q.released[place].Series) == 0 {
 		return nil
@@ -34,8 +34,8 @@ func (q *prepared) versionOf(place int) *budget.Version {
 	return &budget.Version{Series: q.released[place].Series[0], AsOf: q.version.AsOf, Name: q.dataVersion}
 }
 
-// newer describes the version of a prepared copy that is there now, to whoever is answered from an earlier one: with what it costs to ask
-// that one, where the policy would not refuse it, and whether the caller's own account pays that; nil where there is none.
+// newer describes the version of a prepared copy that is there now, for an answer from an earlier one: with what it costs to ask that one,
+// where the policy would not refuse it, and whether the caller's own account pays that; nil where there is none.
 func (q *prepared) newer(than *budget.Version, now time.Time) *api.Newer {
 	if !q.asOf().After(than.AsOf) { // this gateway has not seen yet which version there is, or the newest is gone
 		return nil

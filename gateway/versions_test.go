@@ -20,7 +20,7 @@ func (f *fakeCopies) refreshed(t *testing.T, r *rig, number int64) {
 	f.now = f.seen
 }
 
-// ofVersion checks of which version an answer is, and whether it was free.
+// ofVersion checks the version of an answer, and whether it was free.
 func ofVersion(t *testing.T, a *Answer, number int64, free bool) {
 	t.Helper()
 	asOf := time.Date(2026, 11, 20+int(number), 0, 0, 0, 0, time.UTC)
@@ -149,7 +149,7 @@ func TestWhoseVersionsAreGivenAgain(t *testing.T) {
 	}
 }
 
-// A question with several releases is answered of one version: the last of which all are there.
+// A question with several releases is answered from one version: the last that has them all.
 func TestSeveralReleasesAreOfOneVersion(t *testing.T) {
 	r, copies := preparedRig(t)
 	both := askVisits()

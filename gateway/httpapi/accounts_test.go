@@ -28,7 +28,7 @@ func (f *front) budgets(t testing.TB, lines ...string) {
 	}
 }
 
-// counted asks a count of its own, the n-th.
+// counted is a request for the n-th of many different counts.
 func counted(n int, price api.QueryRequest) api.QueryRequest {
 	price.Dataset, price.SQL = gatewaytest.Dataset, fmt.Sprintf("SELECT count(*) FROM people WHERE age > %d", n)
 	return price
@@ -69,7 +69,7 @@ func TestGaussianNoiseLeavesTheEpsilonClauseOpen(t *testing.T) {
 	if n := answers("small", "0.5", 0); n < 5 {
 		t.Errorf("(3, 1e-7) gives %d answers of epsilon 0.5", n)
 	}
-	// The dataset's has 2.5 less by now.
+	// The dataset's account has 2.5 less after these.
 	if n := answers("ana", "1", 20); n < 17 {
 		t.Errorf("(20, 1e-6) gives %d answers of epsilon 1", n)
 	}

@@ -12,12 +12,12 @@ import (
 	"noisegate.example/gateway"
 )
 
-// adminConnections is how many connections whoever watches a gateway may have.
+// adminConnections is how many connections the operators of a gateway may have.
 const adminConnections = 32
 
-// Admin returns the handler of what is for whoever runs a gateway: /healthz and /readyz, as [New] has them, and /metrics. Nobody needs a
-// token there, so that it listens where analysts do not come. It answers 421 unless the request's Host is an IP address, localhost, or
-// host, the name that admin.listen has ("" where it has none). Requests are not counted, and not logged.
+// Admin returns the handler for a gateway's operators: /healthz and /readyz, as [New] has them, and /metrics. Nobody needs a token there,
+// so that it listens where analysts do not come. It answers 421 unless the request's Host is an IP address, localhost, or host, the name
+// that admin.listen has ("" where it has none). Requests are not counted, and not logged.
 func Admin(service *gateway.Service, metrics http.Handler, host string) http.Handler {
 	s := &server{service: service, log: slog.New(slog.DiscardHandler), newRequestID: rand.Text}
 	return hostOnly(host, s.router([]route{

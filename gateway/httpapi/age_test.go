@@ -11,7 +11,7 @@ import (
 	"noisegate.example/gateway/gatewaytest"
 )
 
-// TestAgeOnEveryRoad: a replay says of which time it is on every road, and in every format; latest is charged, and is none.
+// TestAgeOnEveryRoad: a replay has the time of its release on every road, and in every format; latest is charged, and is no replay.
 func TestAgeOnEveryRoad(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	_, made := f.do(t, call{method: "POST", path: "/v1/plans", token: "ana:analyst", kind: "application/json",

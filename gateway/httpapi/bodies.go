@@ -33,7 +33,7 @@ type bodyBudget struct {
 	of  map[string]int64
 }
 
-// take counts n more bytes for a caller; whoever took them gives them back.
+// take counts n more bytes for a caller, who gives them back later.
 func (b *bodyBudget) take(caller string, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -77,7 +77,7 @@ func busy(ctx context.Context) {
 	}
 }
 
-// rests notes connections whose answers were sent. A handler's end is too early: what it wrote last is not sent by then.
+// rests notes connections whose answers were sent. A handler's end is too early: what it wrote last is not sent yet.
 func rests(conn net.Conn, state http.ConnState) {
 	if bounded := boundedOf(conn); bounded != nil && state == http.StateIdle {
 		bounded.limit.Idle(bounded)

@@ -36,7 +36,7 @@ func boundedServer(t *testing.T, n int, handler http.HandlerFunc) (address strin
 	return inner.Addr().String()
 }
 
-// get asks once, by a connection of its own.
+// get asks once, by a new connection.
 func get(t *testing.T, address string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitPatience)

@@ -350,7 +350,7 @@ func TestCollectionsDoNotChange(t *testing.T) {
 			t.Errorf("the gateway's role may run %s", sql)
 		}
 	}
-	// SQL does not read reports: the table does not exist for it, by itself or beside people, and estimates are elsewhere.
+	// SQL does not read reports: the table does not exist for it, alone or joined with people, and estimates are elsewhere.
 	for _, sql := range []string{"SELECT count(*) FROM collect.commute", "SELECT * FROM collect.commute",
 		"SELECT count(*) FROM people JOIN collect.commute AS c ON c.value = people.region",
 		"SELECT region, count(*) FROM people WHERE region IN (SELECT value FROM collect.commute) GROUP BY region"} {

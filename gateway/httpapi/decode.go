@@ -54,7 +54,7 @@ func checkQuery(r *http.Request, known []string) error {
 	return nil
 }
 
-// body reads a body of one of the media types, up to a limit; it tells which type it was.
+// body reads a body of one of the media types, up to a limit, and returns it with its type.
 func body(x *exchange, limit int64, types ...string) ([]byte, string, error) {
 	kind, parameters, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	charset := parameters["charset"]

@@ -78,7 +78,7 @@ func TestAuditOfModelsOverHTTP(t *testing.T) {
 		ask   func(table string, rho api.Decimal) (number float64, cell int, sale api.Sale, err error)
 	}{
 		// A prediction at the end of x, times half of the people, is the sum of y there with noise of variance 1/ρ: half of the released vector's
-		// squared length is for the products of features, of which this tells nothing. Cells are 0.4 wide in standard deviations.
+		// squared length is for the products of features, which this prediction does not depend on. Cells are 0.4 wide in standard deviations.
 		{"moments", 4, 0.05, func(people, noise float64) (law []float64) {
 			for i := range 16 {
 				from, to := float64(i-6)*0.4, float64(i-5)*0.4
@@ -95,7 +95,7 @@ func TestAuditOfModelsOverHTTP(t *testing.T) {
 			sum := (m.Intercept.Scaled + m.Coefficients[0].Scaled) / 1000 * modelPeople / 2
 			return sum, max(0, min(15, int(math.Floor(sum*2/0.4))+6)), sale, nil
 		}},
-		// After one pass Adam tells of each place of the gradient its sign alone. The person's are half of the row's: 1/√8 each of 1.
+		// After one pass, Adam's step reveals only the sign of each place of the gradient. The person's are half of the row's: 1/√8 each of 1.
 		{"gradient", 8, 0.01, func(people, noise float64) (law []float64) {
 			p := normalBelow(people / math.Sqrt(8) * math.Sqrt(2*8) / noise)
 			return []float64{(1 - p) * (1 - p), (1 - p) * p, p * (1 - p), p * p}
@@ -108,7 +108,7 @@ func TestAuditOfModelsOverHTTP(t *testing.T) {
 			a, b := positive(m.Intercept.Scaled), positive(m.Coefficients[0].Scaled)
 			return float64(a + b), 2*a + b, sale, nil
 		}},
-		// A size has discrete noise, of which steps have seven tenths of the price and the number of rows half: a variance of 1/0.7ρ.
+		// A size has discrete noise: steps have seven tenths of the price, and the number of rows half of that: a variance of 1/0.7ρ.
 		{"clusters", 4, 0.05, func(people, noise float64) (law []float64) {
 			total := 0.0
 			for i := range 41 {

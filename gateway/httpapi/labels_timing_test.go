@@ -32,7 +32,7 @@ func (c skippingClock) Sleep(_ context.Context, d time.Duration) {
 	*c.ahead += d
 }
 
-// slept is for how long somebody slept since it was asked last.
+// slept returns how long somebody slept since the last call.
 func (c skippingClock) slept() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +123,8 @@ func (c sleepsClock) Sleep(ctx context.Context, d time.Duration) {
 	*c.each = append(*c.each, d)
 }
 
-// What is stored after the boundary takes longer where nobody else had bought it; that shows at a boundary too, the
-// first of which comes a tenth of the quantum later.
+// What is stored after the boundary takes longer where nobody else had bought it; that shows at a boundary too, and the first comes a tenth
+// of the quantum later.
 //
 // covers: L5
 func TestStoringShowsAtABoundary(t *testing.T) {

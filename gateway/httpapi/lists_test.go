@@ -63,8 +63,8 @@ func TestEnsemblesAreListed(t *testing.T) {
 	}
 }
 
-// TestCurveOfLabels: ε of up to so many labels, by accountants that look at no vote, of which the tightest that the ledger uses says what
-// the estimate of as many says.
+// TestCurveOfLabels: ε of up to so many labels, by accountants that look at no vote; the tightest that the ledger uses agrees with the
+// estimate for as many labels.
 func TestCurveOfLabels(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedEnsemble(t, f, "digits", 20)

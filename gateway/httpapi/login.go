@@ -34,7 +34,8 @@ func (s *server) login(_ *exchange, r *api.LoginRequest) (*api.Login, error) {
 	return &api.Login{Token: token}, err
 }
 
-// loginOffer says where people log in. The provider's description is held, so that whoever asks does not have the provider asked.
+// loginOffer says where people log in. It uses the provider's description that the server holds, so that a request does not reach the
+// provider.
 func (s *server) loginOffer(x *exchange, _ struct{}) (*api.LoginOffer, error) {
 	if s.provider == nil {
 		return &api.LoginOffer{}, nil

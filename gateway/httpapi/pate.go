@@ -92,7 +92,7 @@ func (s *server) putVotes(x *exchange) error {
 	return x.json(http.StatusOK, ensemble)
 }
 
-// limited is a body whose end at the limit is a fault by itself, whoever reads it.
+// limited is a body that gives every reader a fault at its limit.
 type limited struct{ io.Reader }
 
 // Read implements [io.Reader].

@@ -66,7 +66,7 @@ func TestLabelsOfOthersCostOwnAccounts(t *testing.T) {
 	if mixed := buyOf(t, mel, 5, 8); mixed.Spent.Rho != "0.03" || shared() == before {
 		t.Errorf("%+v", mixed)
 	}
-	// What a caller cannot pay for is not shown, whoever bought it.
+	// What a caller cannot pay for is not shown, even if somebody bought it.
 	poor := f.client("poor:ml")
 	if _, err := sam.SetAccount(t.Context(), gatewaytest.Dataset, "analyst:poor", api.BudgetLimit{Form: "zcdp", Rho: "0.005"}); err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestSettlementsKeepAShare(t *testing.T) {
 	}
 }
 
-// TestLookUpsOfFreshEnsembles: the labels of a fresh ensemble, of which PostgreSQL has no statistics yet, are looked up in a time that is
+// TestLookUpsOfFreshEnsembles: the labels of a fresh ensemble, for which PostgreSQL has no statistics yet, are looked up in a time that is
 // linear in their number.
 //
 // covers: L9

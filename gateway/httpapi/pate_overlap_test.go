@@ -85,7 +85,7 @@ func TestOverlappingPurchases(t *testing.T) {
 	if len(became) != 20 {
 		t.Fatal(became)
 	}
-	released := big.NewRat(20*3125+16*4000, 100_000) // 20 checks at 0.03125, of which 4 fail, and the others' answers at 0.04
+	released := big.NewRat(20*3125+16*4000, 100_000) // 20 checks at 0.03125 (4 fail), and the others' answers at 0.04
 	sam := w.f.client("sam:steward")
 	shown, err := sam.Ensemble(t.Context(), "digits-x")
 	if err != nil || amount(t, shown.Spent.Rho).Cmp(released) != 0 {

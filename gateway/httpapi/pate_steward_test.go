@@ -348,8 +348,8 @@ func TestAnalysisOfVotes(t *testing.T) {
 }
 
 // TestSanitisedEpsilonOfRechosenParameters: a version that an earlier gateway sealed over the votes of another one,
-// with other parameters, publishes no ε: its parameters were chosen when the votes could be seen. One with the first's
-// parameters does, of its own labels.
+// with other parameters, publishes no ε: its parameters were chosen when the votes could be seen. One with the first's parameters publishes
+// the ε of its labels.
 //
 // covers: L7
 func TestSanitisedEpsilonOfRechosenParameters(t *testing.T) {

@@ -23,7 +23,7 @@ budgets:
   - {group: analysts, per: analyst, form: approx, epsilon: 10, delta: 1e-7}
 `
 
-// callsFront is a front with two tables that can be prepared, one of which the role that prepares may not read.
+// callsFront is a front with two tables that can be prepared; the role that prepares may not read one of them.
 func callsFront(t *testing.T) *front {
 	t.Helper()
 	f := newFront(t, gatewaytest.Options{}, 4)
@@ -53,8 +53,8 @@ func (f *front) whole(t *testing.T, job *api.PrepareJob) *api.PrepareJob {
 	return job
 }
 
-// A steward prepares tables over HTTP: accepted at once, told of at an address, and questions are answered from the copy afterwards.
-// One table's failure is its own, and costs nothing.
+// A steward prepares tables over HTTP: the gateway accepts at once, reports progress at an address, and answers questions from the copy
+// afterwards. One table's failure leaves the others alone, and costs nothing.
 func TestPrepareOverHTTP(t *testing.T) {
 	f := callsFront(t)
 	response, text := f.do(t, call{method: "POST", path: "/v1/datasets/census/prepare", token: "sam:steward", kind: "application/json",

@@ -32,8 +32,8 @@ func (f *front) signed(t *testing.T, signer *gatewaytest.Signer, c call, answer 
 	return f.Receipt(t, signer, response.Header.Get("Noisegate-Receipt"))
 }
 
-// TestReceiptsOfLabels: labels, histograms and sanitised ε carry receipts as answers to queries do, replays too, and
-// whoever holds labels can compare them with what the ledger says was bought.
+// TestReceiptsOfLabels: labels, histograms and sanitised ε carry receipts as answers to queries do, replays too, and their holder can
+// compare them with what the ledger says was bought.
 //
 // covers: A70
 func TestReceiptsOfLabels(t *testing.T) {

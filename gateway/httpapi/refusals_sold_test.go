@@ -11,8 +11,8 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// Whatever is sold is counted where it is refused: fits, clusterings, scores and labels beside queries, in their own requests and in SQL,
-// when they are bought and when they are estimated. What failed after its charge is not.
+// The gateway counts refusals of all that it sells: queries, fits, clusterings, scores and labels, in separate requests and in SQL, when
+// they are bought and when they are estimated. What failed after its charge is not.
 func TestRefusalsOfAllThatIsSold(t *testing.T) {
 	f := newFront(t, gatewaytest.Options{}, 4)
 	sealedForEpsilon(t, f, "digits", 10)

@@ -48,7 +48,7 @@ func (d tile) sql(edit int) string {
 	case 2:
 		return fmt.Sprintf("WITH t AS (%s) SELECT %s + %d AS more FROM t WHERE %s > %d ORDER BY more", block, name, edit, name, -edit)
 	case 3:
-		if d.delta != "" { // over groups of which some are left out there is no aggregate
+		if d.delta != "" { // there is no aggregate over groups if some of them are left out
 			return fmt.Sprintf("SELECT t.*, rank() OVER (ORDER BY %s) FROM (%s) AS t", name, block)
 		}
 		return fmt.Sprintf("SELECT max(%s), %d AS edit FROM (%s) AS t", name, edit, block)

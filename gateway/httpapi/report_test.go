@@ -13,7 +13,7 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// reportFront is a gateway in front of 20 people with five visits each, of which one counts.
+// reportFront is a gateway in front of 20 people with five visits each; one of each five counts.
 func reportFront(t *testing.T) *front {
 	t.Helper()
 	f := newFront(t, gatewaytest.Options{Quantum: time.Millisecond}, 4)
@@ -84,7 +84,7 @@ func TestReportKept(t *testing.T) {
 	if err != nil || !alone.Replayed || alone.Report != nil || textOf(alone.Notes, "kept") != "" {
 		t.Errorf("the figures alone: %+v, %v", alone, err)
 	}
-	// Of the 33 visits of shop0, no person's fifth is there: what is counted is 20 of them, by WHERE and by FILTER alike.
+	// Of the 33 visits of shop0, no person's fifth is there: both WHERE and FILTER count 20 of them.
 	for _, view := range []string{"SELECT count(*) FROM visits WHERE shop = 'shop0'",
 		"SELECT count(*) FILTER (WHERE shop = 'shop0') FROM visits"} {
 		request.SQL = view
@@ -93,7 +93,7 @@ func TestReportKept(t *testing.T) {
 			t.Errorf("%s: %+v, %v", view, some, err)
 		}
 	}
-	// Where what is computed of the values fails, they are shown beside what was bought of the bounds.
+	// Where the computation on the values fails, the answer has the values and the bought share of the bounds.
 	request.SQL = "SELECT sqrt(count(*) - 1000000) AS m FROM visits"
 	failed, err := ana.Query(t.Context(), request, "")
 	if err != nil || len(failed.Columns) != 1 || len(failed.Rows) != 1 || failed.Report == nil || failed.Report.Share.String() != "0.25" ||

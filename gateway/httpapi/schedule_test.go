@@ -236,8 +236,8 @@ func TestCancelOverHTTP(t *testing.T) {
 }
 
 // TestCancelBeforeAnyRowIsCharged: a question that is cancelled while it waits for its table to be readable, before it
-// has read a row, is charged: that it was admitted tells what the accounts that all share afford. The test waits for
-// the question to wait, 10 s at most.
+// has read a row, is charged: its admission reveals what the accounts that all share afford. The test waits for the question to wait, 10 s
+// at most.
 //
 // needs: postgres
 // covers: W.7 L1

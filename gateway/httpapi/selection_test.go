@@ -51,9 +51,9 @@ budgets:
 	return f
 }
 
-// The law of each selection by name, through HTTP: of modes, of medians, and of the first two of three groups. Noise is the same in
-// each run, and tells each law from the two others; drawn anew, a verdict is false with a probability of at most 1e-9. Then laws are
-// not told apart: 500 first groups look like those of another selection in a run of twenty.
+// The law of each selection by name, through HTTP: of modes, of medians, and of the first two of three groups. Noise is the same in each
+// run, and distinguishes each law from the two others; drawn anew, a verdict is false with a probability of at most 1e-9. Then it does not
+// distinguish laws: 500 first groups look like those of another selection in a run of twenty.
 func TestSelectionLawsOverHTTP(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// serving starts a server on a free port; end tells it to stop, done gives what it returned.
+// serving starts a server on a free port; end stops it, and done gives what it returned.
 func serving(t *testing.T, handler http.HandlerFunc) (address string, end context.CancelFunc, done <-chan error) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -1,8 +1,8 @@
 // Package httpapi is Noisegate over HTTP: it decodes requests strictly, finds out who asks and whether the route is theirs,
 // calls the service, and encodes answers and problem documents.
 //
-// It knows HTTP, JSON and roles. It does not know SQL, budgets' arithmetic, noise or databases. What it refuses costs nothing,
-// since the service has not been asked by then. It logs one line for each request, without SQL, literals or durations.
+// It knows HTTP, JSON and roles. It does not know SQL, budgets' arithmetic, noise or databases. What it refuses costs nothing, since it has
+// not asked the service yet. It logs one line for each request, without SQL, literals or durations.
 package httpapi
 
 import (
@@ -46,8 +46,8 @@ type Config struct {
 	Provider     *auth.Provider // nil: nobody logs in at an identity provider, and there is no route for it
 	Log          *slog.Logger
 	NewRequestID func() string // nil: random
-	// Observe is told of each request that was answered: its route, as [Routes] names it, its status, and the time since its headers were
-	// read; nil: nobody is. What is shown of times to others than the request's sender has to be coarser.
+	// Observe is called after each answered request with its route, as [Routes] names it, its status, and the time since its headers were
+	// read; nil: it is not. It must show times to others than the request's sender more coarsely.
 	Observe func(route string, status int, took time.Duration)
 }
 
@@ -137,7 +137,7 @@ func methodsOf(router chi.Router, table []route, path *url.URL) []string {
 	return methods
 }
 
-// exchange is one request on its way to an answer.
+// exchange is one request and its answer.
 type exchange struct {
 	w     http.ResponseWriter
 	r     *http.Request
@@ -260,7 +260,7 @@ func (s *server) logLine(x *exchange, code int, err error) {
 var parentPattern = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$`)
 
 // traceOf is the trace that a request belongs to, and its caller's span, by W3C Trace Context; none where the header is missing, there
-// twice, or of another form, which are to be treated alike (section 3.2).
+// twice, or of another form: the standard treats all three the same (section 3.2).
 func traceOf(h http.Header) (trace, span string, ok bool) {
 	values := h.Values("Traceparent")
 	if len(values) != 1 {

@@ -84,7 +84,7 @@ func (s *server) preparedCopies(_ *exchange, dataset string) (*api.PreparedList,
 	return s.service.PreparedCopies(dataset)
 }
 
-// sendBegun answers who began a run, which goes on, with where it tells how far it is.
+// sendBegun answers the request that began a run with the address of its state. The run goes on.
 func sendBegun(x *exchange, job *api.PrepareJob) error {
 	x.w.Header().Set("Location", "/v1/datasets/"+url.PathEscape(job.Dataset)+"/prepare/"+job.JobID)
 	return accepted(x, job)

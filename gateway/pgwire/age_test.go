@@ -10,7 +10,7 @@ import (
 	"noisegate.example/gateway/gatewaytest"
 )
 
-// TestReplaysSayTheirAge: whoever is given an answer again is told of which time it is, prepared or not; latest is read anew.
+// TestReplaysSayTheirAge: a replayed answer says when it was released, prepared or not; latest is read anew.
 func TestReplaysSayTheirAge(t *testing.T) {
 	d := opened(t, gatewaytest.Options{}, nil)
 	var notices []*pgconn.Notice

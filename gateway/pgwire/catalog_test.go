@@ -90,7 +90,7 @@ func TestCatalog(t *testing.T) {
 	if n := d.Entries(t); n != before {
 		t.Error("the catalog was charged")
 	}
-	// Questions go on beside it, and their names are not those of the twin's empty tables.
+	// Questions go on meanwhile, and their names are not those of the twin's empty tables.
 	if _, err := conn.Exec(t.Context(), "SET noisegate.epsilon = 1"); err != nil {
 		t.Fatal(err)
 	}
@@ -334,8 +334,8 @@ func TestPlaceIsFreeWhenTheServerIsDone(t *testing.T) {
 	}
 }
 
-// TestTwinThatHangsAtTheStart: clients log in beside a twin's server that does not answer, all at once, and their questions are answered;
-// only queries about catalogs are not. The wait is for one look at that server, of three seconds.
+// TestTwinThatHangsAtTheStart: while a twin's server does not answer, clients log in, all at once, and their questions are answered; only
+// queries about catalogs are not. The wait is for one look at that server, of three seconds.
 func TestTwinThatHangsAtTheStart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

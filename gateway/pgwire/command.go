@@ -15,7 +15,7 @@ import (
 // done is a result without rows.
 func done(tag string, refused *refusal) (*result, *refusal) { return &result{tag: tag}, refused }
 
-// command does what a statement tells the session to do.
+// command executes a statement that is for the session itself.
 func (c *session) command(ctx context.Context, p *portal) (*result, *refusal) {
 	switch command := p.of.one.Command.(type) {
 	case statement.Transaction:

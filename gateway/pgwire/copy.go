@@ -148,8 +148,8 @@ func (w *copyWriter) escaped(line []byte, v value) []byte {
 	return line
 }
 
-// binaryLines write the binary format: a head, rows, and a mark of the end (PostgreSQL's documentation, COPY, "Binary Format"). The head
-// stands in the first message beside what follows it, as PostgreSQL sends it: psycopg 3 reads one row of each message.
+// binaryLines write the binary format: a head, rows, and a mark of the end (PostgreSQL's documentation, COPY, "Binary Format"). The head is
+// in the first message together with what follows it, as PostgreSQL sends it: psycopg 3 reads one row of each message.
 func (w *copyWriter) binaryLines() ([][]byte, *refusal) {
 	const none, last = 0xffffffff, 0xffff
 	var lines [][]byte

@@ -26,7 +26,8 @@ func (d *door) logged() int {
 	return len(d.server.sessions)
 }
 
-// TestThousandIdleSessions: they take 64 MiB at most, both ends of each, others are answered beside them, and who has none is let in.
+// TestThousandIdleSessions: they take 64 MiB at most, both ends of each; others are still answered, and an analyst without a session is let
+// in.
 func TestThousandIdleSessions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
@@ -118,7 +119,7 @@ func TestWhoDoesNotReadIsGivenUp(t *testing.T) {
 	await(t, "the session ends", func() bool { return d.logged() == 0 })
 }
 
-// namespace is a network of its own, in which functions run.
+// namespace is a separate network in which functions run.
 type namespace struct {
 	thread int
 	work   chan func()

@@ -35,7 +35,7 @@ func (d Door) Connect(t testing.TB, parameters string) *pgx.Conn {
 	return d.connect(t, parameters, nil)
 }
 
-// Query asks by the simple protocol, in a session of its own, and gives the error.
+// Query asks by the simple protocol, in a new session, and gives the error.
 func (d Door) Query(t *testing.T, sql string) *pgproto3.ErrorResponse {
 	t.Helper()
 	return d.hello(t, nil).query(sql)

@@ -211,7 +211,7 @@ func (c *session) bound(s *prepared, values []value) (*portal, *refusal) {
 	return p, nil
 }
 
-// describeOne tells the parameters of a statement and the columns of a statement or portal.
+// describeOne sends the parameters of a statement and the columns of a statement or portal.
 func (c *session) describeOne(ctx context.Context, m *pgproto3.Describe) *refusal {
 	if m.ObjectType == 'S' {
 		s := c.statements[m.Name]

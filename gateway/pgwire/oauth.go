@@ -38,7 +38,7 @@ func (h *hello) method(issuer string) (oauth bool, refused *refusal) {
 	return oauth, nil
 }
 
-// bearer reads the first message of OAUTHBEARER: a header that asks for no channel binding and no other identity, and pairs of which one is
+// bearer reads the first message of OAUTHBEARER: a header that asks for no channel binding and no other identity, and pairs that include
 // the token. A client that has none yet sends an empty one.
 func bearer(message []byte) (token string, ok bool) {
 	head, rest, ok := bytes.Cut(message, []byte{1})

@@ -2,8 +2,8 @@
 //
 // It knows start-up packets, messages, portals, settings, encodings and SQLSTATEs. It does not know what SQL means, noise,
 // ledgers or protected databases: a statement that names an exposed table becomes a [gateway.Request] and has no way out but
-// the service. What is refused here costs nothing, since the service has not been asked by then. It logs one line for each
-// question, without SQL, parameters or durations.
+// the service. What it refuses costs nothing, since it has not asked the service yet. It logs one line for each question, without SQL,
+// parameters or durations.
 package pgwire
 
 import (
@@ -129,8 +129,8 @@ const (
 	acceptRest = 50 * time.Millisecond
 )
 
-// Serve answers on the listener until the context ends. Then it takes nobody new, tells idle sessions that the server stops
-// (57P01), lets running statements finish, for 30 s at most, and tells their sessions.
+// Serve answers on the listener until the context ends. Then it takes nobody new, ends idle sessions with 57P01, lets running statements
+// finish, for 30 s at most, and ends their sessions in the same way.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	hard, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -167,7 +167,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// drain tells every session to end as soon as it is idle.
+// drain makes every session end as soon as it is idle.
 func (s *Server) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -59,7 +59,7 @@ func TestCatalogPlaces(t *testing.T) {
 		}
 	}
 	cancels := func(conn *pgx.Conn) {
-		for range 200 { // it may be on its way still
+		for range 200 { // it may not have arrived yet
 			if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,7 @@ type prepared struct {
 	version   int64    // of the policy by which they were described
 }
 
-// portal is a statement with its values, on its way through its rows. A cursor of DECLARE is one too, under the same names.
+// portal is a statement with its values and its position in its rows. A cursor of DECLARE is one too, under the same names.
 type portal struct {
 	name    string
 	of      *prepared
@@ -192,7 +192,7 @@ func (c *session) size() (size int) {
 	return size
 }
 
-// About how many bytes a value, a row, and a statement or portal have beside their texts.
+// About how many bytes a value, a row, and a statement or portal take in addition to their texts.
 const (
 	valueBytes    = 24
 	rowBytes      = 24

@@ -261,7 +261,7 @@ func (c *session) answer(ctx context.Context, message pgproto3.FrontendMessage) 
 		switch m := m.(type) {
 		case *pgproto3.Query:
 			return c.simple(ctx, m.String)
-		case *pgproto3.FunctionCall: // of nothing, whoever asks
+		case *pgproto3.FunctionCall: // there are no functions to call
 			c.fail(unsupported("the function call message"))
 			c.ready()
 			return nil
@@ -342,7 +342,7 @@ func (c *session) flush() {
 	c.broken = c.backend.Flush()
 }
 
-// ready ends a cycle: it tells what changed and that the next message is awaited.
+// ready ends a cycle: it sends what changed, and that the session waits for the next message.
 func (c *session) ready() {
 	for _, p := range c.settings.news() {
 		if p.name == setApplication {
@@ -363,7 +363,7 @@ func (c *session) fail(refused *refusal) {
 	c.tx.fail()
 }
 
-// notice sends a word beside the answer.
+// notice sends a message along with the answer.
 func (c *session) notice(severity, state, text, detail string) {
 	least := c.settings.get(setMinMessages)
 	if least == "error" || least == "warning" && severity == "NOTICE" {

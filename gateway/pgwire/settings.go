@@ -518,7 +518,7 @@ func (s *settings) reported() []parameter {
 	return list
 }
 
-// schemas are the search path; the analyst has no schema of its own.
+// schemas are the search path; an analyst has no personal schema.
 func (s *settings) schemas() []string {
 	var list []string
 	for _, word := range splitNames(s.get(setSearchPath)) {

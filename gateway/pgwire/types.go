@@ -22,7 +22,7 @@ type kind struct {
 // voidOID is the type of nothing, whose only value has no bytes.
 const voidOID = 2278
 
-// textKind is what everything is that has no type of its own.
+// textKind is the kind of every value without a more specific type.
 func textKind() kind { return kind{pgtype.TextOID, -1, -1} }
 
 // kindOf gives the number and the width of a type by the name that answers use; text for others.

@@ -8,7 +8,7 @@ import (
 	"noisegate.example/gateway"
 )
 
-// Whoever is given the answer of an earlier version of a prepared copy is told what the newest one costs, and how it is asked.
+// The answer from an earlier version of a prepared copy says what the newest one costs, and how to ask for it.
 func TestNewerVersionsAreTold(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 11, n, 6, 0, 0, 0, time.UTC) }
 	replay := gateway.Answer{ID: "R", Replayed: true, At: day(20), Data: "visits prepared 1"}
