@@ -66,7 +66,8 @@ func (s *searcher) worst(counts []int, used mechanisms.Loss, lost float64) float
 	return best
 }
 
-// randomizedResponse is the worst ε-DP mechanism; outside a coin of probability delta it is that, else it tells all, and so with a tail.
+// randomizedResponse is the worst ε-DP mechanism; with the probability that is its second argument (a δ or a tail) it reveals everything
+// instead.
 func randomizedResponse(name string, epsilon, tells float64, loss mechanisms.Loss) menuItem {
 	p := (1 - tells) / (1 + math.Exp(-epsilon))
 	return menuItem{name: name, p: []float64{tells, p, 1 - tells - p, 0}, q: []float64{0, 1 - tells - p, p, tells}, loss: loss}
@@ -115,7 +116,7 @@ func rhoOf(m menuItem) float64 {
 
 // No analyst who chooses each mechanism in the light of earlier answers gets more out of an approx account than (E, δ):
 // the exhaustive search of [searcher], over mechanisms that are as bad as their losses let them be in one currency
-// each, and rules that leave out one of the conditions, of which it finds that they break.
+// each, and rules that leave out one of the conditions, which it finds broken.
 //
 // covers: L3
 func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {
@@ -131,7 +132,7 @@ func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {
 		room := float64(limit.tails()) / 1e18
 		half := epsilon / 2
 		menu := []menuItem{
-			// (ε, 0), (ε, τ) with all of τ telling, and a coin that tells.
+			// (ε, 0), (ε, τ) where all of τ reveals everything, and a coin that does.
 			randomizedResponse("pure", half, 0, mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(pico(half)),
 				Rho: mechanisms.PicoRho(pico(half * math.Tanh(half/2)))}),
 			randomizedResponse("tail", half, room/2, mechanisms.Loss{Epsilon: mechanisms.PicoEpsilon(pico(half)), Rho: never, Tail: atto(room / 2)}),

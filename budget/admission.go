@@ -10,8 +10,8 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// Admits reports whether an account with this limit, of which used is spent or reserved, may take the charge. It is the
-// rule of [Limit], on exact integers. The only other place that states it is the CHECK constraint within_the_ceiling.
+// Admits reports whether an account with this limit may take the charge; used is what it has spent or reserved. It is the rule of [Limit],
+// on exact integers. The only other place that states it is the CHECK constraint within_the_ceiling.
 //
 // Sums that no longer fit the ledger's integers are refused in every currency, also in one that has no cap.
 func (l Limit) Admits(used, charge mechanisms.Loss) bool {
@@ -38,7 +38,7 @@ func (l Limit) tails() mechanisms.AttoDelta {
 	return l.TotalDelta / 32
 }
 
-// deltaOf is what the sums take of the cap of δ: what releases spent of it, and the tails, of which no more than [Limit.tails] can count.
+// deltaOf is what the sums take of the cap of δ: what releases spent of it, and the tails, up to [Limit.tails].
 func (l Limit) deltaOf(sums mechanisms.Loss) mechanisms.AttoDelta {
 	tail := min(sums.Tail, l.tails())
 	if sums.Delta > math.MaxInt64-tail {

@@ -6,8 +6,8 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// Import says that votes are read from somewhere into a version of an ensemble. Whoever imports learns whether what was
-// read is votes, so it is written down, also when nothing came of it.
+// Import says that votes are read from somewhere into a version of an ensemble. An import shows its author whether the source holds votes,
+// so the ledger records it, also when it fails.
 type Import struct {
 	Dataset, Ensemble string
 	Version           int64

@@ -1,7 +1,7 @@
 // Package budget says who may still spend: limits, their rule of admission, and the interface of the ledger.
 //
-// It knows accounts and charges. It does not know SQL text, votes, HTTP or tokens, nor where a ledger is kept. Packages
-// beside it, each of which may import those above it:
+// It knows accounts and charges. It does not know SQL text, votes, HTTP or tokens, nor where a ledger is kept. Its packages; each may
+// import those above it:
 //
 //	accounting         what losses add up to: zCDP, RDP, PLD
 //	budget             limits, admission, Ledger and its types
@@ -69,7 +69,7 @@ type Limit struct {
 	Delta      mechanisms.AttoDelta
 	TotalDelta mechanisms.AttoDelta   // the δ of the promise as declared (approx: conversion and spending together)
 	PerQuery   mechanisms.PicoEpsilon // cap on the ε of one query; 0: none
-	// PerQueryRho is the cap on the ρ of one query that has no finite ε of its own: what [accounting.RhoFor] gives for PerQuery.
+	// PerQueryRho is the cap on the ρ of one query without a finite ε: what [accounting.RhoFor] gives for PerQuery.
 	PerQueryRho mechanisms.PicoRho
 	ReplayOnly  bool
 	Tranche     Tranche
@@ -154,8 +154,8 @@ type Charge struct {
 	// Registers are the slots of a plan that the charge pays for; the plan gets the charge's id and can be drawn from once the
 	// Charge is settled. It is no release: what Releases and Release show are answers.
 	Registers []mechanisms.Slot
-	// Shared lets [Ledger.Replay] also give the answer that another analyst was given to the same question. Whoever sets it has the policy's
-	// word for it.
+	// Shared lets [Ledger.Replay] also give the answer that another analyst was given to the same question. Callers set it where the policy
+	// shares releases.
 	Shared bool
 	// Levels is how many losses the charge may settle with, as far as what it releases decides that: 0 and 1 say that it
 	// is settled. A charge for labels whose checks may fail has one for each number of them. Its tail counts so often;
@@ -199,7 +199,7 @@ type Bought struct {
 	Since            time.Time       // it was settled then or later
 }
 
-// Again names a charge whose answer is to be given again, and the accounts of whoever asks.
+// Again names a charge whose answer is to be given again, and the accounts of the caller.
 type Again struct {
 	Dataset  string
 	Analyst  string

@@ -37,7 +37,7 @@ type Recharge struct {
 	ID      ReservationID
 	Dataset string
 	Answer  [32]byte        // SHA-256 of the answer
-	Receipt json.RawMessage // for whoever audits
+	Receipt json.RawMessage // for auditors
 }
 
 // Charges are what a receipt proves: the charge of the plan that paid for the answer, where one did, and the answer's own.

@@ -24,10 +24,10 @@ type Released struct {
 	Rho mechanisms.PicoRho
 }
 
-// Version says of which version of data that are refreshed a release is.
+// Version names the version of refreshed data that a release was made from.
 type Version struct {
 	Series [32]byte  // what the same release has of each version
-	AsOf   time.Time // of which time its rows are
+	AsOf   time.Time // the time of its rows
 	Name   string    // the name for the state of the data
 }
 
@@ -70,7 +70,7 @@ type Earlier struct {
 	Failures int64     // of the analyst, within [FailurePeriod]
 }
 
-// ReleasedValues keeps what was released beside the ledger. Implementations are safe for concurrent use by several processes.
+// ReleasedValues stores released values outside the ledger's chain. Implementations are safe for concurrent use by several processes.
 //
 // The charge for a release names what is released, whatever was found: values that are lost make the next question a charge, or a dearer
 // one, values that were forged make its answer wrong; neither makes it less private.

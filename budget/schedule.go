@@ -88,7 +88,7 @@ func (r Rate) check() error {
 	return nil
 }
 
-// Released is the limit with its cap lowered to what tranches have released by now; the same limit without tranches.
+// Released is the limit with its cap lowered to what tranches have released until now; the same limit without tranches.
 //
 // What is admitted by it keeps the promise of the released cap: at every time, all charges so far satisfy the rule of a limit
 // that was at most today's, because caps only rise with time and the ρ of an ε rises with it.

@@ -171,7 +171,7 @@ func DiscreteLaplaceEvent(l1 *big.Int, scale *big.Rat) (Event, error) {
 // DiscreteGaussianEvent is the noise of [mechanisms.Gaussian] on one integer that moves by at most shift.
 //
 // For a vector of k integers that move by at most shift each, it happens k times: a smaller move is never worse, because the
-// noise's density is log-concave. Nothing better is known for vectors of which only the L2 sensitivity is given.
+// noise's density is log-concave. Nothing better is known for vectors with only an L2 sensitivity.
 func DiscreteGaussianEvent(shift *big.Int, variance *big.Rat) (Event, error) {
 	v, err := positive(variance)
 	if err != nil || shift == nil || shift.Sign() <= 0 || shift.BitLen() > 50 {

@@ -10,8 +10,8 @@ import (
 )
 
 // Why PLD is no filter. An analyst asks k counts with Laplace noise and may then choose between two releases, Gaussian noise or a
-// threshold that fails with probability δ. Either way the PLD of what was asked is within (ε, δ). But whoever asks for the
-// threshold when the counts lost little, and for Gaussian noise when they lost much, has spent up to twice the δ.
+// threshold that fails with probability δ. Either way the PLD of what was asked is within (ε, δ). But an analyst who asks for the threshold
+// when the counts lost little, and for Gaussian noise when they lost much, has spent up to twice the δ.
 func TestPLDIsNoFilter(t *testing.T) {
 	vectors(t, "filter_counterexample", func(t *testing.T, v vector) {
 		first := v.Inputs["first"].(map[string]any)
@@ -48,7 +48,7 @@ func TestPLDIsNoFilter(t *testing.T) {
 			t.Errorf("delta = %g: no counterexample", adaptive)
 		}
 
-		// Our rule for the same budget refuses both: it has no room for the threshold's δ beside ρ's, nor for the Gaussian's ρ.
+		// Our rule for the same budget refuses both: it has no room for the threshold's δ on top of ρ's, nor for the Gaussian's ρ.
 		epsilon := mechanisms.PicoEpsilon(exact.FloorUnits(v.in(t, "eps_budget"), int64(mechanisms.EpsilonUnit)))
 		total := mechanisms.AttoDelta(exact.FloorUnits(v.in(t, "delta_budget"), int64(mechanisms.DeltaUnit)))
 		coins := total / 2 // form approx, as budget.NewLimit has it

@@ -15,9 +15,9 @@ import (
 // PLD prices a fixed list of releases almost exactly: the law of the sum of their privacy losses is the convolution of their laws
 // (Meiser, Mohammadi 2018; Sommer, Meiser, Mohammadi 2019), computed with the fast Fourier transform.
 //
-// It is not a filter. Whoever chooses the next release after seeing an answer can spend more than the PLD of every single
-// path says; TestPLDIsNoFilter holds an example. It is sound for a plan whose parameters were fixed before its
-// first answer, whatever the queries' texts.
+// It is not a filter. An analyst who chooses the next release after seeing an answer can spend more than the PLD of every single path says;
+// TestPLDIsNoFilter holds an example. It is sound for a plan whose parameters were fixed before its first answer, whatever the queries'
+// texts.
 //
 // All errors go upwards. Laws are discretised pessimistically ([lossGrid]); what is cut off counts as losing everything. Rounding of the
 // transform is absolute, which would drown a δ of 10⁻⁹ in a thousand convolutions; so laws are tilted first: multiplied by e^(θ·loss)
@@ -40,7 +40,7 @@ const (
 	maxWindow  = 1 << 22 // length of the transform
 )
 
-// NewPLD prepares the list. It refuses events of which only ρ is known, and lists beyond its means.
+// NewPLD prepares the list. It refuses events with only a ρ, and lists beyond its means.
 func NewPLD(list []Repeated) (*PLD, error) {
 	p := &PLD{list: merge(list)}
 	var rho, times float64
@@ -231,7 +231,7 @@ func (p *PLD) compose(theta float64) (*profile, error) {
 	return newProfile(p, t, base, law, allowance), nil
 }
 
-// convolve is the tilted law of the sum at the n losses from h·base on, of which the ones outside are wrapped around.
+// convolve is the tilted law of the sum at the n losses from h·base on; losses outside are wrapped around.
 func (p *PLD) convolve(t *tilt, n int, base int64) []float64 {
 	transform := fourier.NewFFT(n)
 	sequence := make([]float64, n)

@@ -100,7 +100,7 @@ func TestReferenceBugsAreNotOurs(t *testing.T) {
 	})
 }
 
-// A thousand releases, no two alike: the price is tighter than Rényi accounting's and near the limit law's; -v shows the time.
+// A thousand different releases: the price is tighter than Rényi accounting's and near the limit law's; -v shows the time.
 func TestThousandDifferentReleases(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

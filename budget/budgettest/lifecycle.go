@@ -219,7 +219,7 @@ func testCrash(f *fixture) {
 			}
 			break
 		}
-		old += 1 - n // too busy a machine to tell: the young one may have been old by then
+		old += 1 - n // the machine is too busy: the young one may have grown old meanwhile
 	}
 	f.wantBalance(own, spent, pure(1))
 	for _, id := range lost[:2] {

@@ -89,7 +89,7 @@ func (m *model) open() []int {
 	return open
 }
 
-// testAgainstModel runs random histories on the ledger and on the model: they decide alike.
+// testAgainstModel runs random histories on the ledger and on the model: they make the same decisions.
 func testAgainstModel(f *fixture) {
 	world := 0
 	rapid.Check(f.T, func(t *rapid.T) {

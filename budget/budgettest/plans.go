@@ -11,7 +11,7 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// slots are n slots of which no two are alike.
+// slots returns n different slots.
 func slots(n int) []mechanisms.Slot {
 	all := make([]mechanisms.Slot, n)
 	for i := range all {

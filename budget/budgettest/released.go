@@ -112,7 +112,7 @@ func keptOfSeveral(f *fixture, values budget.ReleasedValues, of budget.Account) 
 	}
 }
 
-// latestVersions: of the versions of a release the latest is found that counts for good and may be given, whoever has it.
+// latestVersions: a look-up finds, among all analysts' versions of a release, the latest that counts for good and may be given.
 func latestVersions(f *fixture, values budget.ReleasedValues, ana, bob budget.Account) {
 	f.Helper()
 	series, other := [32]byte{4}, [32]byte{5}

@@ -92,7 +92,7 @@ func testAgain(f *fixture) {
 	}
 }
 
-// testAgainInACrowd: whoever asks at once is given what they asked for, and nothing that is older than that.
+// testAgainInACrowd: clients that ask at once get what they asked for, and nothing older.
 func testAgainInACrowd(f *fixture) {
 	const clients, turns = 16, 40
 	limit := f.limit(budget.Pure, "1000", "")

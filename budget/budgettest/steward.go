@@ -131,7 +131,7 @@ func testChain(f *fixture) {
 	}
 	elsewhere := f.charge(pure(1), budget.Account{ID: budget.AccountID{Dataset: "other", Scope: budget.DatasetScope}, Limit: own.Limit})
 	elsewhere.Dataset = "other"
-	if _, err := f.ledger.Reserve(f.Context(), elsewhere); err != nil { // a chain of its own
+	if _, err := f.ledger.Reserve(f.Context(), elsewhere); err != nil { // another dataset, another chain
 		f.Fatal(err)
 	}
 	f.took(elsewhere)

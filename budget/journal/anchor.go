@@ -17,8 +17,8 @@ import (
 )
 
 // Anchor is a small file outside the control database that remembers the newest head of each chain that the gateway has
-// seen. A ledger that was put back to an older state lacks the entry that the anchor names, and so is found, whoever
-// put it back.
+// seen. A ledger that was put back to an older state lacks the entry that the anchor names, and so is found, even if a superuser put it
+// back.
 //
 // It is written each second and at shutdown, not before each answer: an older state of less than a second is not found by it. The receipts
 // that went out meanwhile name their heads as well.
@@ -77,7 +77,7 @@ func (a *Anchor) Read() (Anchored, error) {
 	return Anchored{text.Server, heads}, nil
 }
 
-// Write replaces the file. Whoever reads it sees the old or the new one, also after a crash.
+// Write replaces the file. A reader sees the old or the new one, also after a crash.
 func (a *Anchor) Write(what Anchored) error {
 	text := anchorText{Server: what.Server}
 	for _, h := range slices.SortedFunc(slices.Values(what.Heads), func(a, b budget.Head) int { return cmp.Compare(a.Dataset, b.Dataset) }) {

@@ -26,8 +26,8 @@ type Checkpoint struct {
 // Head is the entry that was verified last.
 func (c Checkpoint) Head() budget.Head { return c.State.Head }
 
-// Checkpoints are a file outside the control database, beside the [Anchor], that only its gateway can have written: it
-// is signed. An older file is as good as a newer one: more has to be verified again.
+// Checkpoints are a file outside the control database, next to the [Anchor], that only its gateway can have written: it is signed. An older
+// file is as good as a newer one: more has to be verified again.
 type Checkpoints struct {
 	path   string
 	signer *Signer
@@ -52,7 +52,7 @@ type checkpointText struct {
 
 func signedCheckpoints(text []byte) []byte { return append([]byte("noisegate checkpoints/1"), text...) }
 
-// Write replaces the file. Whoever reads it sees the old or the new one, also after a crash.
+// Write replaces the file. A reader sees the old or the new one, also after a crash.
 func (c *Checkpoints) Write(all []Checkpoint) error {
 	texts := make([]checkpointText, len(all))
 	for i, p := range all {

@@ -54,7 +54,7 @@ func (a *archive) said(e budget.Entry) bool {
 	return a != nil && e.Kind == budget.EntryArchive && bytes.Equal(e.AccountText, a.text)
 }
 
-// keptDigest is over what stays of the charges that had ended when an entry was written, and of the entries before it.
+// keptDigest hashes what stays of the charges that had ended when an entry was written, and of the entries before it.
 func keptDigest(ctx context.Context, tx pgx.Tx, at budget.Head, until time.Time) (sum journal.Digest, err error) {
 	whole := sha256.New()
 	charges, err := tx.Query(ctx, sqlKeptCharges, at.Dataset, until)
@@ -300,7 +300,7 @@ func (o ArchiveOrder) readBack(made journal.Archived) error {
 	return err
 }
 
-// CheckArchive reads a file: its signature, and that its entries are a chain, each of which it hands on; nil: to nobody.
+// CheckArchive checks a file's signature, and that its entries are a chain. It calls each, unless nil, with every entry.
 func CheckArchive(path string, key ed25519.PublicKey, each func(budget.Entry, journal.Shown) error) (journal.Archived, error) {
 	var found journal.Archived
 	var chain *journal.Chain

@@ -23,7 +23,7 @@ func archived(t *testing.T, d *pgtest.ControlDatabase, path string, signer *jour
 		Path: path, Signer: signer})
 }
 
-// spendSome makes charges that end in each way, the last ones of which stay open.
+// spendSome makes charges that end in each way; the last ones stay open.
 func spendSome(t *testing.T, l *pgledger.Ledger, prefix string, open int) {
 	t.Helper()
 	whole, own := account(budget.DatasetScope, "", 1_000_000), account(budget.AnalystScope, "ana", 1_000_000)

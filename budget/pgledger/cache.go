@@ -26,12 +26,12 @@ type cache struct {
 	readAt   time.Time // by this process's monotonic clock
 }
 
-// aloneFor is after how many batches without another gateway's in between the next is decided from the cache. Where
-// gateways take turns, deciding in vain would take longer than to look.
+// aloneFor is the number of batches without another gateway's in between after which the next is decided from the cache. Where gateways
+// take turns, deciding in vain would take longer than to look.
 const aloneFor = 8
 
-// stocked is for how many batches like the last there shall be numbers: two may be on their way before the first has
-// told the numbers that it drew.
+// stocked is the number of batches like the last that numbers are drawn for in advance: two may be in flight before the first reports the
+// numbers that it drew.
 const stocked = 4
 
 // trusted bounds how long time is counted on from the server's clock by this process's own.
@@ -82,7 +82,7 @@ func (s *transaction) admitted() bool {
 	return errors.Join(s.errors...) == nil && len(s.machine.Written) >= len(s.batch) && len(s.machine.Written) <= len(s.seqs)
 }
 
-// expect is the cache once a transaction decided from it is committed, but for what only the server's answer tells.
+// expect is the cache once a transaction decided from it is committed, except for what only the server's answer says.
 func (m *cache) expect(s *transaction) {
 	maps.Copy(m.accounts, s.machine.Accounts)
 	m.head, m.seqs, m.now, m.newest = s.head, s.seqs[len(s.machine.Written):], s.machine.Now, s.machine.Newest

@@ -112,7 +112,7 @@ func (s *connection) read(r *pgconn.ResultReader, of *transaction) error {
 // since reports whether it has been open for so long.
 func (s *connection) since(d time.Duration) bool { return time.Since(s.opened) > d }
 
-// close gives the connection back. Nothing may be on its way.
+// close gives the connection back. Nothing may be in flight.
 func (s *connection) close() {
 	if s == nil {
 		return

@@ -439,8 +439,8 @@ func (p *Ledger) Anchored() journal.Anchored {
 	return journal.Anchored{Server: p.heads.server.Server, Heads: slices.Collect(maps.Values(p.heads.byDataset))}
 }
 
-// arrive notes which server answers now, and gives the newest entries that this process knows. From here on nothing is
-// told that another server committed: so these are all that were told of other servers.
+// arrive notes which server answers now, and gives the newest entries that this process knows. From here on no caller learns of a commit of
+// another server, so these are all the commits of other servers that callers know.
 func (h *heads) arrive(now site) (known map[string]budget.Head, moved bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"noisegate.example/budget/internal/machine"
 )
 
-// operation is one change of one dataset's ledger, on its way to the state machine.
+// operation is one change of one dataset's ledger that the state machine has yet to make.
 type operation struct {
 	dataset string
 
@@ -35,20 +35,20 @@ type operation struct {
 
 // outlet carries the batches of one dataset's writer to the ledger, in order. It gives each operation to [groupCommit.finish].
 type outlet interface {
-	// send lets a batch go behind those that are on their way, and does not wait for it. It reports false when that cannot
-	// be done with this one: then it was not sent, and is to be run.
+	// send lets a batch go behind those in flight, and does not wait for it. It reports false when that cannot be done with this one: then it
+	// was not sent, and is to be run.
 	send(batch []*operation) bool
-	// land waits for the oldest batch that is on its way, and says how many operations still are.
+	// land waits for the oldest batch in flight, and says how many operations still are in flight.
 	land() (onWay int)
-	// run does a batch from beginning to end, while none is on its way.
+	// run does a batch from beginning to end, while none is in flight.
 	run(batch []*operation)
 	close()
 }
 
 // groupCommit brings operations together. Each dataset has at most one writer, which takes all operations that queued up
-// since its last batch and sends them as one, in order of arrival. While one batch is on its way the next is sent behind
-// it, so that the ledger has work while clients are answered and come again. No operation waits for a batch to fill.
-// Correctness does not depend on one writer: other processes have theirs.
+// since its last batch and sends them as one, in order of arrival. While one batch is in flight the next is sent behind it, so that the
+// ledger has work while clients are answered and come again. No operation waits for a batch to fill. Correctness does not depend on one
+// writer: other processes have theirs.
 type groupCommit struct {
 	open func(dataset string) outlet
 
@@ -101,7 +101,7 @@ func (w *groupCommit) giveUp(ctx context.Context, op *operation) error {
 	}
 }
 
-// write carries batches until nothing is queued and nothing is on its way. At most two are.
+// write carries batches until nothing is queued and nothing is in flight. At most two batches are.
 func (w *groupCommit) write(dataset string) {
 	out := w.open(dataset)
 	rhythm := &pace{since: time.Now()}
@@ -126,9 +126,9 @@ func (w *groupCommit) write(dataset string) {
 	}
 }
 
-// take gives the next batch: all that is queued, once nothing is on its way; or, if that is faster, so much of it that
-// as many operations are on their way before it or are left to go behind it. If there is nothing to do at all it closes
-// the outlet; whoever comes next finds no writer.
+// take gives the next batch: all that is queued, once nothing is in flight; or, if that is faster, so much of it that as many operations
+// are in flight before it or are left to go behind it. If there is nothing to do at all it closes the outlet; the next caller finds no
+// writer.
 func (w *groupCommit) take(dataset string, out outlet, onWay, answered int, rhythm *pace) []*operation {
 	queue := w.arrived(dataset, answered)
 	defer w.mu.Unlock()
@@ -218,7 +218,7 @@ func (w *groupCommit) arrived(dataset string, answered int) []*operation {
 	}
 }
 
-// finish tells the caller what became of its operation.
+// finish gives the caller the result of its operation.
 func (w *groupCommit) finish(op *operation, err error) {
 	w.mu.Lock()
 	abandoned := op.abandoned

@@ -12,7 +12,7 @@ import (
 	"noisegate.example/budget/internal/machine"
 )
 
-// batches is an outlet that runs operations on a state machine of its own. A test may let batches go behind each other, and hold them back.
+// batches is an outlet that runs operations on its state machine. A test may let batches go behind each other, and hold them back.
 type batches struct {
 	groupCommit
 	streams bool

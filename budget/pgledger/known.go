@@ -12,10 +12,9 @@ import (
 	"noisegate.example/budget/journal"
 )
 
-// known is what this process knows of each dataset's accounts by the entries alone, from what it verified on: whoever
-// looks at the ledger compares what it loads with that, so that an edited balance or limit is not believed until the
-// next verification, but found by the first charge that it would serve. Decisions from the cache need no comparison:
-// they write what they know over an edit.
+// known is each dataset's accounts by the entries alone, from what this process verified on. Each look at the ledger compares what it loads
+// with that, so that the first charge that an edited balance or limit would serve finds it, and not only the next verification. Decisions
+// from the cache need no comparison: they write what they know over an edit.
 type known struct {
 	mu        sync.Mutex
 	byDataset map[string]*following
@@ -85,7 +84,7 @@ func (k *known) wrote(began budget.Head, lines []machine.Line, acknowledge func(
 	return nil
 }
 
-// forget forgets a dataset of which entries are lost, until it is verified again.
+// forget drops a dataset that lost entries, until it is verified again.
 func (k *known) forget(dataset string) {
 	f := k.of(dataset)
 	f.mu.Lock()

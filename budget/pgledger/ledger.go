@@ -19,8 +19,8 @@ import (
 	"noisegate.example/migrations"
 )
 
-// Ledger is the [budget.Ledger] in a PostgreSQL database. Every reservation is durably committed before Reserve returns: it keeps
-// connections of its own, on which synchronous_commit is on whatever the server's default.
+// Ledger is the [budget.Ledger] in a PostgreSQL database. Every reservation is durably committed before Reserve returns: it keeps separate
+// connections, with synchronous_commit on whatever the server's default.
 type Ledger struct {
 	pool        *pgxpool.Pool
 	health      *pgxpool.Pool    // one connection, for [Ledger.Check]

@@ -277,7 +277,7 @@ func testConstraints(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 }
 
-// The gateway's role has no right to rewrite history; whoever has the right is stopped by triggers.
+// The gateway's role has no right to rewrite history; triggers stop roles that have it.
 func testHistoryIsImmutable(t *testing.T, d *pgtest.ControlDatabase) {
 	reserve(t, open(t, d), charge("1", mechanisms.Loss{Epsilon: 60}, account(budget.AnalystScope, "ana", 100)))
 	const insufficientPrivilege, restrictViolation = "42501", "23001"

@@ -294,8 +294,8 @@ func (h *history) ask(client int, q Question, call func() reply) {
 	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Call: int64(called), Output: &told, Return: returned})
 }
 
-// recall completes the replies by what the subject knows afterwards. A change that a client was told of and that the subject does
-// not know is lost (I3). One that no client was told of has happened, at any time after the call, if the subject knows it, and else not.
+// recall completes the replies by what the subject knows afterwards. A change that was reported to a client and that the subject does not
+// know is lost (I3). One that was reported to no client has happened, at any time after the call, if the subject knows it, and else not.
 func (h *history) recall(t *testing.T, l subject) (counts string) {
 	t.Helper()
 	type name struct {

@@ -163,8 +163,8 @@ func testLostPlansAreBooked(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 }
 
-// Plans that are left go on after what gateways know to be drawn, whoever holds receipts; where one may know more than was
-// told, nothing is drawn any more.
+// Plans that are left go on after what gateways know to be drawn, even if clients hold receipts; where a gateway may know more than it
+// reported, nothing is drawn any more.
 func testResumeAndPlans(t *testing.T, d *pgtest.ControlDatabase) {
 	absent := func(timeline string) string {
 		return `INSERT INTO noisegate.gateway (run, name, system, timeline, postmaster, heads)
@@ -323,7 +323,7 @@ func testResumeAndPlans(t *testing.T, d *pgtest.ControlDatabase) {
 }
 
 // A gateway that still has a policy which a failover lost gives nobody that policy's limits, and answers nothing under it, also where
-// another version has its number by now: the ledger compares with what is stored.
+// another version has since taken its number: the ledger compares with what is stored.
 func testLimitsOfALostPolicy(t *testing.T, d *pgtest.ControlDatabase) {
 	l := open(t, d)
 	digest := [32]byte{'a'}

@@ -13,11 +13,10 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// A crash takes back the numbers that transactions had drawn which it took back as well, and whoever comes first
-// afterwards draws them again. A gateway whose answer was lost in the crash must not take another's entry of that
-// number for its own.
+// A crash takes back transactions and the numbers that they had drawn, and the first transaction afterwards draws these again. A gateway
+// whose answer was lost in the crash must not take another's entry of that number for its own.
 func testNumberGivenTwice(t *testing.T, d *pgtest.ControlDatabase) {
-	opener, here, there := open(t, d), open(t, d), open(t, d) // those two have no numbers at hand
+	opener, here, there := open(t, d), open(t, d), open(t, d) // here and there have drawn no numbers in advance
 	own := account(budget.AnalystScope, "ana", 100)
 	elsewhere := account(budget.AnalystScope, "ana", 100)
 	elsewhere.ID.Dataset = "e"

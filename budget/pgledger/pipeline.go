@@ -18,7 +18,7 @@ import (
 type pipeline struct {
 	ledger     *Ledger
 	dataset    string
-	cache      *cache         // once all that is on its way is committed; may be nil
+	cache      *cache         // once all that is in flight is committed; may be nil
 	connection *connection    // nil: none is open
 	onWay      []*transaction // oldest first
 }
@@ -69,7 +69,7 @@ func (c *pipeline) send(batch []*operation) bool {
 	return true
 }
 
-// upToDate reports whether this process knows of no newer entry than the cache begins with, or than what is on its way.
+// upToDate reports whether this process knows of no newer entry than the cache begins with, or than what is in flight.
 func (c *pipeline) upToDate() bool {
 	if c.cache == nil {
 		return false
@@ -86,7 +86,7 @@ func (c *pipeline) upToDate() bool {
 	return false
 }
 
-// land implements [outlet]. When the connection was held for long enough it waits for all that is on its way, and lets others have it.
+// land implements [outlet]. When the connection was held for long enough it waits for all that is in flight, and lets others have it.
 func (c *pipeline) land() (onWay int) {
 	handOver := c.connection.since(turn)
 	for len(c.onWay) > 0 {
@@ -111,14 +111,14 @@ func (c *pipeline) land() (onWay int) {
 	return onWay
 }
 
-// disconnect gives the connection back, while nothing is on its way.
+// disconnect gives the connection back, while nothing is in flight.
 func (c *pipeline) disconnect() {
 	c.connection.close()
 	c.connection = nil
 }
 
-// recover finds out what became of all that is on its way, after the oldest was not answered by a commit, and does
-// again what was not committed.
+// recover finds out what became of all that is in flight, after the oldest was not answered by a commit, and does again what was not
+// committed.
 func (c *pipeline) recover(failure error) {
 	sent := c.onWay
 	c.onWay = nil

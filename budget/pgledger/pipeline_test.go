@@ -15,10 +15,10 @@ import (
 )
 
 // Batches that go behind each other, each on the assumption that the one before it is committed. There are so many
-// clients of one gateway that batches overlap. Whatever happens to a batch, nobody is left without an answer, and
-// everybody has what he was told of, once.
+// clients of one gateway that batches overlap. Whatever happens to a batch, nobody is left without an answer, and everybody has what was
+// reported to them, once.
 
-// overlap lets clients spend, each so often, on an account that has just enough, and tells of each charge.
+// overlap lets clients spend, each so often, on an account that has just enough, and calls charged with each charge.
 func overlap(t *testing.T, dsn string, clients, each int, charged func(l budget.Ledger, c budget.Charge, own budget.Account)) {
 	t.Helper()
 	l, err := pgledger.Open(t.Context(), dsn)

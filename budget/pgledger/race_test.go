@@ -62,7 +62,7 @@ func reserving(t *testing.T, l budget.Ledger, c budget.Charge) <-chan reserved {
 	return done
 }
 
-// Whatever changes a dataset's ledger waits for whoever does so through another gateway: there is one lock, so no deadlock.
+// A change of a dataset's ledger waits for a change through another gateway: there is one lock, so no deadlock.
 func testOneAfterAnother(t *testing.T, d *pgtest.ControlDatabase) {
 	own := account(budget.AnalystScope, "ana", 100)
 	reserve(t, open(t, d), charge("first", mechanisms.Loss{Epsilon: 10}, own))
@@ -93,7 +93,7 @@ func testOneAfterAnother(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 }
 
-// Of one question through two gateways, with budget for one, the second is told of the first and not of an empty account.
+// Of one question through two gateways, with budget for one, the second finds the first and not an empty account.
 func testReplayBeforeRefusal(t *testing.T, d *pgtest.ControlDatabase) {
 	here, there := open(t, d), open(t, d)
 	own := account(budget.AnalystScope, "ana", 20)

@@ -10,9 +10,9 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// Two ledgers on one database, one of which is written for another schema: it reads, and writes nothing, however it
-// comes to write. A ledger that was in time before a migration writes nothing from the commit of that on, also when its
-// charge had waited for it; and a migration waits for whoever is writing.
+// Two ledgers on one database, one written for another schema: that one reads, and writes nothing, whichever way it comes to write. A
+// ledger that was in time before a migration writes nothing from the commit of that on, also when its charge had waited for it; and a
+// migration waits for a writer.
 func testOtherSchema(t *testing.T, d *pgtest.ControlDatabase) {
 	own := account(budget.AnalystScope, "ana", 1000)
 	right, other := open(t, d), open(t, d)

@@ -28,7 +28,7 @@ func (p *Ledger) attempt(ctx context.Context, s *transaction) error {
 	return err
 }
 
-// tell tells the callers what became of their operations, once that is committed.
+// tell gives the callers the results of their operations, once these are committed.
 func (p *Ledger) tell(s *transaction) {
 	if err := p.known.wrote(s.began, s.machine.Written, func() error { return p.acknowledge(s) }); err != nil {
 		for _, op := range s.batch {
@@ -46,9 +46,8 @@ func (p *Ledger) tell(s *transaction) {
 	}
 }
 
-// resolve finds out whether a transaction was committed whose answer was lost: whether its last entry is there. The
-// dataset is locked first, so that the transaction has ended by then. It gives nil if it was, and the failure if it was
-// not and may be run again.
+// resolve finds out whether a transaction was committed whose answer was lost: whether its last entry is there. It locks the dataset first,
+// so that the transaction has ended when it looks. It gives nil if it was, and the failure if it was not and may be run again.
 func (p *Ledger) resolve(ctx context.Context, s *transaction, failure error) error {
 	last := s.machine.Written[len(s.machine.Written)-1]
 	if last.Seq == 0 {
@@ -186,8 +185,8 @@ type transaction struct {
 	clock, readAt time.Time
 }
 
-// outcomeUnknown reports errors after which a transaction may or may not have been committed: the server did not answer,
-// or said goodbye while the commit was on its way.
+// outcomeUnknown reports errors after which a transaction may or may not have been committed: the server did not answer, or closed the
+// connection after the commit was sent.
 func outcomeUnknown(err error) bool {
 	var pg *pgconn.PgError
 	switch {

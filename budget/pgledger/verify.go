@@ -94,7 +94,7 @@ func (h *heads) breaks(broken *journal.BrokenError) error {
 // second.
 const answered = 1500 * time.Millisecond
 
-// Check implements [budget.Ledger], on a connection of its own: it waits for no charge.
+// Check implements [budget.Ledger], on a separate connection: it waits for no charge.
 func (p *Ledger) Check(ctx context.Context) error {
 	if !p.attendedWithin(answered) {
 		conn, err := p.health.Acquire(ctx) // which pings

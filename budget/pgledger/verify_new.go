@@ -121,9 +121,9 @@ func (p *Ledger) lastVerified(dataset string) journal.Checkpoint {
 }
 
 // VerifyAtStart makes sure that the chains go on from the heads that an anchor remembers, and then is VerifyNew, from
-// what was verified before the process began. A dataset of which an entry is missing is held, one whose ledger was
-// changed is broken, and the error is the first of theirs: others can be answered. Whoever starts a gateway calls it
-// before the first answer, and [Ledger.VerifyAll] soon after if there were checkpoints.
+// what was verified before the process began. A dataset with a missing entry is held, one whose ledger was changed is broken, and the error
+// is the first of theirs: others can be answered. A gateway calls it at its start, before the first answer, and [Ledger.VerifyAll] soon
+// after if there were checkpoints.
 func (p *Ledger) VerifyAtStart(ctx context.Context, anchored journal.Anchored, before []journal.Checkpoint) error {
 	p.heads.mu.Lock()
 	p.heads.server.Server = anchored.Server

@@ -95,7 +95,7 @@ func (w *wire) relay(client net.Conn) {
 		if err != nil {
 			return
 		}
-		// An answer ends with ReadyForQuery: 'Z', length 5, state. By then the server has committed.
+		// An answer ends with ReadyForQuery: 'Z', length 5, state. When it comes the server has committed.
 		end = append(end, buffer[:n]...)
 		end = end[max(0, len(end)-6):]
 		if len(end) == 6 && end[0] == 'Z' && end[4] == 5 {

@@ -351,7 +351,7 @@ func (m *Machine) Close(id budget.ReservationID, end Ending) (bool, error) {
 	e := budget.Entry{Kind: end.kind, Reservation: id, Loss: own, Shared: shared}
 	if end.kind == budget.EntrySettle {
 		e.Digest = digestOf(end.answer)
-		if c.Draws != nil { // receipts say so; the entry of the reservation may be archived by then
+		if c.Draws != nil { // receipts say so; the entry of the reservation may already be archived
 			e.MechanismText = drawText(*c.Draws)
 		}
 	}

@@ -87,10 +87,10 @@ func (m *Machine) Resume(by string, r budget.Resume) {
 	m.write(budget.Entry{Kind: budget.EntryResume, AccountText: encoded(record)}, r.Dataset, by, nil)
 }
 
-// Drawn says how far a plan is drawn that has so many slots, of which so many were drawn before.
+// Drawn says how far a plan with so many slots is drawn, if before of them were already drawn.
 type Drawn func(plan budget.ReservationID, slots, before int) int
 
-// RechargeOf reads a recharge: how far plans are drawn by then at least; false for an entry that does not say which receipt it is of.
+// RechargeOf reads a recharge: how far plans are drawn at least from then on; false for an entry that names no receipt.
 func RechargeOf(e budget.Entry) (Drawn, bool) {
 	var record rechargeRecord
 	if e.Kind != budget.EntryRecharge || json.Unmarshal(e.AccountText, &record) != nil || len(record.Receipt) == 0 ||
