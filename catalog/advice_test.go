@@ -9,7 +9,7 @@ import (
 	"noisegate.example/internal/pgtest"
 )
 
-// Each policy is accepted; a warning says what its author should know, at its place, and the line beside it without the slip has none.
+// Each policy is accepted; a warning says what its author should know, at its place, and the corrected line next to it has none.
 func TestWarnings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

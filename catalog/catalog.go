@@ -175,7 +175,7 @@ type UnitKind int
 // The kinds of privacy unit.
 const (
 	NoUnit     UnitKind = iota // a public table
-	RowUnit                    // each row is a unit of its own; a unique, not-null key proves it
+	RowUnit                    // each row is a unit; a unique, not-null key proves it
 	ColumnUnit                 // a column holds the unit's id; rows where it is NULL are dropped
 	PathUnit                   // foreign keys lead to a table that holds the unit
 )
@@ -190,7 +190,7 @@ type Unit struct {
 	Of string
 }
 
-// Type is the type of a column as far as Noisegate tells types apart. Columns of any other type are not exposed.
+// Type is the type of a column as far as Noisegate distinguishes types. Columns of any other type are not exposed.
 type Type string
 
 // The supported types; the names are PostgreSQL's own.
@@ -234,11 +234,10 @@ type Column struct {
 	Type    Type
 	Enum    string // Type == Enum: the enum's schema-qualified, quoted name
 	NotNull bool
-	// Collation is by what texts are compared, by OID; 0: by the default of the database, or not at all. It takes no two texts for equal.
+	// Collation is the OID of the collation that compares the texts; 0: the default of the database, or none. It takes no two texts for equal.
 	Collation uint32
-	// Identifies is the kind of the units of which it tells one: it holds the unit's id, or refers to a row of a unit's,
-	// or is unique. Such a value is counted and joined, and compared with nothing that a query could make up. "" for all
-	// other columns, and all of public tables.
+	// Identifies is the kind of units that the column identifies: it holds the unit's id, or refers to a row of a unit's, or is unique. Such a
+	// value is counted and joined, and compared with nothing that a query could make up. "" for all other columns, and all of public tables.
 	Identifies string
 	// Exposed is false for columns that do not exist for analysts (expose: false, an unsupported type, a row unit's or
 	// unit id's hidden key). The unit column itself may be named in count(DISTINCT unit) even when it is not exposed.
@@ -312,7 +311,7 @@ const (
 type Budget struct {
 	Scope      Scope  // DatasetScope: the cap of the dataset; GroupScope: of a group together; AnalystScope: of one analyst
 	Name       string // group or analyst; empty for the dataset
-	PerAnalyst bool   // with a group's name: each member gets an account of its own (Scope is then AnalystScope, Name the group)
+	PerAnalyst bool   // with a group's name: each member gets a separate account (Scope is then AnalystScope, Name the group)
 	ReplayOnly bool   // may only read answers that exist already
 
 	Form               Form

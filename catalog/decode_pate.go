@@ -10,7 +10,7 @@ import (
 
 // PatePolicy is what the policy fixes for the ensembles of teachers that were trained on the dataset. Nil fixes nothing.
 type PatePolicy struct {
-	Sanitise  *SanitisePolicy  `json:",omitempty"` // of every ensemble that has none of its own
+	Sanitise  *SanitisePolicy  `json:",omitempty"` // of every ensemble without one
 	Ensembles []EnsemblePolicy `json:",omitempty"` // sorted by name
 	Votes     []VoteTable      `json:",omitempty"` // the only tables and views that votes are read from
 }

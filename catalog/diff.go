@@ -28,7 +28,7 @@ type Change struct {
 }
 
 // Diff lists what a policy changes of another one, which may be nil: it is empty exactly where both mean the same. It
-// compares all of what identifies a policy; a setting of which it knows nothing changes.
+// compares all of what identifies a policy; an unknown setting has the effect Changes.
 func Diff(old, new *Policy) (all []Change) {
 	if old == nil {
 		old = &Policy{}
@@ -254,8 +254,8 @@ func cmpOr(v any, otherwise float64) float64 {
 }
 
 // amountEffect compares amounts: more of a cap is looser, more of a floor is tighter. A cap on one query that is not there binds nothing;
-// an amount that is not there is none. A floor that comes takes the place of [DefaultFloor], or stands beside those of other lines, of
-// which the highest counts; one that goes may leave a lower one.
+// an amount that is not there is none. A new floor replaces [DefaultFloor], or adds to those of other lines, where the highest counts; one
+// that goes may leave a lower one.
 func amountEffect(name string, old, new any, toward func(bool) Effect) Effect {
 	before, ok1 := amountOf(old)
 	after, ok2 := amountOf(new)

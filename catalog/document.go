@@ -99,7 +99,7 @@ type UnitPolicy struct {
 	pos fault.Position
 }
 
-// same reports whether two tables reach their units alike; nil is a public table's.
+// same reports whether two tables reach their units in the same way; nil is a public table's.
 func (u *UnitPolicy) same(other *UnitPolicy) bool {
 	if u == nil || other == nil {
 		return u == other

@@ -12,8 +12,7 @@ import (
 // joined, and a table whose rows are about units of two kinds protects one of them only, which its policy must say.
 
 // kindOf is the kind of a table's units: what the policy says, else the table where the unit's key ends, or its foreign
-// key; without one the kind of which a column of that name is the unit's id, or refers to it, in other tables; else the
-// name.
+// key; without one the kind whose unit's id a column of that name is, or refers to, in other tables; else the name.
 func (c *checker) kindOf(t *TablePolicy) string {
 	k := c.keyedKind(t)
 	if k.kind != "" || k.end == nil {
@@ -197,7 +196,8 @@ func (c *checker) references(t *TablePolicy, info *TableInfo, table *Table) {
 	slices.Sort(table.NotCovered)
 }
 
-// identifies reports whether a value of a column tells one unit of a kind: as its id, as a reference to a row of one, or as it is unique.
+// identifies reports whether a value of a column identifies one unit of a kind: as its id, as a reference to one of its rows, or by being
+// unique.
 func (c *checker) identifies(t *TablePolicy, info *TableInfo, column *ColumnInfo, kind string) bool {
 	return column.Name == t.Unit.Column || slices.Contains(info.Unique, column.Name) ||
 		slices.ContainsFunc(info.ForeignKeys, func(k ForeignKey) bool {

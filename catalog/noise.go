@@ -7,7 +7,7 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// shownKeys is for how many groups the noise of a table is shown.
+// shownKeys is the number of groups whose noise is shown for a table.
 const shownKeys = 12
 
 // NoiseText says what bounds of contributions do to a count, in public figures; "" without bounds; total is 0 where there is none.

@@ -32,7 +32,7 @@ const (
 // ApprovedRows is how many rows a public table may have whose policy was applied while it had so many.
 func ApprovedRows(counted int64) int64 { return approved(counted, leastRows) }
 
-// ApprovedEqual is how many rows of a public table may share one value of a column, of which so many did.
+// ApprovedEqual is how many rows of a public table may share one value of a column, if counted of them did.
 func ApprovedEqual(counted int64) int64 { return approved(counted, leastEqual) }
 
 // Counts is what is counted of one public table.
@@ -145,7 +145,7 @@ func (t *TableInfo) copied() *TableInfo {
 	return &table
 }
 
-// joins reports whether equality of the column with another tells its values apart, so that how many rows share one bounds a join. Floats
+// joins reports whether equality of the column with another distinguishes its values, so that how many rows share one bounds a join. Floats
 // may equal numbers that differ.
 func (c *ColumnInfo) joins() bool { return c.Type != "" && c.Type != Float4 && c.Type != Float8 }
 

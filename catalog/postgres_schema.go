@@ -34,11 +34,11 @@ ORDER BY n.nspname, c.relname`
 
 // columnsSQL lists the attributes of relations ($1). A domain counts as the type that it is over. Not supported
 // are: a text column whose collation takes different texts for equal, as group keys are compared as bytes; a column
-// that is computed when it is read (PostgreSQL 18), as that can fail on a row; a type with casts of its own, which run
-// somebody's function; and what only is called like a type of PostgreSQL's. A domain that NULL may not pass is not
-// supported either: one with NOT NULL, or with a check of more than PostgreSQL's own strict operators and its strict,
-// immutable functions, which give NULL for NULL. (An array of the value is more: with a NULL in it, it is not NULL.)
-// Where a statement makes a NULL (CASE without ELSE), PostgreSQL runs the domain's check, on these rows.
+// that is computed when it is read (PostgreSQL 18), as that can fail on a row; a type with user-defined casts, which run somebody's
+// function; and what only is called like a type of PostgreSQL's. A domain that NULL may not pass is not supported either: one with NOT
+// NULL, or with a check of more than PostgreSQL's own strict operators and its strict, immutable functions, which give NULL for NULL. (An
+// array of the value is more: with a NULL in it, it is not NULL.) Where a statement makes a NULL (CASE without ELSE), PostgreSQL runs the
+// domain's check, on these rows.
 //
 // NOT NULL counts once it holds for all rows: since 18, attnotnull is set as well while that was not looked at.
 const columnsSQL = `
@@ -163,7 +163,7 @@ LEFT JOIN LATERAL (
 WHERE c.oid = ANY($1::oid[])
 ORDER BY 1, 3, 4, 5`
 
-// partsSQL lists which relations are partitions or heirs of which.
+// partsSQL lists partitions and heirs with their parents.
 const partsSQL = `SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits ORDER BY 1, 2`
 
 // Inspect reads the schema of a protected database as the gateway's role sees it, in one snapshot. For a policy, it also
@@ -312,7 +312,7 @@ func (s *Schema) readViews(ctx context.Context, tx pgx.Tx, wanted func(TableName
 	return err
 }
 
-// readParts reads which relations show the rows of which.
+// readParts reads, for each relation, the relations that show its rows.
 func (s *Schema) readParts(ctx context.Context, tx pgx.Tx) error {
 	var part, whole uint32
 	s.parents = map[uint32][]uint32{}

@@ -181,7 +181,7 @@ func (s *Snapshot) protected() map[string]uint32 {
 	return tables
 }
 
-// keepsProtection lists the tables that a policy makes public although the chain says that their rows were protected: whoever has a
+// keepsProtection lists the tables that a policy makes public although the chain says that their rows were protected: the holder of a
 // steward's token could read them, and set it back. It takes two stewards. What the policy in force has as public (given by name) stays
 // public.
 func (s *Store) keepsProtection(ctx context.Context, a Application, public []TableName) (problems []error, err error) {
@@ -220,7 +220,7 @@ func (s *Schema) showing(ever map[string][]uint32) func(TableName) (was string, 
 			tables[oid] = name
 		}
 	}
-	for _, t := range s.Tables { // a name that is there tells more than an OID of then
+	for _, t := range s.Tables { // a name that is there is better than an OID of that time
 		if _, ok := ever[t.String()]; ok {
 			tables[t.OID] = t.String()
 		}
@@ -250,7 +250,7 @@ func (s *Schema) showing(ever map[string][]uint32) func(TableName) (was string, 
 	}
 }
 
-// above are the relations of which one is a part, directly or not.
+// above are the relations that one is a part of, directly or not.
 func (s *Schema) above(oid uint32) (all []uint32) {
 	for next := []uint32{oid}; len(next) > 0; next = next[1:] {
 		for _, whole := range s.parents[next[0]] {
@@ -300,7 +300,7 @@ func (s *Store) stored(ctx context.Context, dataset string) ([]Addition, error) 
 }
 
 // says is the name of the data's state and the tables with a privacy unit. Where this noisegate does not understand the
-// version, every table that it was checked against counts as one, but for those of which values or counts were read: they were public.
+// version, every table that it was checked against counts as one, except those whose values or counts were read: they were public.
 func (r *storedPolicy) says() (dataVersion string, protected map[string]uint32, err error) {
 	pinned, err := decodeSchema(r.metadata)
 	if err != nil {
@@ -436,7 +436,7 @@ func (r *storedPolicy) public() (names []TableName) {
 	return pinned.read()
 }
 
-// read are the tables of which values or counts were read while a policy was checked: those that it had as public.
+// read are the tables whose values or counts were read while a policy was checked: those that it had as public.
 func (s *Schema) read() (names []TableName) {
 	valued := map[TableName]bool{}
 	for _, d := range s.Domains {

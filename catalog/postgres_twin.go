@@ -149,10 +149,10 @@ $$`, literal(qualified(name)), qualified(name)))
 	return append(all, "GRANT SELECT (datname, encoding) ON pg_catalog.pg_database TO "+TwinRole)
 }
 
-// TwinState says of which revision a twin is.
+// TwinState is the age of a twin relative to a snapshot.
 type TwinState int
 
-// The states of a twin beside a snapshot.
+// The states of a twin relative to a snapshot.
 const (
 	TwinCurrent TwinState = iota
 	TwinOlder             // must be built again

@@ -36,7 +36,7 @@ const RankColumn = "noisegate_rn"
 // nobody.
 const HashColumn = "noisegate_hash"
 
-// Copy says of which table a prepared one is a copy, and what bounds it.
+// Copy names the table that a prepared one copies, and what bounds the copy.
 type Copy struct {
 	Of      TableName // the table that it is a copy of
 	MaxRows int64     // no unit has more rows: the rank is from 1 to MaxRows, and unique among the rows of a unit
@@ -77,7 +77,7 @@ func (t *Table) rankable(set []string) string {
 
 // Version is one complete copy of a table, as the database that holds it says.
 type Version struct {
-	Table  TableName // of which it is a copy
+	Table  TableName // that it is a copy of
 	Number int64     // from 1, one more with each
 	Built  int64     // the version that it was made of by appending, in whose relation it is; 0: it was made anew
 	OID    uint32
@@ -109,7 +109,8 @@ var ownName = regexp.MustCompile(`^noisegate_(rn|hash|(group|row)_[0-9]+)$`)
 // plainName is a name that needs no more than a few letters to be told apart.
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-// copyName is what the copy of a table is called: by the table, where that is short, and by what tells it from those of other datasets.
+// copyName is what the copy of a table is called: by the table, where that is short, and by a hash of dataset and table, which
+// distinguishes it from those of other datasets.
 func copyName(dataset string, of TableName, version int64) string {
 	sum := sha256.Sum256([]byte(dataset + "\x00" + of.Schema + "\x00" + of.Name))
 	name := "table"
@@ -133,7 +134,7 @@ func (s *Snapshot) UnitsOf(t *Table) (name string, id Type) {
 	return "units_" + hex.EncodeToString(sum[:8]), id
 }
 
-// longestID bounds the bytes of an id that is a text: it is in an index, of which an entry must fit into a third of a page.
+// longestID bounds the bytes of an id that is a text: it is in an index, whose entries must fit into a third of a page.
 const longestID = 2600
 
 // Preparable says why a table cannot be prepared; "" where it can.

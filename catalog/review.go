@@ -13,7 +13,7 @@ type Review struct {
 	Version  int64     // in force; 0: none
 	Same     bool      // it is in force already, so that applying it does nothing
 	Changes  []Change  // of the file in force; nothing where only the schema changed
-	// Renewed are the tables of which something changes that is part of what was released of them; All says that everything does.
+	// Renewed are the tables with a change that affects what was released from them; All says that everything is affected.
 	Renewed []TableName
 	All     bool
 	Two     []string // why it takes two stewards; none: one is enough
@@ -40,7 +40,7 @@ func (r Review) Renews() string {
 	}
 }
 
-// renewed are the tables of a snapshot of which something changes that releases rest on, its own or that of a table on the way to its unit.
+// renewed are the tables of a snapshot with a change that releases rest on, in the table or in one on the way to its unit.
 func renewed(old, new *Snapshot) (tables []TableName) {
 	changed, now := map[TableName]bool{}, byName(new.Tables)
 	for _, t := range old.Tables {

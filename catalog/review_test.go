@@ -27,7 +27,7 @@ budgets:
   - {dataset: true, form: approx, epsilon: 10, delta: 1e-6}
 `
 
-// What is renewed are releases of tables of which something changes that they rest on, and of tables whose units lie beyond these.
+// A change renews the releases that rest on it: those of its table, and of tables whose units lie beyond this one.
 func TestRenewedTables(t *testing.T) {
 	at := func(edits ...string) *Snapshot {
 		t.Helper()

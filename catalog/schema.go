@@ -19,7 +19,7 @@ type Schema struct {
 	Domains []DomainValues `json:",omitempty"`
 
 	role       string              // that looks; "" for who is not known
-	parents    map[uint32][]uint32 // of which relations each relation is a partition or an heir, by OID
+	parents    map[uint32][]uint32 // for each relation, those that it is a partition or an heir of, by OID
 	references []reference         // all that foreign keys of the database say; nil: what was kept of them is in each table's Leads
 }
 
@@ -39,7 +39,7 @@ type TableInfo struct {
 	Readable    bool     // by the role that looked
 	MostRows    int64    `json:",omitempty"` // rows of a public table, approved: see [approved]; 0: not counted
 	facts       *Facts   // for people; not encoded
-	root        uint32   // the partitioned table of which it is a part in the end; itself where there is none
+	root        uint32   // the topmost partitioned table that it is a part of; itself where there is none
 	Columns     []*ColumnInfo
 	Unique      []string     `json:",omitempty"` // columns whose values are unique by themselves
 	Keys        [][]string   `json:",omitempty"` // sets of two columns and more that are unique together, sorted
@@ -47,7 +47,7 @@ type TableInfo struct {
 	// Leads are tables with a privacy unit to which foreign keys lead in other ways: of several columns, not validated, or through tables
 	// without a unit.
 	Leads []TableName `json:",omitempty"`
-	// Indexes are the columns of B-trees over all rows: those that order it, in their order, then those that it holds beside them. They
+	// Indexes are the columns of B-trees over all rows: those that order it, in their order, then those that it also holds (INCLUDE). They
 	// decide how fast a statement is, never what it gives.
 	Indexes [][]string `json:",omitempty"`
 	View    *ViewInfo  `json:",omitempty"` // of a view that the policy names
@@ -84,7 +84,7 @@ type ColumnInfo struct {
 	EnumValues []string `json:",omitempty"`
 	NotNull    bool
 	MostEqual  int64 `json:",omitempty"` // rows of a public table with one value, approved; 0: not counted
-	// Collation is by what texts are compared, by OID; 0: by the default of the database, or not at all.
+	// Collation is the OID of the collation that compares the texts; 0: the default of the database, or none.
 	Collation uint32 `json:",omitempty"`
 }
 

@@ -16,8 +16,8 @@ import (
 	"noisegate.example/internal/pgtest"
 )
 
-// A policy is accepted only where the schema proves what it says. Each case is one schema with two policies: one that
-// is refused, and beside it the one that says what the schema does not.
+// A policy is accepted only where the schema proves what it says. Each case is one schema with two policies: one that is refused, and one
+// that adds what the schema does not say.
 //
 // needs: postgres
 // covers: P1 P2 P3 P4 R1

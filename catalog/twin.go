@@ -14,8 +14,7 @@ import (
 // The catalog twin is a database without a row: the exposed tables and columns of a revision with their types and keys, and comments that
 // say what the policy says. What follows makes its SQL; it reads nothing but the revision.
 
-// twinTag is the comment on a twin's database: of which revision it is. The digest changes when the policy or what it was checked against
-// does.
+// twinTag is the comment on a twin's database: its revision. The digest changes when the policy or what it was checked against does.
 func twinTag(s *Snapshot) string {
 	return fmt.Sprintf("noisegate %d %s.%d", s.Version, hex.EncodeToString(s.Digest[:]), twinLayout)
 }
@@ -65,8 +64,8 @@ func (t *twin) schema(name string) {
 	t.add("GRANT USAGE ON SCHEMA %s TO %s", identifier(name), TwinRole)
 }
 
-// table makes a table of its exposed columns, with its keys and its comments. A table of which no column is exposed exists too: its rows
-// can be counted.
+// table makes a table of its exposed columns, with its keys and its comments. A table without exposed columns exists too: its rows can be
+// counted.
 func (t *twin) table(table *Table) {
 	name := TableName{Schema: table.Schema, Name: table.Name}
 	pinned, _ := t.revision.Pinned.Table(name)

@@ -55,8 +55,8 @@ func (p *Policy) twoFor() []string {
 }
 
 // critical are the kinds of changes, sorted, by which a policy differs from another one. Both are compared as wholes, and what is known to
-// be harmless is listed: any other difference, that of a setting of which this knows nothing among them, is of all kinds. So is every
-// difference from a policy that cannot be read (nil).
+// be harmless is listed: any other difference, also of an unknown setting, is of all kinds. So is every difference from a policy that
+// cannot be read (nil).
 func critical(old, new *Policy) []string {
 	if old == nil {
 		return TwoForKinds()
@@ -92,8 +92,8 @@ func (p *Policy) raisedBy(next *Policy) (raised bool) {
 	return raised || p.reorders(next)
 }
 
-// differences visits each setting of which two trees say something else. A table or a column that only one has is compared with one that
-// says nothing.
+// differences visits each setting that two trees set differently. A table or a column that only one has is compared with one that says
+// nothing.
 func differences(path []string, old, new any, visit func(path []string, old, new any)) {
 	before, ok1 := old.(map[string]any)
 	after, ok2 := new.(map[string]any)

@@ -31,7 +31,7 @@ budgets:
   - {analyst: bi, replay_only: true}
 `
 
-// Each change is of its kind, the other way too; "" says that it takes nobody else. What has no kind of its own is of all.
+// Each change is of its kind, the other way too; "" says that it takes nobody else. What has no specific kind is of all.
 //
 // covers: A76
 func TestKindsOfChanges(t *testing.T) {
@@ -112,8 +112,8 @@ func TestKindsOfChanges(t *testing.T) {
 	}
 }
 
-// loosensNothing makes sure that a change which takes nobody else is none of which people are told that it loosens something; what two_for
-// loses is looked at apart.
+// loosensNothing makes sure that a change which takes nobody else is never reported as loosening something; what two_for loses is looked at
+// apart.
 func loosensNothing(t *testing.T, old, new *Policy) {
 	t.Helper()
 	if len(critical(old, new)) > 0 {
@@ -126,8 +126,8 @@ func loosensNothing(t *testing.T, old, new *Policy) {
 	}
 }
 
-// A setting of which nobody said that it is harmless is of all kinds, wherever it stands and whatever it is called: no field is forgotten,
-// also none that comes later, and no name of a table or column passes for a setting.
+// A setting that is not listed as harmless is of all kinds, wherever it stands and whatever it is called: no field is forgotten, also none
+// that comes later, and no name of a table or column passes for a setting.
 func TestUnknownSettingsAreOfAllKinds(t *testing.T) {
 	for _, path := range []string{"New", "New.RequirePrepared", "Tables.t.New", "Tables.DataVersion.New", "Tables.t.RequirePrepared.New",
 		"Tables.t.New.RequirePrepared", "Tables.t.Columns.c.New", "Tables.t.Columns.RequirePrepared.New", "Tables.t.DefaultEpsilon",

@@ -91,7 +91,7 @@ func (r *reader) head() []string {
 	return lines
 }
 
-// smartNoise reads collection, schema, table, column; a key engine may stand beside the collection.
+// smartNoise reads collection, schema, table, column; a key engine may be next to the collection.
 func (r *reader) smartNoise(root *catalog.Value) {
 	collections := 0
 	for _, collection := range r.mapping(root, "metadata") {
@@ -213,7 +213,7 @@ type importedUnit struct {
 	maxIDs int64 // rows of one unit in the whole table
 }
 
-// settings are those of a policy. The bound of rows is one over all groups, so that no group needs one of its own.
+// settings are those of a policy. The bound of rows is one over all groups, so that no group needs a separate one.
 func (u importedUnit) settings() []setting {
 	if u.rows {
 		return []setting{{name: "unit", value: "{row: " + Blank + "}", note: "row_privacy: a unique key that is never NULL"}}
@@ -231,7 +231,7 @@ func (u importedUnit) settings() []setting {
 	return all
 }
 
-// column is what a policy says of a column, and whether it tells the unit.
+// column is what a policy says of a column, and whether the column identifies the unit.
 func (r *reader) column(name string, v *catalog.Value) (s setting, private bool) {
 	s.name = name
 	nullable := r.System == SmartNoise

@@ -8,7 +8,7 @@ import (
 	"noisegate.example/catalog"
 )
 
-// Unit names the column that tells one privacy unit.
+// Unit names the column that identifies one privacy unit.
 type Unit struct {
 	Table  catalog.TableName
 	Column string
@@ -71,8 +71,8 @@ func ways(tables []*catalog.TableInfo, u Unit) map[catalog.TableName]way {
 	return found
 }
 
-// byName takes tables without a foreign key to the unit that have a column of its name and type. Each table may have an id
-// of its own that is called id.
+// byName takes tables without a foreign key to the unit that have a column of its name and type. A column called id matches none: each
+// table may call its own id so.
 func byName(tables []*catalog.TableInfo, u Unit, found map[catalog.TableName]way) {
 	i := slices.IndexFunc(tables, func(t *catalog.TableInfo) bool { return t.TableName == u.Table })
 	id, ok := tables[i].Column(u.Column)
