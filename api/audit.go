@@ -51,8 +51,8 @@ type AuditEntry struct {
 	// of settlements, what the charge counts as for the dataset and the ensemble, where that is less
 	Shared *Amounts `json:"shared,omitempty"`
 	Digest string   `json:"digest,omitempty"` // SHA-256 of the question, or of the answer, in hexadecimal
-	// Mechanisms and Account are JSON as the ledger keeps it, byte for byte: the parameters of every release of a reservation, as a list,
-	// or in an object beside the slots of a plan that it registers or draws; an account and its limit from here on.
+	// Mechanisms and Account are JSON as the ledger keeps it, byte for byte: the parameters of every release of a reservation, as a list, or
+	// in an object with the slots of a plan that it registers or draws; an account and its limit from here on.
 	Mechanisms string `json:"mechanisms,omitempty"`
 	Account    string `json:"account,omitempty"`
 	// AccountName and Limit say in words what Account says: which account it is, and its limit from here on, where it has one.

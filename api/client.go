@@ -43,7 +43,7 @@ func (c *Client) Query(ctx context.Context, q QueryRequest, idempotencyKey strin
 	return answer, err
 }
 
-// pollWait is for how many seconds a request waits for the answer of a question that goes on: less than proxies wait for.
+// pollWait is how many seconds a request waits for the answer of a question that goes on: less than proxies wait.
 const pollWait = 20
 
 // Begin is [Client.Query] that comes back when q.Wait is over: without an answer, with what [Client.Answer] asks for it by.
@@ -295,7 +295,7 @@ func (c *Client) DraftPolicy(ctx context.Context, dataset, unit string) (*Policy
 	return send[PolicyDraft](ctx, c, call{method: http.MethodGet, path: path})
 }
 
-// Refusals tells, for stewards, how many questions of each analyst the gateway refused since it started.
+// Refusals counts, for stewards, the questions of each analyst that the gateway refused since it started.
 func (c *Client) Refusals(ctx context.Context, dataset string) (*RefusalList, error) {
 	return send[RefusalList](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/refusals"})
 }
@@ -316,12 +316,12 @@ func (c *Client) Prepared(ctx context.Context, dataset string) (*PreparedList, e
 	return send[PreparedList](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/prepare"})
 }
 
-// PrepareJob tells how far a run of [Client.Prepare] is.
+// PrepareJob returns the state of a run of [Client.Prepare].
 func (c *Client) PrepareJob(ctx context.Context, dataset, job string) (*PrepareJob, error) {
 	return send[PrepareJob](ctx, c, call{method: http.MethodGet, path: datasetPath(dataset) + "/prepare/" + url.PathEscape(job)})
 }
 
-// CancelPrepare ends a run of [Client.Prepare]; what it has made by then stays. It does not wait for the end.
+// CancelPrepare ends a run of [Client.Prepare]; what it has already made stays. It does not wait for the end.
 func (c *Client) CancelPrepare(ctx context.Context, dataset, job string) (*PrepareJob, error) {
 	return send[PrepareJob](ctx, c, call{method: http.MethodDelete, path: datasetPath(dataset) + "/prepare/" + url.PathEscape(job)})
 }

@@ -13,7 +13,7 @@ import (
 	"noisegate.example/api"
 )
 
-// TestNoGateway: whoever gave a wrong address reads which, and what to look at; passwords in it are not shown.
+// TestNoGateway: the error for a wrong address names it, and what to check; passwords in it are not shown.
 func TestNoGateway(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()

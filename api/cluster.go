@@ -48,7 +48,8 @@ type ClusterModel struct {
 // ClusterEstimate is the answer to POST /v1/cluster/estimate.
 type ClusterEstimate struct {
 	Quote
-	// People is from how many people on the noise of centres is small beside the spread of the rows, in clusters of one size.
+	// People is the number of people from which on the noise of centres is small compared with the spread of the rows, in clusters of one
+	// size.
 	People int64 `json:"people"`
 	// SizeDeviation is the standard deviation of the noise of each cluster's size.
 	SizeDeviation float64 `json:"size_deviation"`

@@ -82,7 +82,8 @@ type FitCoefficient struct {
 type FitEstimate struct {
 	Quote
 	Method string `json:"method"`
-	// People is from how many people on the noise is small beside what is fitted, where features spread evenly over their ranges.
+	// People is the number of people from which on the noise is small compared with what is fitted, where features spread evenly over their
+	// ranges.
 	People int64 `json:"people"`
 	// Coefficients are the intercept and the columns of the model, with the noise that each has.
 	Coefficients []FitNoise `json:"coefficients"`

@@ -103,7 +103,7 @@ type LabelTerm struct {
 	Mechanism string  `json:"mechanism"`
 	Meaning   string  `json:"meaning"`
 	Check     Amounts `json:"check"`  // cost of the check of one query; zero where there is none
-	Answer    Amounts `json:"answer"` // cost of one answer, beside the check
+	Answer    Amounts `json:"answer"` // cost of one answer, in addition to the check
 }
 
 // Label is what is released of one query.
@@ -118,7 +118,7 @@ type Label struct {
 
 // LabelEstimateRequest is the body of POST /v1/pate/{ensemble}/labels/estimate.
 type LabelEstimateRequest struct {
-	Queries           []string `json:"queries,omitempty"` // either these, of which those that were released are free,
+	Queries           []string `json:"queries,omitempty"` // either these; those that were released are free,
 	Count             *int64   `json:"count,omitempty"`   // or how many
 	Mechanism         string   `json:"mechanism"`
 	NoiseScale        Decimal  `json:"noise_scale,omitempty"`

@@ -8,7 +8,7 @@ import (
 // PolicyDraft is the answer to GET /v1/datasets/{dataset}/policy/draft: a policy made of keys, constraints and comments of the schema.
 type PolicyDraft struct {
 	Dataset    string   `json:"dataset"`
-	Unit       string   `json:"unit,omitempty"` // [schema.]table.column that tells one unit; absent: several could, and none was named
+	Unit       string   `json:"unit,omitempty"` // [schema.]table.column that identifies one unit; absent: several could, and none was named
 	Candidates []string `json:"candidates"`     // columns that could: unique ones that are never NULL
 	Text       string   `json:"text,omitempty"` // the draft; absent without a unit
 	Blanks     int      `json:"blanks"`         // ___ that are to be filled in, from what everybody knows
@@ -24,7 +24,7 @@ type PolicyReview struct {
 	Warnings []PolicyWarning    `json:"warnings"`
 	Noise    []TableNoise       `json:"noise"`
 	Kinds    []string           `json:"kinds"`             // kinds of units, with their tables
-	TwoFor   []string           `json:"two_for,omitempty"` // kinds of changes because of which a second steward's signature is needed
+	TwoFor   []string           `json:"two_for,omitempty"` // the kinds of changes that need a second steward's signature
 	Ledger   string             `json:"ledger,omitempty"`  // that signatures of stewards name
 	Problems []PolicyProblem    `json:"problems"`          // why it cannot be applied; all else is empty then
 }

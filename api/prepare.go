@@ -25,8 +25,8 @@ type PrepareTable struct {
 	State   string     `json:"state"`             // waiting, running, done, failed or cancelled
 	Step    string     `json:"step,omitempty"`    // while it runs: units, rows, constraints or cleanup, in this order
 	Version int64      `json:"version,omitempty"` // that was made, and serves
-	AsOf    *time.Time `json:"as_of,omitempty"`   // of which time its rows are
-	Problem string     `json:"problem,omitempty"` // why there is no new version, or what is left over beside it
+	AsOf    *time.Time `json:"as_of,omitempty"`   // the time of its rows
+	Problem string     `json:"problem,omitempty"` // why there is no new version, or what is left over besides it
 }
 
 // PreparedList is what GET /v1/datasets/{dataset}/prepare answers: the copies of a dataset's tables, as the gateway saw them when it last
@@ -38,7 +38,7 @@ type PreparedList struct {
 	Jobs       []PrepareJob    `json:"jobs"` // the latest 16 of this gateway, newest first
 }
 
-// PreparedTable is a table of which the policy in force asks a copy, or of which there is one all the same.
+// PreparedTable is a table with a copy, or for which the policy in force asks one.
 type PreparedTable struct {
 	Table    string            `json:"table"`
 	MaxRows  int64             `json:"max_rows,omitempty"` // rows of one unit that the copy keeps; absent where the policy asks for none
@@ -51,7 +51,7 @@ type PreparedTable struct {
 // PreparedVersion is a version of a copy.
 type PreparedVersion struct {
 	Version int64     `json:"version"`
-	AsOf    time.Time `json:"as_of"`  // of which time its rows are
+	AsOf    time.Time `json:"as_of"`  // the time of its rows
 	Fits    bool      `json:"fits"`   // it is the copy that the policy in force asks for
 	Serves  bool      `json:"serves"` // questions read it: the newest one that fits
 }

@@ -41,7 +41,7 @@ type ScoreModel struct {
 // ClusterScore is one score of a grouping.
 type ClusterScore struct {
 	Score string `json:"score"` // calinski_harabasz or simplified_silhouette
-	// Value is null where the noise is too large beside what the score is made of.
+	// Value is null where the noise is too large for what the score is made of.
 	Value *float64 `json:"value"`
 	// Interval is that of Value, for the noise alone.
 	Interval *[2]float64 `json:"interval"`

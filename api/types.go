@@ -16,8 +16,8 @@ import (
 type QueryRequest struct {
 	Dataset string `json:"dataset"`
 	SQL     string `json:"sql"`
-	// Params are the values of $1, $2, ... in the text: null, true, false, a number, a string, which has the type of what it
-	// stands beside, or {"type": "date", "value": "2024-01-31"}. The question is that of the text with these constants.
+	// Params are the values of $1, $2, ... in the text: null, true, false, a number, a string, which takes the type of its context, or
+	// {"type": "date", "value": "2024-01-31"}. The question is that of the text with these constants.
 	Params []json.RawMessage `json:"params,omitempty"`
 	// At most one of Epsilon, Rho and MaxError is given: the price of the whole query. Without one it costs the
 	// policy's default, the smallest of the caller's accounts, and is refused where there is none.
@@ -41,7 +41,7 @@ type QueryRequest struct {
 	MaxRows    *int64      `json:"max_rows,omitempty"`   // tightens the policy's bound
 	// MaxRowsTotal bounds a unit's rows in all groups together; it tightens the policy's bound, if there is one.
 	MaxRowsTotal *int64 `json:"max_rows_total,omitempty"`
-	// Report is what is bought beside the answer, at a part of its price: "kept" is the part of the rows that the bounds keep.
+	// Report is what to buy with the answer, at a part of its price: "kept" is the part of the rows that the bounds keep.
 	Report string `json:"report,omitempty"`
 	// Prepared says whether a prepared copy of a table may answer in its place, where there is one; true when absent.
 	Prepared *bool `json:"prepared,omitempty"`
@@ -55,8 +55,8 @@ type QueryRequest struct {
 	// RequireUseful refuses, free, a question where less than this part of the rows can be useful, in (0, 1]. It refuses nothing where that
 	// is not known: with private keys, or where the policy does not say about how many people there are. It is no part of the question.
 	RequireUseful *float64 `json:"require_useful,omitempty"`
-	// Wait is for how many seconds the request waits for its answer: after that it is told where to come back for it. It waits until there
-	// is one when absent. It is no part of the question.
+	// Wait is how many seconds the request waits for its answer: after that the gateway replies where to come back for it. It waits until
+	// there is one when absent. It is no part of the question.
 	Wait *int64 `json:"wait,omitempty"`
 	// TimeZone is that of a session, where it is not UTC: what depends on it is refused. HTTP has no other than UTC.
 	TimeZone string `json:"-"`
@@ -127,7 +127,7 @@ type QueryResponse struct {
 // Newer is the version of a prepared copy that is there now.
 type Newer struct {
 	DataVersion string    `json:"data_version"`
-	AsOf        time.Time `json:"as_of"`           // of which time its rows are
+	AsOf        time.Time `json:"as_of"`           // the time of its rows
 	Price       *Amounts  `json:"price,omitempty"` // of an answer from it; absent where the policy would refuse that
 	// Affordable says whether your own account pays that now; absent without a price, and from gateways that do not say it.
 	Affordable *bool `json:"affordable,omitempty"`
@@ -139,7 +139,7 @@ type Result struct {
 	Rows      [][]Value   `json:"rows"`
 	Intervals [][]*Bounds `json:"intervals"` // parallel to Rows; null where there is none
 	Notes     []Note      `json:"notes"`
-	// Report is what was bought beside the answer, of what its bounds leave out.
+	// Report is what was bought with the answer about the rows that its bounds leave out.
 	Report *ReportedShare `json:"report,omitempty"`
 	// Useful counts the useful rows; absent where no value has an interval.
 	Useful *Useful `json:"useful,omitempty"`
@@ -176,7 +176,7 @@ type Column struct {
 // Bounds are the two ends of an interval.
 type Bounds [2]Value
 
-// Note tells what an answer does not say by itself. Code is stable, Text is for people.
+// Note says what an answer does not say by itself. Code is stable, Text is for people.
 type Note struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
@@ -215,7 +215,7 @@ type EstimateResponse struct {
 	Useful *UsefulEstimate `json:"useful,omitempty"`
 	Plan   string          `json:"plan"`
 	Notes  []Note          `json:"notes"`
-	// AsOf and DataVersion are, where a prepared copy would answer, of which time its rows are and which one it is.
+	// AsOf and DataVersion are, where a prepared copy would answer, the time of its rows and its name.
 	AsOf        *time.Time `json:"as_of,omitempty"`
 	DataVersion string     `json:"data_version,omitempty"`
 }
@@ -428,7 +428,7 @@ type Account struct {
 	Due       bool    `json:"due,omitempty"`
 	Spent     Amounts `json:"spent"`
 	Reserved  Amounts `json:"reserved"`
-	Remaining Amounts `json:"remaining"` // of what is released by now
+	Remaining Amounts `json:"remaining"` // of what is released so far
 	// Lifetime is what the cap promises for all time, WorstCase what can be lost by a year from now: less while tranches are closed.
 	Lifetime    Promise    `json:"lifetime"`
 	WorstCase   Promise    `json:"worst_case_year"`

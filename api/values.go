@@ -22,7 +22,7 @@ func (d Decimal) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON keeps the text of a string or a number. Of anything else, the empty string among it, it keeps the JSON
-// text, which is no number: whoever reads the amount refuses it and can name the field.
+// text, which is no number: the reader of the amount refuses it and can name the field.
 func (d *Decimal) UnmarshalJSON(text []byte) error {
 	var s string
 	switch {
@@ -125,7 +125,7 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the problem with its extra members beside the named ones.
+// MarshalJSON writes the problem with both its named and its extra members.
 func (p Problem) MarshalJSON() ([]byte, error) {
 	type plain Problem
 	body, err := json.Marshal(plain(p))

@@ -1,4 +1,4 @@
-// Package python holds the client for Python, which the gateway serves beside its documentation.
+// Package python holds the client for Python, which the gateway serves with its documentation.
 //
 // It knows one file. It does not know what stands in it.
 package python

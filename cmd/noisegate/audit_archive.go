@@ -12,7 +12,7 @@ import (
 	"noisegate.example/budget/pgledger"
 )
 
-// archiveAge is how old the newest entry that is archived is at least: running gateways have seen newer ones by then, and anchors too.
+// archiveAge is the least age of the newest archived entry: running gateways, and anchors, have seen newer ones.
 const archiveAge = 24 * time.Hour
 
 type auditArchiveCommand struct {

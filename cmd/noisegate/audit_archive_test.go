@@ -20,7 +20,7 @@ import (
 	"noisegate.example/budget/journal"
 )
 
-// newSigner signs with a key of its own.
+// newSigner returns a signer with a new key.
 func newSigner(t *testing.T) *journal.Signer {
 	t.Helper()
 	private, err := journal.NewKeyText()
@@ -205,8 +205,8 @@ func TestVerifyWithArchives(t *testing.T) {
 	}
 }
 
-// TestVerifyAttackedWithArchives: a file that gateways signed tells of a ledger that somebody wrote anew, with hashes that fit, whether or
-// not its archive ended.
+// TestVerifyAttackedWithArchives: a file that gateways signed gives away a ledger that somebody wrote anew, with hashes that fit, whether
+// or not its archive ended.
 func TestVerifyAttackedWithArchives(t *testing.T) {
 	signer := newSigner(t)
 	entry := func(seq int64, analyst string) budget.Entry {

@@ -15,7 +15,7 @@ import (
 	"noisegate.example/internal/stattest"
 )
 
-// auditKeys is how many groups of identical contents the tables have: each is a draw of its own in every answer.
+// auditKeys is how many groups of identical contents the tables have: each is a separate draw in every answer.
 const auditKeys = 1000
 
 const (

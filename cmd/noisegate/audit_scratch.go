@@ -136,7 +136,7 @@ func (d *demo) serveAudited(ctx context.Context, dataset string) (stop func() er
 	}, nil
 }
 
-// auditScratch is a schema of its own in the protected database.
+// auditScratch is a separate schema in the protected database.
 type auditScratch struct {
 	owner  config.DSN
 	schema string

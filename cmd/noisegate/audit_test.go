@@ -128,10 +128,10 @@ func TestAuditExitCode(t *testing.T) {
 	}
 }
 
-// auditRarely lets an audit of a right gateway find something once in 10⁹ bounds, of which a test has 56 at most.
+// auditRarely lets an audit of a right gateway find something once in 10⁹ bounds; a test has 56 at most.
 const auditRarely = "--confidence=0.999999999"
 
-// TestAuditPrivate runs the command as it comes: no configuration, a gateway of its own.
+// TestAuditPrivate runs the command as it comes: no configuration, a private gateway.
 func TestAuditPrivate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")
@@ -158,7 +158,7 @@ func TestAuditPrivate(t *testing.T) {
 	}
 	for _, line := range report.Lines {
 		t.Log(line)
-		// Laplace noise gives 2.5 and more away at ε = 4; what tells most about the others is too rare for so few draws and such confidence.
+		// Laplace noise gives 2.5 and more away at ε = 4; what reveals most about the others is too rare for so few draws and such confidence.
 		if line.Claim.Epsilon == 4 && line.Claim.Delta == 0 && line.Certified.Epsilon < 1 {
 			t.Errorf("%s: the audit is blind", line)
 		}

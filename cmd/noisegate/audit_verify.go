@@ -260,7 +260,7 @@ func (c *auditVerifyCommand) publicKey(flag string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// receipts reads the receipts and refuses those that the key did not sign: whoever made them, it was not this gateway.
+// receipts reads the receipts and refuses those that the key did not sign: this gateway did not make them.
 func (c *auditVerifyCommand) receipts() ([]journal.Receipt, error) {
 	if len(c.Receipts) == 0 {
 		return nil, nil

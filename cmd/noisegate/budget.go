@@ -178,7 +178,7 @@ func limitText(l api.BudgetLimit) string {
 }
 
 // usageCells are the share of a cap that is used, and what is spent, reserved and left, all in the currency of the rule
-// that binds. Beside it stands what the other rule counts, as long as the account could go on by it.
+// that binds. They also show what the other rule counts, as long as the account could go on by it.
 func usageCells(u api.Usage, spent, reserved, left api.Amounts) []string {
 	if u.Rule == "" { // an older gateway
 		return []string{"", amountsText(spent, up), amountsText(reserved, up), amountsText(left, down)}
@@ -187,7 +187,7 @@ func usageCells(u api.Usage, spent, reserved, left api.Amounts) []string {
 		inRule(u.Rule, left, left, down)}
 }
 
-// inRule writes amounts in the currency of a rule, and beside it the others of which the account has some left.
+// inRule writes amounts in the currency of a rule, and after it the other currencies that the account has some left of.
 func inRule(rule string, a, left api.Amounts, digits rounding) string {
 	amount, beside := "", []string{}
 	for _, c := range []struct {
@@ -235,7 +235,7 @@ func amountsText(a api.Amounts, digits rounding) string {
 	return text
 }
 
-// priceText is what is charged to an account with so much left: in the currency of the latter, and the ε beside a ρ.
+// priceText is what is charged to an account with so much left: in the currency of the latter, and with the ε of a ρ.
 func priceText(price, left api.Amounts) string {
 	inRho := inCurrencyOf(left, price)
 	text := amountsText(inRho, up)
@@ -245,7 +245,7 @@ func priceText(price, left api.Amounts) string {
 	return text
 }
 
-// inCurrencyOf leaves the ε out of an amount that stands beside one in ρ.
+// inCurrencyOf leaves the ε out of an amount that is shown with one in ρ.
 func inCurrencyOf(beside, a api.Amounts) api.Amounts {
 	if !inEpsilon(beside) && a.Rho != "" {
 		a.Epsilon = ""
@@ -253,9 +253,8 @@ func inCurrencyOf(beside, a api.Amounts) api.Amounts {
 	return a
 }
 
-// inEpsilon says whether ε tells the amounts. Sums with a tail have noise without a pure ε in them. An account of the
-// form approx that paid for noise without a finite ε has none left, and goes on in ρ: "epsilon 0" would look as if it
-// were used up.
+// inEpsilon reports whether the amounts are shown in ε. Sums with a tail have noise without a pure ε in them. An account of the form approx
+// that paid for noise without a finite ε has none left, and goes on in ρ: "epsilon 0" would look as if it were used up.
 func inEpsilon(a api.Amounts) bool {
 	rho, bounded := new(big.Rat).SetString(string(a.Rho))
 	return a.Epsilon != "" && a.Tail == "" && (a.Epsilon != "0" || !bounded || rho.Sign() == 0)

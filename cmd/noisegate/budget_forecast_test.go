@@ -10,7 +10,7 @@ import (
 	"noisegate.example/api"
 )
 
-// A forecast walks over the tranches that open: with a cap of 3, of which 1 more is released every 30 days, and 0.05 spent a day.
+// A forecast walks over the tranches that open: with a cap of 3, 1 more of it released every 30 days, and 0.05 spent a day.
 func TestForecastText(t *testing.T) {
 	now := time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
 	opened := now.AddDate(0, 0, -10)

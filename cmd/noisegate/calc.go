@@ -102,7 +102,7 @@ func (f noiseFlags) show(a *app, prices []noisePrice, relative *big.Rat) error {
 	return nil
 }
 
-// rowsFor is the smallest count of which the half-width is at most the given part.
+// rowsFor is the smallest count such that the half-width is at most the given part of it.
 func rowsFor(halfWidth json.Number, part *big.Rat) json.Number {
 	rows, _ := new(big.Rat).SetString(halfWidth.String())
 	rows.Quo(rows, part)

@@ -142,14 +142,14 @@ func (a *app) variables() kong.Resolver {
 	})
 }
 
-// usageError is a mistake of whoever typed the command or wrote the configuration.
+// usageError is a mistake in the command line or the configuration.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usage(err error) error { return usageError{err} }
 
-// report tells the user what went wrong, if anything did, and chooses the exit code.
+// report prints what went wrong, if anything did, and chooses the exit code.
 func (a *app) report(err error) int {
 	var problem *api.Problem
 	var refusal *fault.Error
@@ -177,7 +177,7 @@ func (a *app) report(err error) int {
 		a.sayProblem(problem, question.sql)
 		return exitCode(problem.Code)
 	case errors.As(err, &refusal):
-		// Whoever runs this command reads the log as well: the cause may be shown.
+		// The user of this command reads the log as well: the cause may be shown.
 		fmt.Fprintf(a.Err, "noisegate: %s\n", err)
 		if refusal.Err != nil {
 			fmt.Fprintf(a.Err, "  cause: %s\n", refusal.Err)

@@ -203,7 +203,7 @@ func TestWhatIsLeftIsToldInItsCurrency(t *testing.T) {
 	}
 }
 
-// Whoever is shown an older answer hears that the newer one is too dear where the gateway says so, which older ones do not.
+// An older answer is shown with the remark that the newer one is too dear where the gateway says so; older gateways do not.
 func TestNewerThanIsLeft(t *testing.T) {
 	for affordable, dear := range map[string]bool{"": false, `, "affordable": true`: false, `, "affordable": false`: true} {
 		var answer api.QueryResponse

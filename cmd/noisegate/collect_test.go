@@ -18,7 +18,7 @@ import (
 	"noisegate.example/mechanisms/local"
 )
 
-// specOf is what a gateway tells devices about a question.
+// specOf is what a gateway sends devices about a question.
 func specOf(t testing.TB, spec api.CollectionClient) api.CollectionClient {
 	t.Helper()
 	epsilon, err := mechanisms.ParseEpsilon(string(spec.Epsilon))
@@ -62,8 +62,8 @@ func writeJSON(t testing.TB, value any) (file string) {
 	return file
 }
 
-// TestReferenceClient: values become reports of the protocol, each with what came beside the value; what is no value is told by its line,
-// and not repeated.
+// TestReferenceClient: values become reports of the protocol, each with what came with the value; an error names the line of what is no
+// value, and does not repeat it.
 func TestReferenceClient(t *testing.T) {
 	for _, c := range []struct {
 		spec        api.CollectionClient

@@ -88,7 +88,7 @@ func (c *demoCommand) run(ctx context.Context, a *app) (err error) {
 	return d.serve(ctx, on)
 }
 
-// step runs one part of the preparation and tells what was done and how long it took. The name is for errors.
+// step runs one part of the preparation and prints what was done and how long it took. The name is for errors.
 func (d *demo) step(name string, work func() (done string, err error)) error {
 	begin := time.Now()
 	done, err := work()
@@ -213,7 +213,7 @@ func (d *demo) makeTokens() error {
 	return nil
 }
 
-// writeTokens puts the tokens, which are too long for eyes and command lines, into files beside the private server's.
+// writeTokens puts the tokens, which are too long for eyes and command lines, into files next to the private server's.
 func (d *demo) writeTokens() error {
 	if d.database.server == nil {
 		return nil

@@ -66,8 +66,8 @@ func startDemoDatabase(ctx context.Context, wanted pgserver.Wanted, dir string) 
 	return d, programs.Version, nil
 }
 
-// wantedServer is what a flag (unless it is empty) or the environment asks for. A download is told of on standard
-// error, since it takes a while.
+// wantedServer is what a flag (unless it is empty) or the environment asks for. It reports a download on standard error, since it takes a
+// while.
 func (a *app) wantedServer(version string) (pgserver.Wanted, error) {
 	wanted, err := pgserver.WantedIn(func(variable string) string {
 		if variable == pgserver.VersionVariable && version != "" {
@@ -228,7 +228,7 @@ func nullable(s string) any {
 	return s
 }
 
-// as runs f on a connection of its own.
+// as runs f on a new connection.
 func (d *demoDatabase) as(ctx context.Context, role, database string, f func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, d.dsn(role, database).Reveal())
 	if err != nil {

@@ -268,7 +268,7 @@ func readmeBlock(t *testing.T, holds string) string {
 	return ""
 }
 
-// clientCommands are what an analyst types before and beside the first question that costs something.
+// clientCommands are the commands of an analyst before and around the first question that costs something.
 func clientCommands(t *testing.T, url string, tokens map[string]string) {
 	t.Helper()
 	for _, c := range []struct {
@@ -302,7 +302,7 @@ func clientCommands(t *testing.T, url string, tokens map[string]string) {
 	}
 }
 
-// The tour shows what it promises: exact raw values beside noisy ones, and the one person only on the raw side.
+// The tour shows what it promises: exact raw values next to noisy ones, and the one person only on the raw side.
 func TestDemoTour(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

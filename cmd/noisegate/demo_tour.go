@@ -21,8 +21,8 @@ import (
 // maxTourRows is how many rows of an answer the tour prints.
 const maxTourRows = 8
 
-// tour asks four questions over HTTP and shows each answer beside what the same text gives as raw SQL. The raw answers come
-// from the superuser that made the demo's people up; the gateway has no part in them.
+// tour asks four questions over HTTP and shows each answer next to what the same text gives as raw SQL. The raw answers come from the
+// superuser that made the demo's people up; the gateway has no part in them.
 func (d *demo) tour(ctx context.Context) error {
 	if err := d.writeTokens(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (d *demo) tour(ctx context.Context) error {
 	return nil
 }
 
-// credential is how the shell tells a client command whose token it has.
+// credential is the assignment by which the shell gives a client command its token.
 func (d *demo) credential(role auth.Role) string {
 	if d.files == nil {
 		return "NOISEGATE_TOKEN=" + d.tokens[role]
@@ -84,7 +84,7 @@ func (d *demo) welcome() {
 	fmt.Fprintf(d.Out, "  dataset  %s: people, visits, regions\n  votes    %s: %d teachers\n", demoDataset, demoEnsemble, demoTeachers)
 }
 
-// tourGroups counts people by a public key: the noise is small beside the numbers.
+// tourGroups counts people by a public key: the noise is small compared with the numbers.
 func (d *demo) tourGroups(ctx context.Context) error {
 	_, _, err := d.compare(ctx, api.QueryRequest{
 		SQL:     "SELECT marital_status, count(*) AS n FROM people GROUP BY 1 ORDER BY n DESC",

@@ -23,7 +23,7 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// everyKindOfEntry are the kinds of which a ledger may have entries.
+// everyKindOfEntry are the kinds of entries that a ledger may have.
 func everyKindOfEntry() []budget.EntryKind {
 	return []budget.EntryKind{budget.EntryReserve, budget.EntrySettle, budget.EntryVoid, budget.EntryExpire, budget.EntryLimit,
 		budget.EntryRefill, budget.EntryFreeze, budget.EntryThaw, budget.EntryFail, budget.EntryReset, budget.EntryImport, budget.EntryPolicy,
@@ -249,7 +249,7 @@ func TestEveryKindOfEvidence(t *testing.T) {
 	s.editsShow(t)
 }
 
-// forgedPrices: whoever writes a whole ledger anew, with hashes that fit, cannot give it other prices than its receipts bind.
+// forgedPrices: an attacker who writes a whole ledger anew, with hashes that fit, cannot give it other prices than its receipts bind.
 func (s *evidenceSite) forgedPrices(t *testing.T) {
 	t.Helper()
 	signer := newSigner(t)

@@ -157,7 +157,7 @@ func (c *pateImportCommand) importFile(ctx context.Context, a *app, client *api.
 	return client.LoadVotes(ctx, c.Ensemble, kind, c.Layout, bar)
 }
 
-// progress tells how much of a file was read, once that takes more than a second.
+// progress prints how much of a file was read, once that takes more than a second.
 type progress struct {
 	from        io.Reader
 	done, total int64

@@ -24,7 +24,7 @@ type voteFileFlags struct {
 	Rows                 string   `help:"Only the queries whose numbers, from 0, are in this file, one a line." type:"existingfile" placeholder:"FILE"`
 }
 
-// offlineFlags are a mode for votes at hand.
+// offlineFlags are a mode for votes in a local file.
 type offlineFlags struct {
 	mechanismFlags
 	Delta string `default:"1e-5" help:"The delta at which epsilon is shown." placeholder:"D"`
@@ -89,7 +89,7 @@ func numbers(name string) ([]int, error) {
 	return list, nil
 }
 
-// offlineVotes are votes at hand, the mode they are looked at with and, for interactive, the student.
+// offlineVotes are votes from a local file, the mode to analyze them in and, for interactive, the student.
 type offlineVotes struct {
 	table    *pate.Table
 	mode     *pate.Mode

@@ -73,8 +73,8 @@ func datasetNameOf(database string) string {
 	return name[:min(len(name), 63)]
 }
 
-// unitOf is the unit that a text names. Without one there is a unit only if a single column can be one: which
-// of several tells people is nothing that a schema says.
+// unitOf is the unit that a text names. Without one there is a unit only if a single column can be one: a schema does not say which of
+// several identifies people.
 func unitOf(schema *catalog.Schema, text string) (draft.Unit, error) {
 	if text != "" {
 		unit, ok := draft.ParseUnit(text)

@@ -20,8 +20,8 @@ func runText(t *testing.T, args ...string) (out, errs string, code int) {
 	return o.String(), e.String(), code
 }
 
-// What `policy init` prints is a policy file but for its blanks. Which column tells a person is asked, not guessed, and a password on the
-// command line is refused.
+// What `policy init` prints is a policy file but for its blanks. It asks which column identifies a person, and does not guess, and a
+// password on the command line is refused.
 func TestPolicyInit(t *testing.T) {
 	p := pgtest.Protected(t, "CREATE TABLE people (id int PRIMARY KEY, age int)")
 	out, errs, code := runText(t, "policy", "init", "--dsn", p.DSN, "--dataset", "census")

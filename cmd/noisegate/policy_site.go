@@ -98,7 +98,7 @@ func (d *policyDatabases) review(ctx context.Context, policy *catalog.Policy, ag
 		on: fmt.Sprintf(" (%d tables) on PostgreSQL %s", len(review.Snapshot.Tables), version)}, nil
 }
 
-// apply takes the place of any version: whoever may log in at the database decides, but for what takes two stewards.
+// apply replaces any version: every login of the database may, except for what takes two stewards.
 func (d *policyDatabases) apply(ctx context.Context, policy *catalog.Policy, _ int64, approval *api.Approval) (version int64, err error) {
 	application := catalog.Application{Policy: policy, Schema: d.schema, By: d.by, Replaces: catalog.AnyVersion}
 	if approval != nil {

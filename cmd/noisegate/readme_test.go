@@ -19,9 +19,9 @@ import (
 	"noisegate.example/internal/pgtest"
 )
 
-// TestReadme does what README.md tells a reader to do, word for word, in a directory of its own: files are written, and
-// every line behind a $ runs in one shell. Only the address and the socket's directory are put in, and sudo is left out: the
-// server's files belong to whoever runs the test, or it is root who does.
+// TestReadme does what README.md asks its readers to do, word for word, in a new directory: files are written, and every line behind a $
+// runs in one shell. Only the address and the socket's directory are put in, and sudo is left out: the server's files belong to the user
+// who runs the test, or that user is root.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

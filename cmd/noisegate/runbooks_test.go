@@ -67,7 +67,7 @@ type runbook struct {
 	steps []runbookStep
 }
 
-// runbookStep is a command, what it prints beside other things, and the status with which it exits.
+// runbookStep is a command, a part of what it prints, and the status with which it exits.
 type runbookStep struct {
 	command string
 	prints  []string

@@ -142,8 +142,8 @@ func (s *site) token(t *testing.T, sub, role string) string {
 	return strings.TrimSpace(out)
 }
 
-// Without a word about it there is an anchor beside the configuration, and in systemd's state directory; where that cannot be written the
-// gateway says so, and serves.
+// By default there is an anchor next to the configuration, or in systemd's state directory; where that cannot be written the gateway says
+// so, and serves.
 func TestAnchorByDefault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this takes long")

@@ -46,7 +46,7 @@ func spendLine(answer *api.QueryResponse) string {
 		answer.ReleaseID)
 }
 
-// ageText says of a replay when its values were released, and of which state of the data.
+// ageText says of a replay when its values were released, and the state of the data then.
 func ageText(answer *api.QueryResponse) string {
 	if answer.ReleasedAt == nil {
 		return ""

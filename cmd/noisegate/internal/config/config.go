@@ -48,7 +48,7 @@ type Wire struct {
 	Idle               time.Duration // after which a session ends whose client says nothing
 }
 
-// Admin is where whoever runs the gateway looks at it.
+// Admin is the address for the gateway's operators.
 type Admin struct {
 	Listen   string // "": nowhere
 	Insecure bool   // allows an address that other machines can reach

@@ -127,7 +127,7 @@ datasets:
 	}
 }
 
-// TestOtherDSNsAreNoDatasets: a variable that names another connection string of a dataset makes no dataset of its own, wherever that one
+// TestOtherDSNsAreNoDatasets: a variable that names another connection string of a dataset makes no additional dataset, wherever that one
 // is named.
 func TestOtherDSNsAreNoDatasets(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "noisegate.yaml")

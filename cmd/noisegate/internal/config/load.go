@@ -48,8 +48,8 @@ func Load(path string, env Environment) (*Config, error) {
 	return l.config, nil
 }
 
-// placeAnchor is where an anchor is of which nobody said so: where systemd keeps the service's state, else beside the configuration file.
-// Variables alone have no such place.
+// placeAnchor sets where the anchor is by default: where systemd keeps the service's state, else next to the configuration file. Variables
+// alone have no such place.
 func (l *loader) placeAnchor(env Environment) {
 	c := &l.config.Control
 	state, _, _ := strings.Cut(env["STATE_DIRECTORY"], ":") // systemd.exec(5): the directories of StateDirectory=

@@ -22,9 +22,9 @@ func (c *Config) Abandoned() time.Duration {
 	return longest + abandonedGrace
 }
 
-// Fairness gives out fewer places than the dataset with the fewest connections has: whoever has a place has a
-// connection, and does not wait for one that another analyst holds, which becomes free when work ends and not at a
-// boundary. One connection is left for checks of the gateway's own.
+// Fairness gives out fewer places than the dataset with the fewest connections has: a question with a place has a connection, and does not
+// wait for one that another analyst holds, which becomes free when work ends and not at a boundary. One connection is left for the
+// gateway's checks.
 func (c *Config) Fairness() (gateway.Fairness, error) {
 	f := gateway.Fairness(c.Limits)
 	for _, d := range c.Datasets {

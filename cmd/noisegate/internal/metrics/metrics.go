@@ -1,4 +1,4 @@
-// Package metrics shows whoever runs a gateway how it is, in Prometheus' format.
+// Package metrics shows a gateway's operators its state, in Prometheus' format.
 //
 // It knows which facts about a gateway may be shown. It does not know requests, datasets' rows, or who asks: no name of a person and no
 // number that a database of people gives comes here. docs/monitoring.md says why each may be shown.

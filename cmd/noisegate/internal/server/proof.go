@@ -64,7 +64,7 @@ func (g *Server) prove(ctx context.Context) error {
 	return nil
 }
 
-// attendance is how often a gateway tells others that it is there, and looks whether the ledger has what it knows.
+// attendance is how often a gateway records its presence for others, and looks whether the ledger has what it knows.
 const attendance = time.Second
 
 // keepAttending looks after failovers until the context ends. Requests look by themselves where there was one.
@@ -128,7 +128,8 @@ const signOffPatience = 3 * time.Second
 // end.
 const checkpointLife = 24 * time.Hour
 
-// readCheckpoints reads how far the ledger was verified before: none without an anchor to keep them beside, or without a key to sign them.
+// readCheckpoints reads how far the ledger was verified before: none without an anchor, whose directory they are in, or without a key to
+// sign them.
 func (g *Server) readCheckpoints(ctx context.Context) (fresh []journal.Checkpoint, err error) {
 	signer, err := g.config.Control.Signer()
 	if err != nil {

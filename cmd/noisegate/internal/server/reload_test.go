@@ -85,7 +85,7 @@ func TestReloadSaysWhatItRead(t *testing.T) {
 	})
 }
 
-// Clients without a token are told of a provider where there is one.
+// Clients without a token learn the provider where there is one.
 func TestProviders(t *testing.T) {
 	const issuer = "https://issuer.test"
 	for _, c := range []struct {

@@ -210,7 +210,7 @@ func (g *Server) checkSafety(ctx context.Context) error {
 }
 
 // checkReplication refuses a control database that is expected to fail over to a standby that may lack what was committed
-// last, and warns of standbys that could: unless whoever runs the gateway takes that for granted.
+// last, and warns of standbys that could: unless the configuration accepts that.
 func (g *Server) checkReplication(ctx context.Context) error {
 	if g.config.Control.Replication == config.AsyncAccepted {
 		return nil
@@ -381,7 +381,7 @@ func (g *Server) openWire(ctx context.Context, questions pgwire.Questions) (err 
 	return err
 }
 
-// providerOf is the identity provider that clients without a token are told of; "" with a key of the operator's own, which has none.
+// providerOf is the identity provider that clients without a token are referred to; "" with the operator's secret key, which has none.
 func providerOf(c config.Auth) string {
 	if c.Keys.HS256File != "" {
 		return ""
@@ -430,7 +430,7 @@ func asSchemas(databases map[string]*pgexec.Database) map[string]gateway.Schemas
 type Listeners struct {
 	HTTP  net.Listener
 	Wire  net.Listener // PostgreSQL's protocol; nil: it is not spoken
-	Admin net.Listener // for whoever runs the gateway; nil: nowhere
+	Admin net.Listener // for the gateway's operators; nil: nowhere
 }
 
 // Close closes the listeners.
