@@ -13,7 +13,7 @@ import (
 	"noisegate.example/internal/stattest"
 )
 
-// auditKeys is how many groups one request asks about: each is a draw of its own.
+// auditKeys is how many groups one request asks about: each is a separate draw.
 const auditKeys = 1000
 
 // hollow is a dataset with the given number of people in each of auditKeys public groups.

@@ -34,7 +34,7 @@ budgets:
 	}}
 }
 
-// TestBoundsOfVisits: what the commands of docs/policy.md print of visitors, whose truth is known, at a price of which noise shows in no
+// TestBoundsOfVisits: what the commands of docs/policy.md print of visitors, whose truth is known, at a price whose noise shows in no
 // digit: in a bin of 2,000 units it is beyond 1 with a probability of e⁻²⁰ (scale 1/20), and there are 300 bins.
 func TestBoundsOfVisits(t *testing.T) {
 	t.Parallel()

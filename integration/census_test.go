@@ -36,7 +36,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// ask sends one query as an analyst of its own, so that each starts with a full budget.
+// ask sends one query as a new analyst, so that each starts with a full budget.
 func (s *stack) ask(t *testing.T, q corpusQuery, verdict string) {
 	t.Helper()
 	client := s.analyst(t, "corpus-"+strings.ToLower(q.id))

@@ -21,11 +21,11 @@ import (
 	"noisegate.example/internal/pgtest"
 )
 
-// clientsPeople is how many people there are, and visits. Scripts check counts of visits to within 4,000, and those beside a mean to within
-// 9,900: noise of scale 150 and 450 is beyond once in 10^9, and of scale 10, which counts of people have, never.
+// clientsPeople is how many people there are, and visits. Scripts check counts of visits to within 4,000, and those next to a mean to
+// within 9,900: noise of scale 150 and 450 is beyond once in 10^9, and of scale 10, which counts of people have, never.
 const clientsPeople = 40_000
 
-// environment is what a client of libpq reads, for an analyst of its own: nothing was asked before, and the budget is whole.
+// environment is what a client of libpq reads, for a new analyst: nothing was asked before, and the budget is whole.
 func (s *wireStack) environment(t *testing.T, subject, mode string) []string {
 	t.Helper()
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8", "TZ=UTC", "PYTHONDONTWRITEBYTECODE=1",
@@ -172,8 +172,8 @@ func runClient(t *testing.T, c client, env []string) []string {
 	return strings.Split(out.String(), "\n")
 }
 
-// runPsql types each block of the script into a psql of its own, and looks for what it should print: a pattern in each line that
-// follows "--- prints", none of those after "--- never".
+// runPsql types each block of the script into a new psql, and looks for what it should print: a pattern in each line that follows "---
+// prints", none of those after "--- never".
 func runPsql(t *testing.T, env []string) (found []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)

@@ -74,7 +74,7 @@ func TestBackendsTerminated(t *testing.T) {
 // make faults-short and make faults give more.
 var kills = flag.Int("kills", 3, "how often TestKillsUnderLoad kills the gateway")
 
-// killsPerLedger is after how many kills TestKillsUnderLoad begins a new ledger: the whole of it is judged after each of them.
+// killsPerLedger is the number of kills after which TestKillsUnderLoad begins a new ledger: the whole of it is judged after each kill.
 const killsPerLedger = 100
 
 // TestKillsUnderLoad kills the gateway with SIGKILL at random moments and starts it again. After each kill the ledger is judged.

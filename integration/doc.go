@@ -1,5 +1,5 @@
-// Package integration tests the finished program: it builds the real binary, starts it beside a PostgreSQL server, and
-// talks to it over HTTP as analysts and stewards do.
+// Package integration tests the finished program: it builds the real binary, starts it and a PostgreSQL server, and talks to it over HTTP
+// as analysts and stewards do.
 //
 // It knows what the contract says: commands, configuration, routes, problem codes. It does not know any package behind
 // api, and internal/archtest keeps it so: what these tests see is what a client sees, plus what an operator could read in

@@ -197,7 +197,7 @@ func TestWhatIsTakenIsAnswered(t *testing.T) {
 			}
 		})
 	}
-	// What reads alike is two releases: 50 people of 1000, and 50 whose ages are some 25.
+	// The same words are two releases: 50 people of 1000, and 50 whose ages are some 25.
 	answer, err := s.analyst(t, "bo").Query(t.Context(), api.QueryRequest{Dataset: "absent", SQL: alike, Epsilon: "10000"}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -179,7 +179,8 @@ func TestOneAnalystsFloodStopsNobody(t *testing.T) {
 			"meanwhile, %d refused",
 			name, len(beset), sortedQuantile(beset, 0.5), sortedQuantile(beset, 0.99), beset[len(beset)-1], sortedQuantile(alone, 0.5),
 			sortedQuantile(alone, 0.99), during, end.Refused)
-		// On a quiet machine 99 of 100 answers come one boundary later at most; beside other work half of them do, or a few boundaries later.
+		// On a quiet machine 99 of 100 answers come one boundary later at most; while other work runs, half of them do, or a few boundaries
+		// later.
 		q, boundaries := 0.5, 4
 		if *floodQuestions >= 200 {
 			q, boundaries = 0.99, 1
@@ -220,7 +221,7 @@ type floodState struct {
 	Failed            string // how a request failed otherwise, which ends a flood
 }
 
-// floodProcess is a flood from a process of its own: its clients do not stand in the victim's way to a processor more than others do.
+// floodProcess is a flood from a separate process: its clients do not compete with the victim for a processor more than others do.
 type floodProcess struct {
 	command *exec.Cmd
 	stop    io.Closer
@@ -340,7 +341,7 @@ func (s *stack) sealPets(t *testing.T, dataset string) {
 	}
 }
 
-// idle opens sockets that ask nothing, half of which trickle, until the test ends.
+// idle opens sockets that ask nothing until the test ends; half of them trickle.
 func idle(t *testing.T, address string) {
 	t.Helper()
 	for i := range 200 {
@@ -393,7 +394,7 @@ func (s *stack) watchReady(t *testing.T) (stop func() []time.Duration) {
 	}
 }
 
-// readyInTime looks how long /readyz took: on a quiet machine 99 of 100 looks take 10 ms at most; beside other work, half of them.
+// readyInTime looks how long /readyz took: on a quiet machine 99 of 100 looks take 10 ms at most; while other work runs, half of them.
 func (s *stack) readyInTime(t *testing.T, flood string, looks []time.Duration) {
 	t.Helper()
 	const bar = 10 * time.Millisecond

@@ -67,7 +67,7 @@ func (s *stack) scrape(t *testing.T) string {
 	return text
 }
 
-// What whoever runs a gateway is shown is at a listener of its own, where nothing else is, and analysts have no way to it.
+// Metrics for operators are at a separate listener, where nothing else is, and analysts cannot reach it.
 func TestMetricsHaveADoorOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := prepareStack(t, people(ampleBudget)).watched(t, people(ampleBudget))
@@ -106,7 +106,7 @@ func TestMetricsHaveADoorOfTheirOwn(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", shown, text)
 		}
 	}
-	// Names of people, and what tells of work: memory, processor time, numbers of goroutines.
+	// Names of people, and what shows work: memory, processor time, numbers of goroutines.
 	for _, hidden := range []string{"ana-the-analyst", "go_", "process_", "promhttp_"} {
 		if strings.Contains(text, hidden) {
 			t.Errorf("there is %q in\n%s", hidden, text)
@@ -119,7 +119,7 @@ func TestMetricsHaveADoorOfTheirOwn(t *testing.T) {
 var privately = regexp.MustCompile(`(?m)^(# .*|noisegate_\w+_timestamp_seconds .*|noisegate_request_seconds_.*|` +
 	`noisegate_requests_total\{route="GET /(readyz|healthz)".*)\n`)
 
-// Two databases that differ by one person, the gateways of which were asked the same, have the same metrics, byte for byte but for times
+// The gateways of two databases that differ by one person, asked the same, have the same metrics, byte for byte but for times
 // ([privately]).
 //
 // covers: A80

@@ -71,7 +71,7 @@ const (
 	apartOID = 20
 )
 
-// createAt runs statements, one a line; each CREATE TABLE and CREATE TYPE begins at the next identifier of its own.
+// createAt runs statements, one a line; each CREATE TABLE and CREATE TYPE begins apartOID identifiers after the one before.
 func createAt(ctx context.Context, conn *pgx.Conn, schema string, oid int) error {
 	for statement := range strings.Lines(schema) {
 		if strings.HasPrefix(statement, "CREATE TABLE") || strings.HasPrefix(statement, "CREATE TYPE") {
@@ -115,8 +115,8 @@ func skipTo(ctx context.Context, conn *pgx.Conn, oid int) error {
 var ageNote = regexp.MustCompile(`,?\{"code":"replayed","text":"of [^"]*"\}`)
 
 // TestLedgerOfAnEarlierVersion starts today's gateway on a ledger that 7c2e952 made, with the policies that it applied.
-// Every answer of that ledger is given again, byte for byte and free, to whoever asks as they did then; nothing is
-// written into the journal. What is renewed says why in asked.jsonl.
+// Every answer of that ledger is given again, byte for byte and free, to the same requests; nothing is written into the journal. What is
+// renewed says why in asked.jsonl.
 //
 // needs: postgres
 func TestLedgerOfAnEarlierVersion(t *testing.T) {
@@ -416,7 +416,7 @@ func (s *stack) recordLabels(t *testing.T, keep func(asked)) {
 		if status, body := s.post(t, q); status != http.StatusOK {
 			t.Fatalf("no labels: %d %s\n%s", status, body, q.Body)
 		}
-		_, again := s.post(t, q) // what is told of labels that are there already
+		_, again := s.post(t, q) // the answer for labels that are there already
 		q.Told = regexp.MustCompile(`"labels":\[.*?\](,"[a-z])`).FindString(again)
 		keep(q)
 	}

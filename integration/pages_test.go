@@ -41,7 +41,7 @@ func newDemo(t *testing.T) *demo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has ended by then
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has already ended
 	if err := json.NewDecoder(out).Decode(d); err != nil {
 		t.Fatalf("the demo prints no line: %v\n%s", err, &errs)
 	}
@@ -72,8 +72,8 @@ func blocksOf(page, language string) (blocks []string) {
 	return blocks
 }
 
-// TestPagesOfTheDemo runs the commands of the pages that people read with a demo beside them, as they stand there, and wants the notes,
-// hints and suggestions that the pages show, and what their sentences promise.
+// TestPagesOfTheDemo runs the commands of the pages that people read while they try a demo, as they stand there, and wants the notes, hints
+// and suggestions that the pages show, and what their sentences promise.
 func TestPagesOfTheDemo(t *testing.T) {
 	t.Parallel()
 	pgtest.Need(t, "sudo apt-get install -y curl", "curl")

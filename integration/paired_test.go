@@ -22,8 +22,8 @@ const (
 	pairedRounds = 8
 	// pairedWarm is how many questions of each are asked before: ledgers that are empty answer faster than any that is used.
 	pairedWarm = 4
-	// pairedAgain is how many comparisons, each of rounds of its own, must say that HEAD takes too long. One says so by chance once in a
-	// hundred times where HEAD takes 1.02 times base's time and the limit is 1.05, and all of them once in 10⁸ times.
+	// pairedAgain is how many comparisons, each of new rounds, must say that HEAD takes too long. One says so by chance once in a hundred
+	// times where HEAD takes 1.02 times base's time and the limit is 1.05, and all of them once in 10⁸ times.
 	pairedAgain = 4
 )
 

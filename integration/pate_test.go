@@ -208,8 +208,7 @@ func TestLabelsSurviveAKill(t *testing.T) {
 		<-gone
 		s.serve(t)
 	}
-	// Everything that anybody saw is paid for: each row costs 1/σ² whoever asks for it first, and nothing was paid twice
-	// but what a kill cut off.
+	// Everything that anybody saw is paid for: each row costs its first buyer 1/σ², and nothing was paid twice but what a kill cut off.
 	least := 0.0
 	for key := range released {
 		sigma, _ := strconv.ParseFloat(strings.Fields(key)[0], 64)

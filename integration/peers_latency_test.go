@@ -21,7 +21,7 @@ type peerLatency struct {
 	Took map[string]map[string]float64 `json:"took"` // by question and program
 }
 
-// What is asked beside the peers' programs.
+// What is asked in addition to the peers' programs.
 const (
 	plainSQL     = "plain SQL"
 	liveTable    = "Noisegate"

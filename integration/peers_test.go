@@ -346,7 +346,7 @@ func (q peerQuestion) request() api.QueryRequest {
 	return request
 }
 
-// askNoisegate draws answers, each as an analyst of its own: the same analyst would be given the first one again.
+// askNoisegate draws answers, each as a new analyst: the same analyst would be given the first one again.
 func (s *stack) askNoisegate(t *testing.T, q peerQuestion) answers {
 	t.Helper()
 	request := q.request()

@@ -232,7 +232,7 @@ func (s *stack) prepareOverHTTP(t *testing.T) {
 	}
 }
 
-// asText asks a question as text, for CSV: of which time its rows are, and the status.
+// asText asks a question as text, for CSV, and returns the time of its rows and the status.
 func (s *stack) asText(t *testing.T, who, settings, sql string) (asOf string, status int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/query?"+settings, strings.NewReader(sql))
@@ -408,7 +408,7 @@ func BenchmarkPrepared(b *testing.B) {
 	}
 }
 
-// BenchmarkPreparing is what runs take that make a copy anew, first, again, and with sets of ranks, beside a sorted copy with an index.
+// BenchmarkPreparing times runs that make a copy anew, first, again, and with sets of ranks, and a sorted copy with an index.
 func BenchmarkPreparing(b *testing.B) {
 	of := clinic(*benchRows, *benchUsers)
 	s := newStack(b, of)
@@ -435,8 +435,8 @@ func BenchmarkPreparing(b *testing.B) {
 	}
 }
 
-// plans prints beside each other the plans that PostgreSQL ran of a question in plain SQL and of the copy, both of which ask asks, without
-// figures. They are in the server's log, which a private server has open and nobody else finds.
+// plans prints side by side, without figures, the plans that PostgreSQL ran for a question in plain SQL and for the copy; ask asks both.
+// They are in the server's log, which a private server has open and nobody else finds.
 func (s *stack) plans(b *testing.B, sql string, ask func() error) {
 	b.Helper()
 	conn := s.superuser(b, "clinic")
@@ -489,8 +489,7 @@ var (
 	planFigures = regexp.MustCompile(` +\(cost=[^)]*\)|'\{[^}]*\}'|(?m:^\t)`) // and long lists
 )
 
-// BenchmarkAppend is what a run takes that appends 1 % of new rows, of people that there are and of new ones, beside one that makes the
-// copy anew.
+// BenchmarkAppend times a run that appends 1 % of new rows, of people that there are and of new ones, and one that makes the copy anew.
 func BenchmarkAppend(b *testing.B) {
 	of := clinic(*benchRows, *benchUsers)
 	const full = "prepare: {max_rows: 46}"

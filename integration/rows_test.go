@@ -28,7 +28,7 @@ func boundaryOf(took time.Duration) int64 {
 	return k
 }
 
-// rowData is people beside 341 public shops and 20 stalls, with the one person of 62 who earns 63, or without.
+// rowData is people, 341 public shops and 20 stalls, with the one person of 62 who earns 63, or without.
 func rowData(name string, target bool) dataset {
 	return dataset{name: name, quantum: rowQuantum.String(), policy: fmt.Sprintf(`version: 1
 dataset: %s

@@ -9,7 +9,7 @@ import (
 )
 
 // TestIdleClientsLeaveDescriptors lets idle clients take all the connections that a gateway with few file descriptors
-// gives. Whoever is connected already is served, also when the gateway has to connect to its databases again.
+// gives. Clients that are already connected are served, also when the gateway has to connect to its databases again.
 //
 // covers: F17
 func TestIdleClientsLeaveDescriptors(t *testing.T) {
@@ -31,7 +31,7 @@ func TestIdleClientsLeaveDescriptors(t *testing.T) {
 		defer conn.Close()
 		_, _ = fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", address)
 	}
-	// The connections to the databases end, and what they leave is there for whoever takes it first.
+	// The connections to the databases end, and the descriptors they leave go to the first taker.
 	s.server.StopImmediate()
 	s.eventually(t, func() bool { _, err := ana.Query(t.Context(), question(1), ""); return err != nil })
 	time.Sleep(2 * time.Second) // net/http tries to accept every second

@@ -16,8 +16,8 @@ import (
 	"noisegate.example/api"
 )
 
-// proven is a dataset whose schema proves all that its policy says, and in which everything is that could stand beside
-// a unit's id: public numbers from 1 to 1000, references to it, and unique columns.
+// proven is a dataset whose schema proves all that its policy says, with everything that a query could compare with a unit's id: public
+// numbers from 1 to 1000, references to it, and unique columns.
 func proven() dataset {
 	return dataset{name: "proven", policy: `version: 1
 dataset: proven
@@ -55,9 +55,8 @@ budgets:
 	}}
 }
 
-// A unit's id, and whatever else tells one unit, is counted, grouped by within one unit's rows, and joined with the id
-// of the same kind of unit. No road leads from it to a constant, or to a public table of numbers, which is a constant
-// in disguise.
+// A unit's id, and whatever else identifies one unit, is counted, grouped by within one unit's rows, and joined with the id of the same
+// kind of unit. No road leads from it to a constant, or to a public table of numbers, which is a constant in disguise.
 //
 // needs: postgres
 // covers: D1 P2

@@ -84,7 +84,7 @@ type stack struct {
 	dir    string            // configuration, key, policies
 	config string
 	url    string
-	// admin is where whoever runs the gateway looks at it, host:port; empty: nowhere.
+	// admin is the address for the gateway's operators, host:port; empty: nowhere.
 	admin    string
 	migrated bool // pgtest made its control database, with the migrations of this version
 	// program is another binary than the one under test; empty: that one.
@@ -190,7 +190,7 @@ func emptyStack(t testing.TB, server *pgserver.Server) *stack {
 	return s
 }
 
-// createDatabases does what docs/operations.md tells an operator to do.
+// createDatabases does what docs/operations.md asks of an operator.
 func (s *stack) createDatabases(t testing.TB, sets []dataset) {
 	t.Helper()
 	roles := read(t, "../deploy/roles.sql")
@@ -257,7 +257,7 @@ func (s *stack) writeConfig(t testing.TB, sets []dataset) {
 	write(t, s.config, yaml.String())
 }
 
-// receiptKey makes the key that signs receipts, and receipts.pub beside it, as openssl would.
+// receiptKey makes the key that signs receipts, and receipts.pub next to it, as openssl would.
 func (s *stack) receiptKey(t testing.TB) string {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

@@ -71,8 +71,8 @@ func selfJoins(n int) string {
 const crossJoins = "SELECT count(*) FROM people p CROSS JOIN points a CROSS JOIN lines b WHERE p.age = 111 AND a.kind + b.kind + p.age > %d"
 
 // One row that meets all pairs of two public tables, and the product of one person's own rows, decided by how long, or
-// whether, an answer came. They are refused for what the text and public facts say, whoever is in the data, and cost
-// nothing; what the refusal proposes is taken.
+// whether, an answer came. They are refused for what the text and public facts say, whatever people are in the data, and cost nothing; what
+// the refusal proposes is taken.
 //
 // needs: postgres
 // covers: B4 C1
@@ -335,7 +335,7 @@ func TestTiming(t *testing.T) {
 	t.Logf("%d of %d pairs are refused: their times compare refusals, not joins", refused, len(pairs))
 }
 
-// heavyData is a dataset of visits, of which one person has so many rows, to be prepared with four of each.
+// heavyData is a dataset of visits, where one person has so many rows, to be prepared with four of each.
 func heavyData(name string, rows int) dataset {
 	return dataset{name: name, quantum: "5ms", prepares: true, policy: fmt.Sprintf(`version: 1
 dataset: %s

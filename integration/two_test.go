@@ -99,7 +99,7 @@ func TestTwoStewards(t *testing.T) {
 	// A key that is taken out of the file is not believed after the signal, and the chain says so first.
 	write(t, filepath.Join(s.dir, "both.pub"), read(t, filepath.Join(s.dir, "stewards.pub")))
 	run("", "sed -n '/steward: sam/,/END/p' both.pub > stewards.pub", 0, "")
-	s.exec(t, control, "REVOKE INSERT ON noisegate.entry FROM noisegate") // by then the chain takes none, as in a failover
+	s.exec(t, control, "REVOKE INSERT ON noisegate.entry FROM noisegate") // now the chain takes none, as in a failover
 	s.hangUp(t, "they cannot be entered in the chain yet")
 	s.exec(t, control, "GRANT INSERT ON noisegate.entry TO noisegate")
 	const counts = "are in its chain, and count"

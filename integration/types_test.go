@@ -104,7 +104,7 @@ func allTyped(citext bool) []typed {
 // shape is the way in which a table names its rows' unit.
 type shape struct{ name, from string }
 
-// shapes are the tables of [typedRows]; t is that whose columns are asked for, and t.id tells its rows apart.
+// shapes are the tables of [typedRows]; t is that whose columns are asked for, and t.id identifies its rows.
 var shapes = []shape{
 	{"row", "rows1 t"},
 	{"parts", "parts t"},

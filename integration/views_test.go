@@ -13,7 +13,7 @@ import (
 	"noisegate.example/api"
 )
 
-// viewed has public tables and views of them, beside people. The words of its tables are those of a policy.
+// viewed has public tables, views of them, and people. The words of its tables are those of a policy.
 func viewed(tables string) dataset {
 	return dataset{name: "viewed", policy: `version: 1
 dataset: viewed
@@ -54,7 +54,7 @@ tables:
 
 const publicViews = "  places: {public: true}\n  sizes: {public: true}\n  known: {public: true}\n"
 
-// A public view answers as PostgreSQL does: alone for nothing, and beside rows of people. One that is replaced is not read: until the
+// A public view answers as PostgreSQL does: free if alone, and also joined with rows of people. One that is replaced is not read: until the
 // policy is applied anew its query is the one that was checked, or the policy is stale.
 //
 // needs: postgres

@@ -33,14 +33,14 @@ import (
 	"noisegate.example/internal/testfiles"
 )
 
-// wireStack is a gateway that speaks PostgreSQL's protocol in clear and over TLS, with a catalog twin on a server of its own.
+// wireStack is a gateway that speaks PostgreSQL's protocol in clear and over TLS, with a catalog twin on a separate server.
 type wireStack struct {
 	*stack
 	host, port, root string
 	twins            *stack // the server of the catalog twin
 }
 
-// newWireStack makes one over the tables of the demonstration, with so many people, each with one visit, on servers of its own that log all
+// newWireStack makes one over the tables of the demonstration, with so many people, each with one visit, on separate servers that log all
 // statements.
 func newWireStack(t *testing.T, people int) *wireStack {
 	t.Helper()
@@ -57,7 +57,7 @@ func newWireStack(t *testing.T, people int) *wireStack {
 	return s.opened(t, census)
 }
 
-// newWireStackOver makes one over datasets, the first of which has a catalog twin.
+// newWireStackOver makes one over datasets; the first has a catalog twin.
 func newWireStackOver(t *testing.T, sets ...dataset) *wireStack {
 	t.Helper()
 	s := &wireStack{stack: prepareStack(t, sets...), twins: &stack{server: ownServer(t, nil)}}
@@ -147,8 +147,8 @@ func connected(t *testing.T, config *pgx.ConnConfig, notices *[]string) *pgx.Con
 	return conn
 }
 
-// said is what a client is told of a statement: of an answer, its columns and how many rows; of a refusal, all of it. Words are
-// its texts with their values.
+// said is what a client receives for a statement: of an answer, its columns and how many rows; of a refusal, all of it. Words are its texts
+// with their values.
 func said(t *testing.T, conn *pgx.Conn, sql string, mode pgx.QueryExecMode) (verdict, words string) {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), sql, mode)

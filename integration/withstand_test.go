@@ -308,7 +308,7 @@ func TestReplaysAreTheSameAndFree(t *testing.T) {
 	}
 }
 
-// canaries are questions about values that few people have, some of which fail.
+// canaries are questions about values that few people have; some of them fail.
 func canaries() []string {
 	return []string{
 		"SELECT city, count(*) FROM people GROUP BY city",
@@ -324,9 +324,8 @@ func canaries() []string {
 	}
 }
 
-// TestCanariesStayInside asks about rare values in many ways, some of which fail, and looks for them in everything the
-// gateway ever said: responses and log. A private key is shown only if it is selected, which for one person has probability
-// at most δ = 1e-9 per query.
+// TestCanariesStayInside asks about rare values in many ways, also in some that fail, and looks for them in everything the gateway ever
+// said: responses and log. A private key is shown only if it is selected, which for one person has probability at most δ = 1e-9 per query.
 //
 // covers: A30 A78
 func TestCanariesStayInside(t *testing.T) {

@@ -162,7 +162,7 @@ func (names) Verify(_ context.Context, token string) (auth.Principal, error) {
 	return p, nil
 }
 
-// child is a gateway in a process of its own.
+// child is a gateway in a separate process.
 type child struct {
 	url    string
 	cmd    *exec.Cmd

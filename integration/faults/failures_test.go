@@ -35,8 +35,8 @@ func (b breakable) Run(ctx context.Context, s ...sqlrewrite.Statement) sqlrewrit
 
 // covers: W.5 A36 A43
 //
-// Failures are counted in the ledger: a gateway that is started anew, and another one beside it, know of them. A
-// steward resets them, and the journal, which verifies, says who.
+// Failures are counted in the ledger: a gateway that is started anew, and another one on the same ledger, know of them. A steward resets
+// them, and the journal, which verifies, says who.
 //
 // needs: postgres
 func TestFailuresOverHTTP(t *testing.T) {

@@ -69,7 +69,7 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 	s.check(t, "taking all of it back")
 }
 
-// TestAnswersUnderOneKeyAreEqual tells the judge of answers that contradict each other.
+// TestAnswersUnderOneKeyAreEqual gives the judge answers that contradict each other.
 //
 // covers: I6
 func TestAnswersUnderOneKeyAreEqual(t *testing.T) {

@@ -61,13 +61,13 @@ func TestKillAtEveryPoint(t *testing.T) {
 	}
 }
 
-// The locks that PostgreSQL waits for, with a reservation at hand.
+// The locks that PostgreSQL waits for in the middle of a reservation.
 const (
 	holdStatement = 4711 // in the statement that writes the reservation's entry
 	holdCommit    = 4712 // in the transaction's commit
 )
 
-// installHold lets a test hold PostgreSQL itself in the middle of a reservation. Whoever holds the lock of a trigger holds it.
+// installHold lets a test hold PostgreSQL itself in the middle of a reservation. The holder of a trigger's lock holds PostgreSQL.
 func (s *site) installHold(t *testing.T) {
 	t.Helper()
 	s.control.Exec(t, `
@@ -82,8 +82,8 @@ func (s *site) installHold(t *testing.T) {
 }
 
 // killWhileHeld kills the gateway while PostgreSQL is held with one of its reservations, and then lets PostgreSQL go on: what
-// it had not been told to commit goes, and what it had been told to commit stays. Beside begins once the reservation is
-// held: others queue behind it.
+// it had not been told to commit goes, and what it had been told to commit stays. The function beside begins once the reservation is held:
+// others queue behind it.
 func (s *site) killWhileHeld(t *testing.T, c *child, at point, beside func()) {
 	t.Helper()
 	time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)

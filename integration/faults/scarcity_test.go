@@ -161,8 +161,8 @@ func hangUp(open []net.Conn) {
 	}
 }
 
-// TestIdleConnections keeps 5,000 connections open, as far as this machine lets it, of which half have asked something
-// and half have said nothing: health and answers come all the same.
+// TestIdleConnections keeps 5,000 connections open, as far as this machine lets it; half have asked something and half have said nothing:
+// health and answers come all the same.
 //
 // covers: F17
 func TestIdleConnections(t *testing.T) {
@@ -225,8 +225,8 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// TestDataPoolExhausted holds every connection to the protected database: what needs none of them is answered. Whoever
-// waited gets an answer or is refused for free.
+// TestDataPoolExhausted holds every connection to the protected database: what needs none of them is answered. Requests that waited are
+// answered or refused for free.
 //
 // covers: F17
 func TestDataPoolExhausted(t *testing.T) {

@@ -132,8 +132,8 @@ func (s *site) nobodyIsAnswered(t *testing.T, n *numbers, url string) {
 	}
 }
 
-// TestDiskFull lets the ledger's server run out of space under load, on a small file system of its own, and gives the space back.
-// Only root may mount one: elsewhere the test says so and checks nothing of it.
+// TestDiskFull lets the ledger's server run out of space under load, on a small separate file system, and gives the space back. Only root
+// may mount one: elsewhere the test says so and checks nothing of it.
 //
 // covers: F09
 func TestDiskFull(t *testing.T) {
@@ -165,7 +165,7 @@ func TestDiskFull(t *testing.T) {
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
-		// A server that cannot write its log ends itself; whoever supervises it starts it again.
+		// A server that cannot write its log ends itself; its supervisor starts it again.
 		if err := server.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The reasons for which a memory of the gateway's tells nobody, by its time, what others asked.
+// The reasons for which the time of a look into the gateway's memory does not reveal what others asked.
 const (
 	byAnalyst      = "by analyst"          // others neither fill nor empty what an analyst finds; also of one request, session or client
 	ofThePolicy    = "of the policy"       // no question fills it: policies, keys, settings, servers, and what stewards and operators do
@@ -76,7 +76,7 @@ func memories() map[string]memory {
 	}
 }
 
-// checkCaches wants each memory that outlives a request to be listed with the reason why it tells nobody what others asked.
+// checkCaches wants each memory that outlives a request to be listed with the reason why it does not reveal what others asked.
 func checkCaches(t *Tree) []Finding {
 	listed := memories()
 	var found []Finding

@@ -180,7 +180,7 @@ func (g *graph) spread(n ast.Node) {
 				g.join(o, g.of(x))
 			}
 		}
-	case *ast.CallExpr: // a literal gets parts of what stands beside it
+	case *ast.CallExpr: // a literal gets parts of the call's other arguments
 		for _, a := range n.Args {
 			literal, ok := a.(*ast.FuncLit)
 			if !ok {
@@ -345,7 +345,7 @@ func (g *graph) read(in *function, body ast.Node) {
 			how[ast.Unparen(n.Fun)] = given
 			for _, a := range n.Args {
 				if t := g.beside(n, a); t.level > other {
-					how[a] = part // it is called for parts of what stands beside it
+					how[a] = part // it is called for parts of the other arguments
 				}
 			}
 		case *ast.SelectorExpr:

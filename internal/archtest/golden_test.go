@@ -12,7 +12,7 @@ import (
 	"noisegate.example/internal/testfiles"
 )
 
-// goldenCopies are the files that hold records of golden/accounting.json, each beside the package whose tests read them.
+// goldenCopies are the files that hold records of golden/accounting.json, each in the package whose tests read them.
 func goldenCopies() []string {
 	return []string{"mechanisms/testdata/*.json", "mechanisms/local/testdata/*.json", "budget/accounting/testdata/*.json",
 		"budget/budgettest/*.json", "internal/stattest/testdata/*.json"}

@@ -207,7 +207,7 @@ func BudgetNoAccount(dataset string) *Error {
 	return &Error{Code: CodeBudgetNoAccount, Msg: "you have no budget for the dataset " + Quote(dataset), Hint: "ask the data steward"}
 }
 
-// BudgetUnknownRelease answers for releases that do not exist and for those of others alike.
+// BudgetUnknownRelease answers both for releases that do not exist and for those of others.
 func BudgetUnknownRelease() *Error {
 	return &Error{Code: CodeBudgetUnknownRelease, Msg: "you have no such release"}
 }

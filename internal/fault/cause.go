@@ -12,8 +12,8 @@ type raised interface {
 }
 
 // Cause describes a failure to the operator, in the log. Of errors that PostgreSQL raised only the code is told: their text may quote
-// values. Those about its files, its memory, its connections and its administrator are told: they quote none. Whoever reads protected
-// tables, or their schema, gives [Coded] errors: of these servers no text is ever told.
+// values. Those about its files, its memory, its connections and its administrator are told: they quote none. Code that reads protected
+// tables, or their schema, returns [Coded] errors: no text of these servers is ever logged.
 func Cause(err error) string {
 	if err == nil {
 		return ""

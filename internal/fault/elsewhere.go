@@ -5,8 +5,8 @@ import "strings"
 // Function names of other systems, with the form that means the same here. A name that is close to one of PostgreSQL's often means
 // something else: COUNTIF(x) is no count(x).
 
-// FormOf is how a function of another system is written here, with $1, $2, ... for its arguments, of which it has so many; ok is false for
-// names that are not known, and where the form depends on more than the arguments.
+// FormOf is how a function of another system is written here, with $1, $2, ... for its arguments; ok is false for names that are not known,
+// and where the form depends on more than the arguments.
 func FormOf(name string, arguments int) (form string, ok bool) {
 	forms := map[string]map[int]string{
 		"countif": {1: "count(*) FILTER (WHERE $1)"}, "count_if": {1: "count(*) FILTER (WHERE $1)"},

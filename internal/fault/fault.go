@@ -145,8 +145,8 @@ type excused struct{ error }
 
 func (e excused) Unwrap() error { return e.error }
 
-// Excused marks err as no failure of whoever asked: the server was down for everybody, or it was their own wish that it ends. The charge
-// behind it stands all the same.
+// Excused marks err as no failure of the asker: the server was down for everybody, or the asker wished that it ends. The charge behind it
+// stands all the same.
 func Excused(err error) error {
 	if err == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// CodeInternal is what a client sees of every error that has no code of its own.
+// CodeInternal is what a client sees of every error without a specific code.
 const CodeInternal Code = "internal"
 
 // CodeUnverified is a statement that is not proven to move as little as its price was computed for.
@@ -24,7 +24,7 @@ func Unverified(cause error) *Error {
 const CodeUnprintable Code = "internal/unprintable"
 
 // Unprintable refuses a question whose statement the server does not take, before it is charged; state is PostgreSQL's code of the error,
-// for the log: no row was read, so that it tells of none.
+// for the log: no row was read, so that it depends on none.
 func Unprintable(state string) *Error {
 	return &Error{Code: CodeUnprintable,
 		Msg:  "the server does not take the statement of this query: a mistake of the gateway's, or the server lacks something",

@@ -103,7 +103,7 @@ func BadStep(pos Position, column, message string) *Error {
 	}
 }
 
-// PlanUnknown answers for registered plans that do not exist and for those of others alike.
+// PlanUnknown answers both for registered plans that do not exist and for those of others.
 func PlanUnknown() *Error {
 	return &Error{Code: CodePlanUnknown, Msg: "you have no such plan for this dataset"}
 }
@@ -199,7 +199,7 @@ func FitTimed(hint string) *Error {
 		Hint: hint}
 }
 
-// FitDistributed says that a dataset's tables may lie on several servers, of which no regression and no clustering is computed.
+// FitDistributed refuses regressions and clusterings of a dataset whose tables may lie on several servers.
 func FitDistributed() *Error {
 	return &Error{Code: CodeFit, Msg: "the dataset's tables may lie on several servers, and a fit is computed on one",
 		Hint: "ask for sums and averages of products in a query"}

@@ -35,7 +35,7 @@ func GroupByUnit(pos Position, column string) *Error {
 	}
 }
 
-// GroupByIdentity refuses groups by a column that tells one privacy unit: a reference to a unit's row, or a column that is unique.
+// GroupByIdentity refuses groups by a column that identifies one privacy unit: a reference to a unit's row, or a column that is unique.
 func GroupByIdentity(pos Position, column string) *Error {
 	return &Error{
 		Code: CodeNotAggregate, Pos: pos,
@@ -93,7 +93,7 @@ func MissingContribution(pos Position, table, setting string) *Error {
 	}
 }
 
-// MissingKeys refuses to group by a column of which the policy does not say how its values may be shown.
+// MissingKeys refuses to group by a column if the policy does not say how its values may be shown.
 func MissingKeys(pos Position, column string) *Error {
 	return &Error{
 		Code: CodeMissingKeys, Pos: pos,

@@ -141,7 +141,7 @@ func RequestTooManyJobs(running int) *Error {
 		Hint: "send it again when some of them are answered; nothing was charged"}
 }
 
-// RequestUnknownJob answers whoever asks for a question that this gateway does not know of, or has forgotten.
+// RequestUnknownJob answers a request for a question that this gateway does not know, or has forgotten.
 func RequestUnknownJob() *Error {
 	return &Error{Code: CodeRequestNotFound,
 		Msg:  "there is no such question of yours here: a gateway forgets one ten minutes after its end, and when it is started again",
@@ -242,7 +242,7 @@ func RequestWait(most int) *Error {
 	return invalidField(CodeRequestWait, "wait", fmt.Sprintf("a whole number of seconds from 0 to %d", most))
 }
 
-// RequestReport refuses what is to be reported beside an answer.
+// RequestReport refuses a request's report, which would come with the answer.
 func RequestReport(want string) *Error {
 	return invalidField(CodeRequestReport, "report", want)
 }

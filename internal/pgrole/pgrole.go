@@ -22,7 +22,7 @@ const (
 	Reader Task = iota + 1
 	// Ledger adds to the control database. It must not change or remove what is written there once.
 	Ledger
-	// Preparer reads protected tables and makes copies of them in a schema of its own. It must not write anything anywhere else.
+	// Preparer reads protected tables and makes copies of them in a separate schema. It must not write anything anywhere else.
 	Preparer
 )
 
@@ -120,8 +120,8 @@ func (c *checker) attributes() {
 	}
 }
 
-// memberships refuses PostgreSQL's predefined roles, all of which give rights over the whole server or database, and roles with a
-// dangerous attribute, which a member can assume. pg_database_owner has the owner of the database as its member.
+// memberships refuses PostgreSQL's predefined roles, which all give rights over the whole server or database, and roles with a dangerous
+// attribute, which a member can assume. pg_database_owner has the owner of the database as its member.
 func (c *checker) memberships() {
 	for _, of := range c.strings(`SELECT r.rolname::text FROM pg_catalog.pg_roles r
 		WHERE r.rolname <> current_user AND pg_catalog.pg_has_role(r.oid, 'MEMBER')

@@ -27,7 +27,7 @@ type archive struct {
 	major   int
 	release string // the artifact's version
 	// SHA-256 of the packed programs, in hexadecimal: one for each of the system's C libraries. The repository's own
-	// checksum only finds accidents: whoever replaces an artifact replaces its checksum as well.
+	// checksum only finds accidents: an attacker who replaces an artifact replaces its checksum as well.
 	sums []string
 }
 
@@ -184,7 +184,7 @@ func (f fetcher) download(ctx context.Context, dir string) error {
 	if err := openToEveryone(programs); err != nil {
 		return err
 	}
-	version, err := serverVersion(filepath.Join(programs, "bin", "postgres")) //nolint:contextcheck // it has a limit of its own
+	version, err := serverVersion(filepath.Join(programs, "bin", "postgres")) //nolint:contextcheck // it has a separate limit
 	if err != nil {
 		return fmt.Errorf("the fetched program does not run here: %w", err)
 	}
@@ -196,9 +196,9 @@ func (f fetcher) download(ctx context.Context, dir string) error {
 
 // unpack fetches the archive into scratch/archive, and its files into scratch/programs.
 //
-// The library fetches programs only as the first step of a start of its own, which runs them at once, listens on TCP
-// and refuses to be root. So that start is made to end right after the programs are unpacked: the directory that it
-// makes next lies below one of them, where none can be made.
+// The library fetches programs only as the first step of a start, which runs them at once, listens on TCP and refuses to be root. So that
+// start is made to end right after the programs are unpacked: the directory that it makes next lies below one of them, where none can be
+// made.
 func (f fetcher) unpack(scratch string) error {
 	dir := filepath.Join(scratch, "programs")
 	config := embedded.DefaultConfig().Version(embedded.PostgresVersion(f.archive.release)).Port(0).Logger(io.Discard).

@@ -55,7 +55,7 @@ type Wanted struct {
 	// Cache is the directory that keeps what was fetched. Empty for noisegate in the user's cache directory; for root, whose directories the
 	// server's user cannot enter, /var/cache/noisegate.
 	Cache string
-	// Fetching, unless it is nil, is told of a download before it begins.
+	// Fetching, unless it is nil, is called before a download begins.
 	Fetching func(version string)
 }
 

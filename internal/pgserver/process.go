@@ -32,7 +32,7 @@ func (p *process) run() error {
 		_ = held.Close() // this process's own copy
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // how it ended does not matter to whoever ended it, and start-up errors are in the log
+			_ = p.cmd.Wait() // how it ended does not matter to its caller, and start-up errors are in the log
 			close(p.done)
 			runtime.KeepAlive(p.reaper)
 		}

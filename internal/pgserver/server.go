@@ -1,7 +1,7 @@
 // Package pgserver runs a private PostgreSQL server: for the demo, and for tests.
 //
-// It knows where PostgreSQL's programs are, how to start a server on a unix socket in a directory of its own, and how to
-// make sure that the server dies with the process that started it. It does not know SQL, roles, or what the server is for.
+// It knows where PostgreSQL's programs are, how to start a server on a unix socket in a new directory, and how to make sure that the server
+// dies with the process that started it. It does not know SQL, roles, or what the server is for.
 package pgserver
 
 import (
@@ -81,9 +81,9 @@ type process struct {
 }
 
 // Start creates a cluster and starts a server that accepts connections when Start returns. It listens on a unix socket in
-// a directory that only the server's user (and root) can enter, and trusts whoever gets there. A process of root starts
-// the server as the user postgres, or nobody. The server ends, and its temporary directory goes, when the calling process
-// does, however that ends.
+// a directory that only the server's user (and root) can enter, and trusts every client that gets there. A process of root starts the
+// server as the user postgres, or nobody. The server ends, and its temporary directory goes, when the calling process does, however that
+// ends.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	acc, err := serverAccount()
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *Server) start(ctx context.Context) error {
 	if s.process != nil {
 		return errors.New("pgserver: the server is running already")
 	}
-	// A server that was killed leaves processes behind for a moment, and a new one refuses to start beside them.
+	// A server that was killed leaves processes behind for a moment, and a new one refuses to start until they are gone.
 	for {
 		p, err := s.launch(ctx)
 		if err == nil {

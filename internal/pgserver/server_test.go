@@ -69,7 +69,7 @@ func findAsked(ctx context.Context) (Programs, error) {
 	return Find(ctx, w)
 }
 
-// query runs a statement in a session of its own, and gives the first column of its first row as text; "" when there is none.
+// query runs a statement in a new session, and gives the first column of its first row as text; "" when there is none.
 func query(ctx context.Context, dsn, sql string) (string, error) {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

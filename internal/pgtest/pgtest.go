@@ -1,4 +1,4 @@
-// Package pgtest gives each test a PostgreSQL database of its own.
+// Package pgtest gives each test a separate PostgreSQL database.
 //
 // It knows how to find a server (or start a private one), and how Noisegate's roles and schema get into a database. It does
 // not know what the tests are about. A test that needs PostgreSQL fails without one; it is skipped under -short only.
@@ -198,7 +198,7 @@ func Protected(t testing.TB, ddl ...string) *ProtectedDatabase {
 
 const grant = "GRANT USAGE ON SCHEMA public TO noisegate_reader; GRANT SELECT ON ALL TABLES IN SCHEMA public TO noisegate_reader"
 
-// Grant lets the reader read all tables that are in the schema public by now.
+// Grant lets the reader read all tables that are in the schema public when it is called.
 func (p *ProtectedDatabase) Grant(t testing.TB) {
 	t.Helper()
 	p.Exec(t, grant)
@@ -322,7 +322,7 @@ func makeOn(t testing.TB, own *pgserver.Server, st stage) *Database {
 		t.Fatal("pgtest: ", err)
 	}
 	d := &Database{Name: name, DSN: s.dsn("", name), server: s}
-	t.Cleanup(func() { // the server serves other tests too; it may be down by now, and then the database goes with it
+	t.Cleanup(func() { // the server serves other tests too; it may already be down, and then the database goes with it
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		d.leave(ctx)

@@ -181,7 +181,7 @@ func (s *server) run(ctx context.Context, database, sql string) error {
 }
 
 // createDatabase copies a database, file by file where the server can do it in another way as well (from version 15 on),
-// and gives the function that drops the copy, with whoever is still connected.
+// and gives the function that drops the copy and its open connections.
 func (s *server) createDatabase(ctx context.Context, template string) (name string, drop func(context.Context) error, err error) {
 	name = fmt.Sprintf("noisegate_test_%d_%d", os.Getpid(), time.Now().UnixNano())
 	create := "CREATE DATABASE " + name + " TEMPLATE " + template + " ENCODING 'UTF8' LOCALE 'C'"

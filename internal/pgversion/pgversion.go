@@ -1,8 +1,8 @@
 // Package pgversion says which versions of PostgreSQL Noisegate was tested with.
 //
 // Each major version is another server: functions, casts, types and conditions of errors differ, and with them what a
-// statement's rows can make visible. What holds on the tested versions says nothing about the next one. The package
-// knows how a server tells its version; it does not know how to ask one.
+// statement's rows can make visible. What holds on the tested versions says nothing about the next one. The package knows the form of a
+// server's version; it does not know how to ask for it.
 package pgversion
 
 import (

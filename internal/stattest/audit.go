@@ -56,8 +56,8 @@ func (d Draws) Certify(delta float64, rate FalseAlarm) (Certificate, error) {
 	}, nil
 }
 
-// cells are the upper ends of intervals of values, ascending. What lies above the last belongs to the last; NaN has
-// a cell of its own behind it.
+// cells are the upper ends of intervals of values, ascending. What lies above the last belongs to the last; NaN has a separate cell behind
+// it.
 type cells []float64
 
 // quantiles cuts where the draws' quantiles are. The draws are sorted in place.

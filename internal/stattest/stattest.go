@@ -164,7 +164,7 @@ func (e Evidence) RhoAtLeast(rate FalseAlarm) float64 {
 	return most
 }
 
-// renyi is the Rényi divergence of an order above 1 between two coins, of which 0 < q < 1.
+// renyi is the Rényi divergence of an order above 1 between two coins, with 0 < q < 1.
 func renyi(order, p, q float64) float64 {
 	term := func(p, q float64) float64 { return order*math.Log(p) + (1-order)*math.Log(q) }
 	a, b := term(p, q), term(1-p, 1-q)

@@ -17,7 +17,7 @@ func TestCheck(t *testing.T) {
 		`{"a":"b","b":"a"}`:                        nil,
 		`{"a":{"a":{"a":"a"}},"b":["a","a"]}`:      nil,
 		`[{"a":1},{"a":2}]`:                        nil,
-		`{"A":1,"a":2}`:                            nil, // JSON tells case apart; who ignores case must look again
+		`{"A":1,"a":2}`:                            nil, // JSON distinguishes case; who ignores case must look again
 		`{"a":1,"a":1}`:                            twice("a"),
 		`{"a":1,"\u0061":2}`:                       twice("a"),
 		`{"a":[1,{"x":1}],"b":{"c":"d"},"a":null}`: twice("a"),

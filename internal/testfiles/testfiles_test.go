@@ -56,7 +56,7 @@ func TestCopiesAreCurrent(t *testing.T) {
 	}
 }
 
-// alone is a module with nothing beside it, which the test is in from now on.
+// alone makes a module without a ../shared, and moves the test into it.
 func alone(t *testing.T) (home string) {
 	t.Helper()
 	home = t.TempDir()
@@ -130,7 +130,7 @@ func TestStandinsHaveTheShape(t *testing.T) {
 	}
 }
 
-// TestStandinsAreWrittenAsTheyAreRead: compressed where the name says so, and only where nothing is beside the clone.
+// TestStandinsAreWrittenAsTheyAreRead: compressed where the name says so, and only where the clone has no ../shared.
 func TestStandinsAreWrittenAsTheyAreRead(t *testing.T) {
 	const name = "data/pagila/pagila-data.sql.gz"
 	want, invented := Own(t, "standin/pagila-data.sql"), standins()[name](t)
