@@ -57,7 +57,7 @@ func TestReaderCanOnlyRead(t *testing.T) {
 		"SELECT set_config('search_path', 'public', false)")
 }
 
-// TestSettingsOfRoles: what security relies on is set by the server, whoever connects as the role.
+// TestSettingsOfRoles: the server sets what security relies on for every session of the role.
 func TestSettingsOfRoles(t *testing.T) {
 	p, c := pgtest.Protected(t), pgtest.Control(t)
 	for _, want := range []struct{ dsn, setting, value string }{

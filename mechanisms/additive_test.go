@@ -2,7 +2,7 @@ package mechanisms
 
 import "testing"
 
-// A law of which nothing is known is not shown as another.
+// An unknown law is not shown as another.
 func TestLawsAreToldApart(t *testing.T) {
 	if !DiscreteGaussian.Gaussian() || DiscreteLaplace.Gaussian() || QuantileSelection.Gaussian() {
 		t.Error("a variance is taken for a scale, or the other way round")

@@ -21,10 +21,9 @@ type DelayParameters struct {
 //
 // Guarantee: t + delay is (ε, δ)-DP with respect to t, if one unit changes the whole number t by at most Unit: on the
 // common support of two such laws their ratio is within e^±ε, and outside it either has at most δ, at opposite ends. As
-// the conditioned laws are mirror images of each other they are normalised alike, so that outside an event of
-// probability δ this is a pure mechanism, hence ε·tanh(ε/2)-zCDP. Sampler: exact; discrete Laplace noise, drawn again
-// while it is beyond s. Source: Ratliff, Vadhan 2024 (arXiv 2409.05623), timing-private delay programs. The proof is in
-// docs/guarantees.md.
+// the conditioned laws are mirror images of each other they have the same normalisation, so that outside an event of probability δ this is
+// a pure mechanism, hence ε·tanh(ε/2)-zCDP. Sampler: exact; discrete Laplace noise, drawn again while it is beyond s. Source: Ratliff,
+// Vadhan 2024 (arXiv 2409.05623), timing-private delay programs. The proof is in docs/guarantees.md.
 type Delay struct {
 	parameters DelayParameters
 	shift      int64

@@ -15,8 +15,8 @@ import (
 // secret is recognisable in every base that a printer might choose.
 const secret = 8675309
 
-// TestSealedValuesDoNotPrint: no verb, flag, logger, nor container shows a sealed value, and equal values do not print
-// alike because of a shared address.
+// TestSealedValuesDoNotPrint: no verb, flag, logger, nor container shows a sealed value, and equal values do not print the same because of
+// a shared address.
 func TestSealedValuesDoNotPrint(t *testing.T) {
 	value := SealInt64(secret)
 	holder := struct {

@@ -159,7 +159,7 @@ func TestGoldenPMFDiscreteLaplace(t *testing.T) {
 	})
 }
 
-// mass is P(X=x) as the prepared coins have it: what is drawn, not a formula beside it.
+// mass is P(X=x) as the prepared coins have it: what is drawn, not a second formula.
 func (l *laplaceLaw) mass(x int64) float64 {
 	chance := func(c coin) float64 { return (float64(c.first) + 0.5) / (1 << 64) }
 	if x == 0 {

@@ -22,7 +22,7 @@ func TestJointGaussianIsOneReleaseOfItsVector(t *testing.T) {
 	}
 	// A vector whose squared moves over its scales add up to 18 costs Σ d²/2σ²: exactly the price.
 	cost := new(big.Rat)
-	for i, d := range []*big.Rat{big.NewRat(9, 1), big.NewRat(3, 1), big.NewRat(900*3, 7)} { // d² of which a scale's 9, 6 and 3
+	for i, d := range []*big.Rat{big.NewRat(9, 1), big.NewRat(3, 1), big.NewRat(900*3, 7)} { // d²: 9, 6 and 3 of a scale
 		g := m.each[i]
 		cost.Add(cost, new(big.Rat).Quo(d, new(big.Rat).Add(g.variance, g.variance)))
 	}

@@ -56,7 +56,7 @@ func sumWidth(terms []weightedTerm, alpha float64) float64 {
 	return reaches(law.tail, alpha, inside)
 }
 
-// commonStep is the largest number of which both are multiples.
+// commonStep is the largest number that divides both.
 func commonStep(a, b *big.Rat) *big.Rat {
 	x, y := new(big.Int).Mul(a.Num(), b.Denom()), new(big.Int).Mul(b.Num(), a.Denom())
 	return new(big.Rat).SetFrac(x.GCD(nil, nil, x.Abs(x), y.Abs(y)), new(big.Int).Mul(a.Denom(), b.Denom()))
@@ -140,7 +140,7 @@ func newSumLaw(terms []weightedTerm, alpha float64) (law sumLaw, ok bool) {
 		}
 		law.coefficients = append(law.coefficients, envelope*grid/float64(j))
 		if envelope < outside || j == maxCoefficients {
-			law.unresolved += envelope // falling at least as 1/j² by now, the rest adds up to less
+			law.unresolved += envelope // from here on falling at least as 1/j², the rest adds up to less
 			break
 		}
 	}

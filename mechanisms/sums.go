@@ -81,7 +81,7 @@ func (s *Sums) HalfWidth(weights []float64) float64 {
 	return sumWidth(terms, alpha)
 }
 
-// smoothVariance is from which variance on, in squares of its step, uniform noise beside normal noise does not matter.
+// smoothVariance is the variance, in squares of the step of uniform noise, from which on that noise does not matter next to normal noise.
 const smoothVariance = 100
 
 func (s *Sums) normal() bool {

@@ -3,8 +3,8 @@
 // It knows the embedded files NNN_name.sql, which of them a database has had, and that they are never edited once
 // released. It does not know what the tables are for: the packages that own them do (catalog, budget).
 //
-// Migrations go forward only. Each runs in a transaction of its own, together with the line that records it, under one
-// advisory lock, so that any number of processes may start at once.
+// Migrations go forward only. Each runs in one transaction together with the line that records it, under one advisory lock, so that any
+// number of processes may start at once.
 package migrations
 
 import (
@@ -58,7 +58,7 @@ func Newest() int {
 }
 
 // Apply runs every migration that the database has not had, as a role that may create in it, and says which. It refuses
-// with [ErrNewer] or [ErrEdited], without changing anything, a database that is not a prefix of its own history.
+// with [ErrNewer] or [ErrEdited], without changing anything, a database whose history is not a prefix of the embedded one.
 func Apply(ctx context.Context, conn *pgx.Conn) (applied []string, err error) {
 	return apply(ctx, conn, embedded)
 }

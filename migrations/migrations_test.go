@@ -108,7 +108,7 @@ func TestFailedMigrationLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestManyMigrateAtOnce: each migration runs once, whoever comes first.
+// TestManyMigrateAtOnce: each migration runs once, whichever process comes first.
 //
 // covers: F21
 func TestManyMigrateAtOnce(t *testing.T) {

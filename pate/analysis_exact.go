@@ -155,7 +155,7 @@ type noisyMaxLaw struct {
 	hazard   [3][][]float64 // f/F likewise
 	weights  []float64
 	logBelow []float64 // ln Π F over all classes
-	mass     []float64 // weight·ΠF, of the table at hand
+	mass     []float64 // weight·ΠF, of the analysed table
 	others   []float64
 }
 

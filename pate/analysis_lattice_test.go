@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// latticeEpsilon is ε of two integers with Gaussian noise of which one moves up and one down, summed over all pairs.
+// latticeEpsilon is ε of two integers with Gaussian noise, one moving up and one down, summed over all pairs.
 func latticeEpsilon(sigma, delta float64) float64 {
 	const reach = 40
 	mass, total := map[int]float64{}, 0.0
@@ -56,7 +56,7 @@ func analysed(t *testing.T, s Settings, p AnalysisParameters, queries int, perPe
 }
 
 // TestLatticeIsTheTruth: with integer noise the line is the sum over all outcomes, from above; the formula for continuous noise is below
-// the truth at small σ, and is not shown beside integer noise.
+// the truth at small σ, and is not shown for integer noise.
 func TestLatticeIsTheTruth(t *testing.T) {
 	for _, sigma := range []float64{1, 1.5, 2} {
 		s := Settings{Mode: GNMax, Sigma: decimal(sigma)}

@@ -72,7 +72,7 @@ func (e Ensemble) Read(r io.Reader, format Format, layout Layout) (*Ballots, err
 }
 
 // Collect takes votes one by one, in any order. An error of the sequence ends it and is passed on. Errors name no row:
-// of a table, the place of a row that is wrong tells what lies before it.
+// in a table, the place of a wrong row would reveal what lies before it.
 func (e Ensemble) Collect(votes iter.Seq2[Vote, error]) (*Ballots, error) {
 	t := newTally(e)
 	for vote, err := range votes {
@@ -246,7 +246,7 @@ func (t *tally) finish(err error) (*Ballots, error) {
 	}
 	table, err := NewTable(t.ensemble, t.counts)
 	if err != nil && t.seen != nil {
-		return nil, t.incomplete() // a query has no row of its own
+		return nil, t.incomplete() // a query has no row
 	}
 	if err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ const maxLine = 16 << 20
 //	teacher,query,CLASS,CLASS,...  onehot
 //	teacher,query,label            one vote a row
 //
-// A file whose first field is neither query nor teacher has no header: it is a matrix of numbers, of which nothing but the layout
-// that the caller names says what it is.
+// A file whose first field is neither query nor teacher has no header: it is a matrix of numbers; only the layout that the caller names
+// says what they are.
 func readCSV(r io.Reader, t *tally, named Layout) error {
 	source := &recordReader{from: r}
 	in := csv.NewReader(bufio.NewReaderSize(source, npyBlock))

@@ -29,7 +29,7 @@ func (d *dictated) Draw(*mechanisms.Sampler) mechanisms.Noise {
 	return n
 }
 
-// finest is by what counts and noise of the traces are multiplied to be integers.
+// finest is the factor that makes counts and noise of the traces integers.
 const finest = 200
 
 // TestDecisionTracesMeetGoldenVectors runs Label itself with the noise of the traces. Only package mechanisms makes noise: so it is drawn

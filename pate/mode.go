@@ -13,7 +13,7 @@ import (
 //
 // With k the number of teachers per person, a query costs at most:
 //
-//	lnmax        ε = 2k/b, and ρ = 2·ρ(k, b): two counts move by k each, and each has noise of its own
+//	lnmax        ε = 2k/b, and ρ = 2·ρ(k, b): two counts move by k each, each with independent noise
 //	gnmax        ρ = k²/σ² (L2² = 2k²)
 //	confident    ρ = k²/2σ1² for the check, whose largest count moves by k; k²/σ2² more if it was answered
 //	interactive  as confident: the student's probabilities are public
@@ -135,8 +135,8 @@ func canonical(s Settings, numbers map[string]*big.Rat, returns Return) Settings
 // Name is the mode's name.
 func (m *Mode) Name() ModeName { return m.settings.Mode }
 
-// Settings are the settings in canonical form: equal for equal modes, whatever the request's spelling. They belong into the key under
-// which answers are stored, beside the ensemble's version and [Student.Key].
+// Settings are the settings in canonical form: equal for equal modes, whatever the request's spelling. They belong into the key under which
+// answers are stored, with the ensemble's version and [Student.Key].
 func (m *Mode) Settings() Settings { return m.settings }
 
 // ReturnsHistogram reports whether an answered query releases every noisy count.

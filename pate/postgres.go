@@ -131,9 +131,9 @@ func declaring(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// bound refuses a definition that contradicts what was sealed before. Who could declare the same votes again, with
-// fewer teachers a person or an account of its own, would have them for less, or twice. It is asked when a version is
-// defined and again when it is sealed: another may have been sealed in between.
+// bound refuses a definition that contradicts what was sealed before. Declaring the same votes again, with fewer teachers a person or
+// another account, would sell them for less, or twice. It is asked when a version is defined and again when it is sealed: another may have
+// been sealed in between.
 func (s *Store) bound(ctx context.Context, tx pgx.Tx, d Definition) error {
 	rows, err := tx.Query(ctx, sqlBinding, d.Name, d.Partition)
 	if err != nil {
@@ -377,7 +377,7 @@ func (r *voteRows) Values() ([]any, error) {
 	return []any{r.version.ID, int32(r.next), key, r.packed}, nil
 }
 
-// countBytes is what a stored count takes (see [MaxTeachers]): the same for every count, so that no row's length tells anything.
+// countBytes is what a stored count takes (see [MaxTeachers]): the same for every count, so that no row's length reveals anything.
 const countBytes = 2
 
 // pack appends the stored form of one query's counts.

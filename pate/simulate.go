@@ -5,14 +5,14 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// SimulationParameters say how a mode is tried out on votes at hand.
+// SimulationParameters say how a mode is tried out on votes.
 type SimulationParameters struct {
 	Rounds   int       // how often the whole table is labelled; 1 to 1000
 	Truth    []int     // the true classes, if known: one index for each query
 	Students []Student // interactive: one for each query
 }
 
-// Simulation is what a mode would do to a table. It looks at votes, and nothing is paid for: it is for whoever owns the votes, before any
+// Simulation is what a mode would do to a table. It looks at votes, and nothing is paid for: it is for the owner of the votes, before any
 // label is sold, and as secret as they are.
 type Simulation struct {
 	Queries   int             `json:"queries"`

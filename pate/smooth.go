@@ -2,9 +2,9 @@ package pate
 
 import "math"
 
-// This file bounds how much the data-dependent cost of GNMax and of the threshold check can change from one table to a neighbour, near
-// and far from the table at hand: the local sensitivity at each distance (2018 paper, Appendix B, Algorithms 3 to 5). It works
-// with ln q throughout, so that unanimous ensembles, whose q is far below the smallest float64, are no special case.
+// This file bounds how much the data-dependent cost of GNMax and of the threshold check can change from one table to a neighbour, near and
+// far from the analysed table: the local sensitivity at each distance (2018 paper, Appendix B, Algorithms 3 to 5). It works with ln q
+// throughout, so that unanimous ensembles, whose q is far below the smallest float64, are no special case.
 
 // gnmaxSensitivity has what depends on public parameters only.
 type gnmaxSensitivity struct {

@@ -27,7 +27,7 @@ func newWalker(s gnmaxSensitivity, sigma float64, teachers int64, noise Noise) *
 	return w
 }
 
-// logq is ln q of the votes at hand.
+// logq is ln q of the current votes.
 func (w *walker) logq() float64 {
 	total := 0.0
 	for _, n := range w.votes[1:] {
@@ -96,7 +96,7 @@ func (w *walker) step(left bool) {
 	}
 }
 
-// checkCosts are the costs of the threshold check for each largest value, and the larger of the steps to the values beside it.
+// checkCosts are the costs of the threshold check for each largest value, and the larger of the steps to the adjacent values.
 type checkCosts struct{ cost, step []float64 }
 
 func newCheckCosts(c check, teachers int64, order float64) checkCosts {

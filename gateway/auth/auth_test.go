@@ -388,7 +388,7 @@ func TestKeysFromURL(t *testing.T) {
 	}
 }
 
-// Whoever may redirect may not give keys over an open connection.
+// A server that redirects cannot make the gateway fetch keys over an open connection.
 func TestKeysAreNotRedirected(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("http://issuer.test/jwks", http.StatusFound))
 	defer server.Close()

@@ -144,7 +144,7 @@ func (r *remoteKeys) again(ctx context.Context) error {
 	return nil
 }
 
-// newer returns when a fetch has ended that began after a time, or after 5 s. Whoever waits at the same time waits for the same fetch, and
+// newer returns when a fetch has ended that began after a time, or after 5 s. All who wait at the same time wait for the same fetch, and
 // there is one a second at most: tokens that name keys which do not exist neither keep others from new keys, nor ask the URL more often.
 func (r *remoteKeys) newer(ctx context.Context, than time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)

@@ -220,7 +220,7 @@ func TestProviderIsDown(t *testing.T) {
 	})
 }
 
-// What an operator is told of the keys at a URL is whether a token could be verified with them now.
+// The check of keys at a URL says whether a token could be verified with them now.
 func TestKeysAreChecked(t *testing.T) {
 	p := &provider{}
 	p.rotate(t, "first")

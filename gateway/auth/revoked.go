@@ -44,9 +44,9 @@ func CheckRevoked(path string, keys Keys) error {
 	return err
 }
 
-// parseRevoked reads one line after another: "subject", "jti" or "kid", a space, and whose tokens, which token, or of which key. Empty
-// lines and those that begin with # say nothing. What it does not know is an error, and so is a last line that does not end, to which
-// somebody may have appended another: a misspelt line would let a token in.
+// parseRevoked reads one line after another: "subject", "jti" or "kid", a space, and the subject, token or key. Empty lines and those that
+// begin with # say nothing. What it does not know is an error, and so is a last line that does not end, to which somebody may have appended
+// another: a misspelt line would let a token in.
 func parseRevoked(text string) (*revoked, error) {
 	r := &revoked{subjects: map[string]bool{}, tokens: map[string]bool{}, keys: map[string]bool{}}
 	number := 0

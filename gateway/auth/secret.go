@@ -96,7 +96,7 @@ func distinct(secret []byte) (n int) {
 	return n
 }
 
-// period is the length of the shortest text of which a key is a repetition, whole or cut off.
+// period is the length of the shortest text that repeats, whole or cut off, to the key.
 func period(secret []byte) int {
 	for n := 1; n < len(secret); n++ {
 		if bytes.Equal(secret[n:], secret[:len(secret)-n]) {

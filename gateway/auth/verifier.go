@@ -104,8 +104,8 @@ func New(ctx context.Context, config Config) (*Verifier, error) {
 }
 
 // Reload reads the files of keys and of revoked tokens again, and fetches keys at a URL. What cannot be read, or holds what [New] refuses,
-// is an error, and stays as it was: whoever was believed is, and whoever was not is not. Tokens that are checked meanwhile are checked
-// against either. Fetching keys, which may take its time, comes last.
+// is an error, and stays as it was: the same tokens are believed as before. Tokens that are checked meanwhile are checked against either.
+// Fetching keys, which may take its time, comes last.
 func (v *Verifier) Reload(ctx context.Context) error {
 	return errors.Join(v.reloadRevoked(), v.reloadKeys(ctx))
 }

@@ -1,5 +1,5 @@
-// Package console holds the console: the page in a browser where people ask, and see what they have. Its sources stand beside this file,
-// and what is built of them in dist (make console), which is what is served.
+// Package console holds the console: the page in a browser where people ask, and see what they have. Its sources are in this directory;
+// make console builds dist from them, which is what is served.
 //
 // It knows the built files. It does not know who serves them, nor what they ask of a gateway.
 package console

@@ -49,8 +49,8 @@ func TestSize(t *testing.T) {
 }
 
 // The built files load nothing from elsewhere, and need no exception of the policy: no script, style or handler stands in the page, and no
-// code is made of text. (Preact has an innerHTML of its own for dangerouslySetInnerHTML, which no source here names: the policy's trusted
-// types would stop it.)
+// code is made of text. (Preact uses innerHTML for dangerouslySetInnerHTML, which no source here names: the policy's trusted types would
+// stop it.)
 //
 // covers: A77
 func TestBuiltFilesStandAlone(t *testing.T) {

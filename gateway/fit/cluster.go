@@ -25,7 +25,7 @@ func (s *Service) Cluster(ctx context.Context, who auth.Principal, r Request[api
 
 func (s *Service) clusterOrder(r Request[api.ClusterRequest]) order {
 	most := r.Body.AtMost
-	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
+	r.Body.AtMost = nil // no part of the question: a repetition may name another
 	return order{what: "cluster", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: "score centres that are known, which takes one pass",
 		plan: func(ctx context.Context, o *gateway.Order, proofs *sqlrewrite.Proofs) (product, error) {

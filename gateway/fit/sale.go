@@ -45,7 +45,7 @@ func ran[F any](ctx context.Context, data Data, run sqlrewrite.Series, found fun
 
 // order is a request for a product.
 type order struct {
-	what, dataset, key string // what is ordered, of which dataset, under which Idempotency-Key
+	what, dataset, key string // what is ordered, its dataset, and the Idempotency-Key
 	name               string // what it is cancelled by where there is no key; see [gateway.Request]
 	request            any    // as it is kept in the ledger
 	atMost             *api.Price

@@ -24,7 +24,7 @@ func (s *Service) Score(ctx context.Context, who auth.Principal, r Request[api.S
 
 func (s *Service) scoreOrder(r Request[api.ScoreRequest]) order {
 	most := r.Body.AtMost
-	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
+	r.Body.AtMost = nil // no part of the question: a repetition may name another
 	return order{what: "score", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		plan: func(ctx context.Context, o *gateway.Order, proofs *sqlrewrite.Proofs) (product, error) {
 			plan, err := rating(ctx, r.Body, o, proofs)

@@ -45,7 +45,7 @@ func (s *Service) Fit(ctx context.Context, who auth.Principal, r Request[api.Fit
 
 func (s *Service) fitOrder(r Request[api.FitRequest]) order {
 	most := r.Body.AtMost
-	r.Body.AtMost = nil // no part of the question: whoever asks again may name another
+	r.Body.AtMost = nil // no part of the question: a repetition may name another
 	return order{what: "fit", dataset: r.Body.Dataset, key: r.IdempotencyKey, request: r.Body, atMost: most,
 		once: `ask for the method "moments", or for 1 iteration`,
 		plan: func(ctx context.Context, o *gateway.Order, proofs *sqlrewrite.Proofs) (product, error) {

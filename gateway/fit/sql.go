@@ -73,7 +73,7 @@ func (a *asked) result(sale api.Sale, kept *stored) *api.Result {
 // output is the one column of an answer.
 func (a *asked) output() api.Column { return api.Column{Name: a.column, Type: "json", Kind: "derived"} }
 
-// Columns is [gateway.Service.Columns]. A model is planned at a price of its own, so that what the policy refuses is refused here.
+// Columns is [gateway.Service.Columns]. It plans a model at a fixed price, so that what the policy refuses is refused here.
 func (q Questions) Columns(ctx context.Context, who auth.Principal, r api.QueryRequest, rows bool) ([]api.Column, error) {
 	r = api.QueryRequest{Dataset: r.Dataset, SQL: r.SQL, Params: r.Params, Dialect: r.Dialect, TimeZone: r.TimeZone, Rho: "1"}
 	a, err := q.model(ctx, who, r)

@@ -15,7 +15,7 @@ type Receipt = journal.Receipt
 // Signer signs receipts.
 type Signer = journal.Signer
 
-// NewSigner is a signer with a key of its own.
+// NewSigner is a signer with a new key.
 func NewSigner(t testing.TB) *Signer {
 	t.Helper()
 	key, err := journal.NewKeyText()

@@ -76,8 +76,8 @@ func (s *Service) Buy(ctx context.Context, who auth.Principal, r Request) (_ *An
 }
 
 // Answer is labels and their receipt. Where labels were bought it is about the stored answer of their charge,
-// which has the digest of these labels ([api.LabelsDigest]); each replayed label is in the receipt of whoever bought
-// it. Where all are replays it names no release, and is about the digest of all.
+// which has the digest of these labels ([api.LabelsDigest]); each replayed label is in its buyer's receipt. Where all are replays it names
+// no release, and is about the digest of all.
 type Answer struct {
 	*api.LabelResponse
 	Receipt json.RawMessage // a [journal.Receipt]; nil without a key
@@ -298,8 +298,8 @@ func (b *batch) fingerprint(places []int) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// paidLabels pays for what is not the caller's yet, in one charge on all of these accounts. What others bought is
-// no part of any decision, so that none tells it.
+// paidLabels pays for what is not the caller's yet, in one charge on all of these accounts. What others bought is no part of any decision,
+// so that none reveals it.
 func (s *Service) paidLabels(ctx context.Context, b *batch, tick *gateway.Schedule) (gateway.Receipt, error) {
 	places := b.unpaid()
 	if len(places) == 0 {
@@ -450,12 +450,12 @@ func (b *batch) sold(all []pate.Sold) (*api.Result, gateway.Spending, error) {
 	return b.summary(bought, digest), gateway.Spending{Own: b.costs(bought, int64(len(b.places))).Plus(delay), Shared: &shared}, nil
 }
 
-// costs is what outcomes cost of which as many were reserved; nothing cost nothing.
+// costs is what outcomes cost, for a purchase that reserved so many labels; none for none reserved.
 func (b *batch) costs(outcomes map[pate.Status]int64, reserved int64) mechanisms.Loss {
 	return settled(b.mode, sum(outcomes), outcomes[pate.Answered], reserved)
 }
 
-// settled is what a purchase costs of which so many checks were made and answers given, and as many labels reserved.
+// settled is what a purchase with so many checks and answers costs, if so many labels were reserved.
 func settled(mode *pate.Mode, checks, answered, reserved int64) mechanisms.Loss {
 	if reserved == 0 {
 		return mechanisms.Loss{}
@@ -463,9 +463,9 @@ func settled(mode *pate.Mode, checks, answered, reserved int64) mechanisms.Loss 
 	return atLeast(mode.Released(checks, inSteps(answered, checks)), mode.WorstCase(reserved))
 }
 
-// answerSteps is how many losses a purchase can settle with, beside that of no answer. Each has a tail
-// ([budget.Charge.Levels]): with one for each number of answers, few large purchases at the floor would use up the tails
-// of an account. More than so many queries are charged as up to a 64th of them more answers.
+// answerSteps is how many losses a purchase can settle with, in addition to that of no answer. Each has a tail ([budget.Charge.Levels]):
+// with one for each number of answers, few large purchases at the floor would use up the tails of an account. More than so many queries are
+// charged as up to a 64th of them more answers.
 const answerSteps = 64
 
 // inSteps is how many answers of so many checks are charged.
@@ -517,7 +517,7 @@ func (b *batch) summary(released map[pate.Status]int64, digest string) *api.Resu
 	return r
 }
 
-// response lists the labels in the order of the request. The worst case is of what the request had to pay for.
+// response lists the labels in the order of the request. The worst case covers what the request had to pay for.
 func (b *batch) response() *api.LabelResponse {
 	r := &api.LabelResponse{
 		Ensemble: b.version.Name, Version: b.version.Number, Terms: termsOf(b.mode),

@@ -119,7 +119,7 @@ func (s *Service) definitionOf(name string, d api.EnsembleDefinition) (*pate.Def
 	return definition, &limit, err
 }
 
-// VoteFile is a file of votes on its way in.
+// VoteFile is a file of votes that is being read.
 type VoteFile struct {
 	Format pate.Format
 	Layout pate.Layout

@@ -36,8 +36,8 @@ func (p places) take(ctx context.Context, _ *pgconn.Config, conn net.Conn) (net.
 	}
 }
 
-// Close tells the server that nothing more comes, and frees the place once it has closed the connection on its side, or is gone itself
-// (TCP keep-alives find out).
+// Close ends the sending side, and frees the place once the server has closed the connection on its side, or is gone itself (TCP
+// keep-alives find out).
 func (p *placed) Close() error {
 	p.once.Do(func() {
 		p.closing.Store(true)

@@ -55,7 +55,7 @@ type Catalogs struct {
 
 type twin struct {
 	pool *pgxpool.Pool
-	seen atomic.Pointer[catalog.Snapshot] // of which the twin was, when this gateway looked last
+	seen atomic.Pointer[catalog.Snapshot] // the twin's snapshot when this gateway looked last
 
 	facts atomic.Pointer[facts] // nil until a server answered
 	looks singleflight.Group

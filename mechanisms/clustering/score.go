@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Groups are noisy sums over rows z, none of which is longer than 1, by the centre that each is closest to.
+// Groups are noisy sums over rows z, none longer than 1, by the centre that each is closest to.
 type Groups struct {
 	Sizes   []float64
 	Sums    [][]float64 // by centre: Σ z
@@ -22,7 +22,7 @@ type Score struct {
 // UnresolvedAbove is up to which part of a spread its noise is small enough for a score.
 const UnresolvedAbove = 0.2
 
-// scoreDraws are the draws of which an interval is made: its level is right to 0.5 %.
+// scoreDraws is the number of draws for an interval: its level is right to 0.5 %.
 const scoreDraws = 2000
 
 // MostConfidence is up to which level the draws make an interval: ten of them are beyond each of its ends.
@@ -117,9 +117,9 @@ func (g Groups) again(source *normals) Groups {
 	return next
 }
 
-// Silhouette is 1/2 - excess/2rows: the mean simplified silhouette 1 - a/b of so many rows, with noise of the standard deviation rowsSigma,
-// of which excess is the sum of 2a/b - 1, with noise of sigma. The interval is by the propagation of both; false where the noise of rows is
-// over UnresolvedAbove of them.
+// Silhouette is 1/2 - excess/2rows: the mean simplified silhouette 1 - a/b of so many rows, with noise of the standard deviation rowsSigma;
+// excess is their sum of 2a/b - 1, with noise of sigma. The interval is by the propagation of both; false where the noise of rows is over
+// UnresolvedAbove of them.
 func Silhouette(rows, rowsSigma, excess, sigma, confidence float64) (Score, bool) {
 	if !(rows > 0) || rowsSigma > UnresolvedAbove*rows {
 		return Score{}, false

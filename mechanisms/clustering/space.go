@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Moments are noisy moments of rows z, none of which is longer than 1.
+// Moments are noisy moments of rows z, none longer than 1.
 type Moments struct {
 	// Rows are how many there are, Sums is Σ z, Second is Σ zzᵀ, symmetric: of noise with the standard deviation Sigma, that of another
 	// place of Second than the diagonal Sigma/√2.
@@ -36,9 +36,9 @@ const leastSpread = 1.0 / 1024
 
 var errMoments = errors.New("clustering: moments of another shape")
 
-// Space finds the directions. Eigenvalues that are large beside the noise are shrunk by what the noise adds to them (Benaych-Georges and
-// Nadakuditi 2011, arXiv 0910.2120, Theorem 2.1 with the semicircle law: an eigenvalue θ shows at θ + s²d/θ where θ > s√d, for noise of the
-// standard deviation s off the diagonal); of others no more is known than that they are at most s√d.
+// Space finds the directions. Eigenvalues that are large compared with the noise are shrunk by what the noise adds to them (Benaych-Georges
+// and Nadakuditi 2011, arXiv 0910.2120, Theorem 2.1 with the semicircle law: an eigenvalue θ shows at θ + s²d/θ where θ > s√d, for noise of
+// the standard deviation s off the diagonal); of others no more is known than that they are at most s√d.
 func (m Moments) Space(directions int) (Space, error) {
 	d := len(m.Sums)
 	if directions < 1 || directions > d || len(m.Second) != d || m.Sigma < 0 {

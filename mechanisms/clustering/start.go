@@ -2,7 +2,7 @@ package clustering
 
 import "math"
 
-// Points of a normal distribution of which the centres to begin with are those of clusters, and steps until they are.
+// Points of a normal distribution, whose clusters give the centres to begin with, and the steps that find these.
 const (
 	normalPoints = 2000
 	normalSteps  = 40

@@ -4,7 +4,7 @@
 // It knows values as whole numbers (the place in a list, a step of a grid), randomisers, the law of their reports and
 // unbiased estimates. It does not know devices, collectors, rounds, names of values or units of numbers.
 //
-// Every randomiser is ε-DP for the one who reports, against whoever reads the reports, for any two values that the
-// device may hold. Its law is exact: coins show with probabilities that are whole multiples of 2⁻⁵³, rounded so that no
-// two values are told apart by more than ε; noise is that of [mechanisms.Laplace].
+// Every randomiser is ε-DP for the one who reports, against every reader of the reports, for any two values that the device may hold. Its
+// law is exact: coins show with probabilities that are whole multiples of 2⁻⁵³, rounded so that no two values are told apart by more than
+// ε; noise is that of [mechanisms.Laplace].
 package local

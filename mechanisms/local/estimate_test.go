@@ -209,8 +209,8 @@ func TestIntervalsOfCounts(t *testing.T) {
 	}
 }
 
-// TestErrorOfScores: each of 1797 clients sends a score of its own, in [0, 1]. At ε 1 the rmse of the mean is at most 0.03 whatever the
-// scores are: here the worst for the mechanism, over 300 runs with fixed randomness.
+// TestErrorOfScores: each of 1797 clients sends its score, in [0, 1]. At ε 1 the rmse of the mean is at most 0.03 whatever the scores are:
+// here the worst for the mechanism, over 300 runs with fixed randomness.
 func TestErrorOfScores(t *testing.T) {
 	const clients, runs = 1797, 300
 	for m, score := range map[Mechanism]int64{Piecewise: Grid, Auto: Grid / 2} {

@@ -23,7 +23,7 @@ func everyProtocol(t testing.TB, epsilon string) []*Protocol {
 	}
 }
 
-// apart are two values that the mechanism tells apart most easily.
+// apart are two values whose laws differ most.
 func (p *Protocol) apart() (one, other []int64) {
 	switch p.parameters.Kind {
 	case Choice:
@@ -102,7 +102,7 @@ func (p *Protocol) event(r Report) float64 {
 		return bit(s.hash(r[0], r[1], one[0]) == r[2])*2 + bit(s.hash(r[0], r[1], other[0]) == r[2])
 	case additive:
 		if len(r) > 1 {
-			return float64(min(max(r[0], 0), Whole) - min(max(r[1], 0), Whole)) // of which the likelihood ratio is a function
+			return float64(min(max(r[0], 0), Whole) - min(max(r[1], 0), Whole)) // the likelihood ratio is a function of it
 		}
 		return float64(r[0])
 	case piecewise:

@@ -73,7 +73,7 @@ func (m piecewise) add(cells []int64, r Report) {
 	cells[1] += off * off >> squareBits
 }
 
-// squareBits are dropped from squares, so that sums of [MaxReports] fit 64 bits; they are small beside the variance.
+// squareBits are dropped from squares, so that sums of [MaxReports] fit 64 bits; they are small compared with the variance.
 const squareBits = 4
 
 // spread is the variance of uniform integers, so many of them.
@@ -106,7 +106,7 @@ func (m piecewise) constants() []Constant {
 }
 
 // additive adds discrete Laplace noise of scale 2¹⁷/ε to each number of steps: a number moves by at most [Grid] = 2¹⁷, probabilities that
-// add up to [Whole] = 2¹⁶ by at most twice that together. Reports are clamped 64 scales outside the range, which tells nothing more and
+// add up to [Whole] = 2¹⁶ by at most twice that together. Reports are clamped 64 scales outside the range, which reveals nothing more and
 // keeps one device from moving an estimate without bounds.
 type additive struct {
 	law     *mechanisms.Laplace

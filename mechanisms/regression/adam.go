@@ -3,9 +3,9 @@ package regression
 import "math"
 
 // Adam walks down a loss by noisy gradients. Source: Kingma and Ba 2015 (arXiv 1412.6980), Algorithm 1, with the constants below. The
-// answer is the mean of the second half of its points, of which each has noise of its own. Steps of one length walk around the least loss,
-// and the mean of that round is beside it; so from adamLong on steps fall as one over their number, which ends at the least loss. It needs
-// no number of rows: multiplying all gradients by one number changes nothing.
+// answer is the mean of the second half of its points, which each have independent noise. Steps of one length walk around the least loss,
+// and the mean of that round misses it; so from adamLong on steps fall as one over their number, which ends at the least loss. It needs no
+// number of rows: multiplying all gradients by one number changes nothing.
 type Adam struct {
 	point, first, second, total []float64
 	steps, passes               int

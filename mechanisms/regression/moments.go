@@ -37,14 +37,14 @@ type Solution struct {
 	Coefficients []float64
 	// Ridge is what was added to the diagonal.
 	Ridge float64
-	// Weak says that the noise is not small beside the moments: there are too few rows for it.
+	// Weak says that the noise is not small compared with the moments: there are too few rows for it.
 	Weak bool
 
 	covariance *mat.SymDense // that the noise gives the coefficients, to first order; nil where it says nothing
 }
 
 // Deviation is the standard deviation that the noise gives a weighted sum of the coefficients, to first order; false where the noise is not
-// small beside the moments, so that it says nothing.
+// small compared with the moments, so that it says nothing.
 func (s Solution) Deviation(weights []float64) (float64, bool) {
 	if s.covariance == nil || len(weights) != len(s.Coefficients) {
 		return 0, false
@@ -122,7 +122,7 @@ func (m Moments) Solve(r Ridge) (Solution, error) {
 	return s, nil
 }
 
-// covariance is A⁻¹·C·A⁻¹, C being the covariance of e - E·x for the noise e of B and E of A: Σ² on the diagonal for e; for E·x, of which
+// covariance is A⁻¹·C·A⁻¹, C being the covariance of e - E·x for the noise e of B and E of A: Σ² on the diagonal for e; for E·x, whose
 // place i is Σⱼ Eᵢⱼxⱼ, the variances of its row's entries times their xⱼ², and between i and j the variance of their common entry times
 // xᵢxⱼ.
 func (m Moments) covariance(x []float64, solve func([]float64) []float64) *mat.SymDense {

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, env func(string) string, out io.Wri
 	}
 	w := workflow{options: o, public: public, test: test,
 		steward: api.NewClient(o.url, env("NOISEGATE_STEWARD_TOKEN")), ml: api.NewClient(o.url, env("NOISEGATE_ML_TOKEN"))}
-	// Each mechanism has teachers of its own, with people of their own: votes belong to one ensemble, and one account.
+	// Each mechanism has separate teachers, with separate people: votes belong to one ensemble, and one account.
 	half := len(private) / 2
 	w.votes = [][][]byte{digits.Votes(digits.Teachers(o.teachers, private[:half]), public),
 		digits.Votes(digits.Teachers(o.teachers, private[half:]), public)}
@@ -113,7 +113,7 @@ type result struct {
 	student                float64
 }
 
-// compare labels the same pictures with each mechanism, under a budget of its own, and without privacy, and prints what became of it.
+// compare labels the same pictures with each mechanism, under a separate budget, and without privacy, and prints the results.
 func (w *workflow) compare(ctx context.Context, out io.Writer) error {
 	share := func(s float64) api.Decimal {
 		return api.Decimal(strconv.FormatFloat(s*float64(w.teachers), 'f', -1, 64))

@@ -69,7 +69,7 @@ func Affordable(own budget.Balance, loss mechanisms.Loss) bool {
 	return !own.Frozen && !own.Limit.ReplayOnly && own.Limit.AdmitsQuery(loss) && own.Limit.Admits(own.Used(), loss)
 }
 
-// Released is a balance with what its tranches have released by now for a limit.
+// Released is a balance whose limit is what its tranches have released until now.
 func Released(b budget.Balance, now time.Time) budget.Balance {
 	b.Limit = b.Limit.Released(b.Opened, now)
 	return b

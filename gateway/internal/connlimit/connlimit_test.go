@@ -27,7 +27,7 @@ func (c *fakeConn) Close() error {
 	return nil
 }
 
-// TestLongestIdleOfTheLargestCrowdGivesWay: whoever comes.
+// TestLongestIdleOfTheLargestCrowdGivesWay: to every newcomer.
 func TestLongestIdleOfTheLargestCrowdGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(4)

@@ -1,5 +1,5 @@
 // Package each keeps memories that questions fill, one for each analyst. What others ask neither fills nor empties what an analyst finds in
-// theirs, so that its time tells nothing of others' past. It does not know what is remembered.
+// theirs, so that its time reveals nothing of others' past. It does not know what is remembered.
 package each
 
 import "sync"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGreedyAnalystsLeaveAShare: k analysts who take all that they get leave a (k+1)th of the budget, half of which the next one gets at
+// TestGreedyAnalystsLeaveAShare: k analysts who take all that they get leave a (k+1)th of the budget, and the next one gets half of that at
 // once; and everybody has a small answer of the reserve.
 func TestGreedyAnalystsLeaveAShare(t *testing.T) {
 	const budget, step = 120 << 20, 1 << 10
