@@ -66,8 +66,7 @@ func (s *searcher) worst(counts []int, used mechanisms.Loss, lost float64) float
 	return best
 }
 
-// randomizedResponse is the worst ε-DP mechanism; with the probability that is its second argument (a δ or a tail) it reveals everything
-// instead.
+// randomizedResponse is the worst ε-DP mechanism. With the probability of its second number (a δ or a tail) it reveals everything instead.
 func randomizedResponse(name string, epsilon, tells float64, loss mechanisms.Loss) menuItem {
 	p := (1 - tells) / (1 + math.Exp(-epsilon))
 	return menuItem{name: name, p: []float64{tells, p, 1 - tells - p, 0}, q: []float64{0, 1 - tells - p, p, tells}, loss: loss}
@@ -114,9 +113,9 @@ func rhoOf(m menuItem) float64 {
 	return most * 1.02
 }
 
-// No analyst who chooses each mechanism in the light of earlier answers gets more out of an approx account than (E, δ):
-// the exhaustive search of [searcher], over mechanisms that are as bad as their losses let them be in one currency
-// each, and rules that leave out one of the conditions, which it finds broken.
+// No analyst who chooses each mechanism in the light of earlier answers gets more out of an approx account than (E, δ). [searcher] searches
+// exhaustively, over mechanisms that are as bad as their losses let them be in one currency each. It finds rules broken that leave out one
+// of the conditions.
 //
 // covers: L3
 func TestNoAdaptiveAnalystBreaksTheRule(t *testing.T) {

@@ -36,7 +36,7 @@ const (
 	maxForecastWindows = 10_000
 )
 
-// InRho reports whether the account's rest is counted in ρ and not in ε: for form zcdp, and after a charge without a finite ε.
+// InRho reports whether the account's rest is counted in ρ. It is for form zcdp, and after a charge without a finite ε.
 func (b Balance) InRho() bool { return b.Limit.Form == ZCDP || b.Used().Unbounded }
 
 // Forecast walks over the tranches that are still to come. It knows the cap as it is: refills that come later are nobody's to know.

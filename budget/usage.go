@@ -17,8 +17,8 @@ const (
 	DeltaRule   Rule = "delta"
 )
 
-// Usage is how much of a limit is used, under the rule that binds: of the rules for ε and ρ, where one must hold, the less used one; the
-// rule for δ where it is used more.
+// Usage is how much of a limit is used, under the rule that binds. That is the less used one of the rules for ε and ρ, where one must hold,
+// or the rule for δ where it is used more.
 type Usage struct {
 	Rule     Rule
 	Permille int64 // rounded up; 1000: used up, or overdrawn by a cap that was lowered

@@ -32,7 +32,7 @@ func (h *Cache) Put(r *Revision) {
 	}
 }
 
-// Replace makes a revision (nil: none) the one in force where another one was, and does nothing where another one is in force meanwhile.
+// Replace puts a revision (nil: none) in force instead of was. It does nothing where another one is in force meanwhile.
 func (h *Cache) Replace(dataset string, was, r *Revision) {
 	cell, _ := h.datasets.LoadOrStore(dataset, &atomic.Pointer[held]{})
 	p := cell.(*atomic.Pointer[held])

@@ -27,8 +27,8 @@ type Change struct {
 	Text   string
 }
 
-// Diff lists what a policy changes of another one, which may be nil: it is empty exactly where both mean the same. It
-// compares all of what identifies a policy; an unknown setting has the effect Changes.
+// Diff lists what a policy changes of another one, which may be nil. It is empty exactly where both mean the same. It compares all of what
+// identifies a policy; an unknown setting has the effect Changes.
 func Diff(old, new *Policy) (all []Change) {
 	if old == nil {
 		old = &Policy{}

@@ -11,8 +11,8 @@ import (
 // Units have a kind: customers are not members of staff, though both have numbers. Only rows of units of one kind are
 // joined, and a table whose rows are about units of two kinds protects one of them only, which its policy must say.
 
-// kindOf is the kind of a table's units: what the policy says, else the table where the unit's key ends, or its foreign
-// key; without one the kind whose unit's id a column of that name is, or refers to, in other tables; else the name.
+// kindOf is the kind of a table's units. It is what the policy says, else the table where the unit's key ends, or its foreign key; without
+// one the kind whose unit's id a column of that name is, or refers to, in other tables; else the name.
 func (c *checker) kindOf(t *TablePolicy) string {
 	k := c.keyedKind(t)
 	if k.kind != "" || k.end == nil {
@@ -196,8 +196,8 @@ func (c *checker) references(t *TablePolicy, info *TableInfo, table *Table) {
 	slices.Sort(table.NotCovered)
 }
 
-// identifies reports whether a value of a column identifies one unit of a kind: as its id, as a reference to one of its rows, or by being
-// unique.
+// identifies reports whether a value of a column identifies one unit of a kind. It does as its id, as a reference to one of its rows, or by
+// being unique.
 func (c *checker) identifies(t *TablePolicy, info *TableInfo, column *ColumnInfo, kind string) bool {
 	return column.Name == t.Unit.Column || slices.Contains(info.Unique, column.Name) ||
 		slices.ContainsFunc(info.ForeignKeys, func(k ForeignKey) bool {

@@ -32,7 +32,7 @@ const (
 // ApprovedRows is how many rows a public table may have whose policy was applied while it had so many.
 func ApprovedRows(counted int64) int64 { return approved(counted, leastRows) }
 
-// ApprovedEqual is how many rows of a public table may share one value of a column, if counted of them did.
+// ApprovedEqual is how many rows of a public table may share one value of a column, if counted rows did.
 func ApprovedEqual(counted int64) int64 { return approved(counted, leastEqual) }
 
 // Counts is what is counted of one public table.
@@ -145,8 +145,8 @@ func (t *TableInfo) copied() *TableInfo {
 	return &table
 }
 
-// joins reports whether equality of the column with another distinguishes its values, so that how many rows share one bounds a join. Floats
-// may equal numbers that differ.
+// joins reports whether equality of the column with another distinguishes its values. Then the number of rows that share one bounds a join.
+// Floats may equal numbers that differ.
 func (c *ColumnInfo) joins() bool { return c.Type != "" && c.Type != Float4 && c.Type != Float8 }
 
 // Counted is a revision whose public tables are counted: policies that were applied before there were counts hold none.

@@ -181,7 +181,7 @@ func (s *Snapshot) protected() map[string]uint32 {
 	return tables
 }
 
-// keepsProtection lists the tables that a policy makes public although the chain says that their rows were protected: the holder of a
+// keepsProtection lists the tables that a policy makes public although the chain says that their rows were protected. The holder of a
 // steward's token could read them, and set it back. It takes two stewards. What the policy in force has as public (given by name) stays
 // public.
 func (s *Store) keepsProtection(ctx context.Context, a Application, public []TableName) (problems []error, err error) {
@@ -436,7 +436,7 @@ func (r *storedPolicy) public() (names []TableName) {
 	return pinned.read()
 }
 
-// read are the tables whose values or counts were read while a policy was checked: those that it had as public.
+// read are the tables whose values or counts a check of a policy read: those that it had as public.
 func (s *Schema) read() (names []TableName) {
 	valued := map[TableName]bool{}
 	for _, d := range s.Domains {

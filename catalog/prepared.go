@@ -109,7 +109,7 @@ var ownName = regexp.MustCompile(`^noisegate_(rn|hash|(group|row)_[0-9]+)$`)
 // plainName is a name that needs no more than a few letters to be told apart.
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-// copyName is what the copy of a table is called: by the table, where that is short, and by a hash of dataset and table, which
+// copyName is what the copy of a table is called. It has the table's name, where that is short, and a hash of dataset and table, which
 // distinguishes it from those of other datasets.
 func copyName(dataset string, of TableName, version int64) string {
 	sum := sha256.Sum256([]byte(dataset + "\x00" + of.Schema + "\x00" + of.Name))
@@ -134,7 +134,7 @@ func (s *Snapshot) UnitsOf(t *Table) (name string, id Type) {
 	return "units_" + hex.EncodeToString(sum[:8]), id
 }
 
-// longestID bounds the bytes of an id that is a text: it is in an index, whose entries must fit into a third of a page.
+// longestID bounds the bytes of an id that is a text. It is in an index, whose entries must fit into a third of a page.
 const longestID = 2600
 
 // Preparable says why a table cannot be prepared; "" where it can.

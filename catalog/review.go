@@ -40,7 +40,7 @@ func (r Review) Renews() string {
 	}
 }
 
-// renewed are the tables of a snapshot with a change that releases rest on, in the table or in one on the way to its unit.
+// renewed are the tables with a change that releases rest on, or with one on the way to their unit.
 func renewed(old, new *Snapshot) (tables []TableName) {
 	changed, now := map[TableName]bool{}, byName(new.Tables)
 	for _, t := range old.Tables {

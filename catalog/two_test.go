@@ -112,7 +112,7 @@ func TestKindsOfChanges(t *testing.T) {
 	}
 }
 
-// loosensNothing makes sure that a change which takes nobody else is never reported as loosening something; what two_for loses is looked at
+// loosensNothing makes sure that a change which takes nobody else is never reported as loosening something. What two_for loses is looked at
 // apart.
 func loosensNothing(t *testing.T, old, new *Policy) {
 	t.Helper()
@@ -126,7 +126,7 @@ func loosensNothing(t *testing.T, old, new *Policy) {
 	}
 }
 
-// A setting that is not listed as harmless is of all kinds, wherever it stands and whatever it is called: no field is forgotten, also none
+// A setting that is not listed as harmless is of all kinds, wherever it stands and whatever it is called. No field is forgotten, also none
 // that comes later, and no name of a table or column passes for a setting.
 func TestUnknownSettingsAreOfAllKinds(t *testing.T) {
 	for _, path := range []string{"New", "New.RequirePrepared", "Tables.t.New", "Tables.DataVersion.New", "Tables.t.RequirePrepared.New",

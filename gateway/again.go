@@ -38,8 +38,8 @@ func digestOf(who auth.Principal, r Request) digest {
 	return sha256.Sum256(text)
 }
 
-// answeredBy is the charge whose answer a request was given, and what else that answer depended on: the policy with its pins and the state
-// of the data that it names, the day, the copies that there were, and the caller's accounts.
+// answeredBy is the charge whose answer a request was given, and what else that answer depended on. This is the policy with its pins and
+// the state of the data that it names, the day, the copies that there were, and the caller's accounts.
 type answeredBy struct {
 	charge   budget.ReservationID
 	on       *catalog.Snapshot

@@ -125,7 +125,7 @@ func (f Finish[T]) run(ctx context.Context) (ended[T], error) {
 	return ended[T]{answer, spent}, err
 }
 
-// bill is a charge, the failures that the policy tolerates of its payer, and the accounts whose limits the ledger does not have yet.
+// bill is a charge, the failures tolerated of its payer, and the accounts whose limits the ledger does not have yet.
 type bill struct {
 	budget.Charge
 	maxFailures int64
@@ -134,7 +134,7 @@ type bill struct {
 	balances    []budget.Balance
 }
 
-// alone is why the charge is refused whatever others did: it costs more than it may, an account is frozen, or it costs more than one query
+// alone is why the charge is refused whatever others did. It costs more than it may, an account is frozen, or it costs more than one query
 // may, or more than the asker's account has left. It ignores reasons that end by waiting.
 func (b bill) alone() error {
 	if err := b.OverCeiling(); err != nil || b.Draws != nil { // which is paid for

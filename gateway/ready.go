@@ -63,9 +63,9 @@ func (s *Service) CheckReady(ctx context.Context) {
 	s.ready.checks = map[string]error{"ledger": ledger, "datasets": cmp.Or(datasets...)}
 }
 
-// Ready reports what the last look found of what the service depends on: "ledger", which answers and is not broken, "datasets", all of them
-// together, since this needs no token, and, if there was no look within the last 10 s, "checks". An error is nil where all is well. It
-// waits for nothing.
+// Ready reports what the last look found of what the service depends on. Its keys are "ledger", which answers and is not broken,
+// "datasets", all of them together, since this needs no token, and, if there was no look within the last 10 s, "checks". An error is nil
+// where all is well. It waits for nothing.
 func (s *Service) Ready() map[string]error {
 	s.ready.mu.Lock()
 	defer s.ready.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"noisegate.example/internal/fault"
 )
 
-// maxRefused is the number of analysts of a dataset whose refusals are counted by name; those of others are counted together, under no
+// maxRefused is the number of analysts of a dataset whose refusals are counted by name. Those of others are counted together, under no
 // name.
 const maxRefused = 1000
 
@@ -92,8 +92,8 @@ func (r *refusals) list(dataset string) []api.Refusal {
 	return all
 }
 
-// CountRefusal counts how a request about a dataset ended, if it was refused before a charge; a nil error is no refusal. Callers use it for
-// all sales but queries; [Service.Query] counts those.
+// CountRefusal counts a request about a dataset that was refused before a charge; a nil error is no refusal. Callers use it for all sales
+// but queries; [Service.Query] counts those.
 func (s *Service) CountRefusal(dataset string, who auth.Principal, way Way, err error) {
 	s.refusals.count(dataset, who.Subject, way, err)
 }

@@ -46,7 +46,7 @@ func (SystemClock) AfterFunc(d time.Duration, f func()) (stop func()) {
 // moves is the share of a boundary by which it may be moved, and of the quantum that stopping work may take: a tenth.
 const moves = 10
 
-// EffectiveTimeout is the largest boundary, quantum·2ᵏ, at or below a timeout: work that is not done at that time fails, so that a failure
+// EffectiveTimeout is the largest boundary, quantum·2ᵏ, at or below a timeout. Work that is not done at that time fails, so that a failure
 // reveals no more than the boundary at which it leaves. It is the timeout itself where the quantum is 0, and 0 where no boundary is so
 // early.
 func EffectiveTimeout(quantum, timeout time.Duration) time.Duration {
@@ -197,7 +197,7 @@ var (
 	errCancelled = errors.New("gateway: the work was cancelled")
 )
 
-// Pace runs work and comes back at a boundary, whatever became of it: result, error and panic all wait for it, also when the client is
+// Pace runs work and comes back at a boundary, whatever became of it. Result, error and panic all wait for it, also when the client is
 // gone. Work that is not done by the last boundary (errTimeout), or that its analyst cancelled (errCancelled), is stopped by the end of its
 // context, and what it gave counts for nothing.
 func Pace[T any](ctx context.Context, h *Schedule, work func(context.Context) (T, error)) (T, error) {
@@ -331,14 +331,14 @@ func (h *Schedule) end() {
 	}
 }
 
-// Unlimited lets work take as long as it takes: for what is not charged, so that no failure shows how long it took.
+// Unlimited lets work take as long as it takes. It is for what is not charged, so that no failure shows how long it took.
 func (h *Schedule) Unlimited() *Schedule {
 	h.timeout = 0
 	return h
 }
 
-// Storing runs what stores the outcome of work, after the boundary, where how long that takes depends on others: it comes back at a
-// separate boundary, in steps of the time that stopping work may take.
+// Storing runs what stores the outcome of work, after the boundary, where its time depends on others. It comes back at a separate boundary,
+// in steps of the time that stopping work may take.
 func (h *Schedule) Storing(ctx context.Context, store func(context.Context) error) error {
 	after := &Schedule{clock: h.clock, quantum: h.slack(), sampler: h.sampler, began: h.clock.Now()}
 	if err := store(ctx); err != nil {

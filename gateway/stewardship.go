@@ -350,7 +350,7 @@ func (s *Service) writeDue(ctx context.Context, id budget.AccountID) error {
 	return s.ledger.Enforce(ctx, policyOf(snapshot), now.Account)
 }
 
-// accountInForce is an account with the limit that is in force, or marked as one whose limit is not known yet.
+// accountInForce is an account with the limit in force, or marked as one whose limit is not known yet.
 func (s *Service) accountInForce(b budget.Balance) api.Account {
 	now, _, known, err := s.inPolicy(b)
 	a := s.accountOf(now)

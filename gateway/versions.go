@@ -34,8 +34,8 @@ func (q *prepared) versionOf(place int) *budget.Version {
 	return &budget.Version{Series: q.released[place].Series[0], AsOf: q.version.AsOf, Name: q.dataVersion}
 }
 
-// newer describes the version of a prepared copy that is there now, for an answer from an earlier one: with what it costs to ask that one,
-// where the policy would not refuse it, and whether the caller's own account pays that; nil where there is none.
+// newer describes the version of a prepared copy that is there now, for an answer from an earlier one. It has what it costs to ask that
+// one, where the policy would not refuse it, and whether the caller's own account pays that. It is nil where there is none.
 func (q *prepared) newer(than *budget.Version, now time.Time) *api.Newer {
 	if !q.asOf().After(than.AsOf) { // this gateway has not seen yet which version there is, or the newest is gone
 		return nil

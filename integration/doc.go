@@ -1,4 +1,4 @@
-// Package integration tests the finished program: it builds the real binary, starts it and a PostgreSQL server, and talks to it over HTTP
+// Package integration tests the finished program. It builds the real binary, starts it and a PostgreSQL server, and talks to it over HTTP
 // as analysts and stewards do.
 //
 // It knows what the contract says: commands, configuration, routes, problem codes. It does not know any package behind

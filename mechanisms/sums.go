@@ -81,7 +81,7 @@ func (s *Sums) HalfWidth(weights []float64) float64 {
 	return sumWidth(terms, alpha)
 }
 
-// smoothVariance is the variance, in squares of the step of uniform noise, from which on that noise does not matter next to normal noise.
+// smoothVariance is the least variance of a noise, in squared steps, at which its uniform part within a step does not matter.
 const smoothVariance = 100
 
 func (s *Sums) normal() bool {

@@ -57,7 +57,7 @@ func Newest() int {
 	return len(names) // they are numbered without gaps
 }
 
-// Apply runs every migration that the database has not had, as a role that may create in it, and says which. It refuses
+// Apply runs every migration that the database has not had, and says which. The connection's role may create in the database. It refuses
 // with [ErrNewer] or [ErrEdited], without changing anything, a database whose history is not a prefix of the embedded one.
 func Apply(ctx context.Context, conn *pgx.Conn) (applied []string, err error) {
 	return apply(ctx, conn, embedded)

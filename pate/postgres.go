@@ -377,7 +377,7 @@ func (r *voteRows) Values() ([]any, error) {
 	return []any{r.version.ID, int32(r.next), key, r.packed}, nil
 }
 
-// countBytes is what a stored count takes (see [MaxTeachers]): the same for every count, so that no row's length reveals anything.
+// countBytes is what a stored count takes (see [MaxTeachers]). It is the same for every count, so that no row's length reveals anything.
 const countBytes = 2
 
 // pack appends the stored form of one query's counts.

@@ -96,7 +96,7 @@ func (w *walker) step(left bool) {
 	}
 }
 
-// checkCosts are the costs of the threshold check for each largest value, and the larger of the steps to the adjacent values.
+// checkCosts are the costs of the threshold check for each largest value, and the larger step to an adjacent value.
 type checkCosts struct{ cost, step []float64 }
 
 func newCheckCosts(c check, teachers int64, order float64) checkCosts {

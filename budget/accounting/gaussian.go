@@ -58,8 +58,8 @@ func GroupLoss(epsilon, delta float64, size int64) (groupEpsilon, groupDelta flo
 	return k * epsilon * (1 + reportSlack), delta
 }
 
-// SampledLoss is the loss towards a population if the protected table is a secret sample that took each person with probability rate
-// independently: (ln(1+rate·(e^ε-1)), rate·δ), rounded up (Balle, Barthe, Gaboardi 2018, arXiv 1807.01647, Theorem 8).
+// SampledLoss is the loss towards a population if the protected table is a secret sample of it. The sample took each person with
+// probability rate independently: (ln(1+rate·(e^ε-1)), rate·δ), rounded up (Balle, Barthe, Gaboardi 2018, arXiv 1807.01647, Theorem 8).
 func SampledLoss(epsilon, delta, rate float64) (sampledEpsilon, sampledDelta float64) {
 	sampled := epsilon + math.Log(rate+(1-rate)*math.Exp(-epsilon))
 	if epsilon < 30 {

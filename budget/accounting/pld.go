@@ -12,8 +12,8 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// PLD prices a fixed list of releases almost exactly: the law of the sum of their privacy losses is the convolution of their laws
-// (Meiser, Mohammadi 2018; Sommer, Meiser, Mohammadi 2019), computed with the fast Fourier transform.
+// PLD prices a fixed list of releases almost exactly. The law of the sum of their privacy losses is the convolution of their laws (Meiser,
+// Mohammadi 2018; Sommer, Meiser, Mohammadi 2019), computed with the fast Fourier transform.
 //
 // It is not a filter. An analyst who chooses the next release after seeing an answer can spend more than the PLD of every single path says;
 // TestPLDIsNoFilter holds an example. It is sound for a plan whose parameters were fixed before its first answer, whatever the queries'

@@ -16,9 +16,8 @@ import (
 	"noisegate.example/budget"
 )
 
-// Anchor is a small file outside the control database that remembers the newest head of each chain that the gateway has
-// seen. A ledger that was put back to an older state lacks the entry that the anchor names, and so is found, even if a superuser put it
-// back.
+// Anchor is a small file outside the control database, with the newest head of each chain that the gateway saw. A ledger that was put back
+// to an older state lacks the entry that the anchor names, and so is found, even if a superuser put it back.
 //
 // It is written each second and at shutdown, not before each answer: an older state of less than a second is not found by it. The receipts
 // that went out meanwhile name their heads as well.

@@ -193,7 +193,7 @@ func (w *ArchiveWriter) Close() (sum Digest, err error) {
 	return sum, errors.Join(os.Remove(w.file.Name()), SyncArchive(w.path))
 }
 
-// SyncArchive flushes a file and its name to disk: the process that wrote it may have been killed before it did.
+// SyncArchive flushes a file and its name to disk. The process that wrote it may have been killed before it did.
 func SyncArchive(path string) error {
 	for _, name := range []string{path, filepath.Dir(path)} {
 		file, err := os.Open(name)

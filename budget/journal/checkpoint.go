@@ -26,7 +26,7 @@ type Checkpoint struct {
 // Head is the entry that was verified last.
 func (c Checkpoint) Head() budget.Head { return c.State.Head }
 
-// Checkpoints are a file outside the control database, next to the [Anchor], that only its gateway can have written: it is signed. An older
+// Checkpoints are a file outside the control database, next to the [Anchor]. Only its gateway can have written it: it is signed. An older
 // file is as good as a newer one: more has to be verified again.
 type Checkpoints struct {
 	path   string

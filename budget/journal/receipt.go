@@ -17,9 +17,10 @@ import (
 	"noisegate.example/budget"
 )
 
-// Receipt proves to the holder of an answer that it was charged, and to an auditor that nothing before it in the ledger was changed since:
-// the gateway signs which entry of the dataset's chain is the answer's settlement, and with it all that came before. It is checked with the
-// gateway's public key alone; that the ledger still has the entry, with an export. A receipt is the same whenever its answer is given
+// Receipt proves to the holder of an answer that it was charged. It proves to an auditor that nothing before it in the ledger was changed
+// since: the gateway signs which entry of the dataset's chain is the answer's settlement, and with it all that came before. It is checked
+// with the gateway's public key alone; that the ledger still has the entry, with an export. A receipt is the same whenever its answer is
+// given
 // again: it says nothing of what others were charged since, nor, as its head is opaque ([Signer.Opaque]), before.
 //
 // Receipts from before 2026-11-23 name the head that the chain had when the answer left, as it is, and its number.
@@ -247,9 +248,9 @@ func (s *Signer) signed(r Receipt) Receipt {
 	return r
 }
 
-// Opaque is what receipts show of a head: HMAC-SHA256 of its dataset, number and hash, with a key that is derived from
-// the signing key. A hash itself would show a caller who knows all entries except a few times that no others were written in between.
-// Auditors see it with each settlement.
+// Opaque is what receipts show of a head. It is HMAC-SHA256 of its dataset, number and hash, with a key that is derived from the signing
+// key. A hash itself would show a caller who knows all entries except a few times that no others were written in between. Auditors see it
+// with each settlement.
 func (s *Signer) Opaque(head budget.Head) (sum [32]byte) {
 	mac := hmac.New(sha256.New, s.heads)
 	w := fields{}

@@ -30,7 +30,7 @@ type cache struct {
 // take turns, deciding in vain would take longer than to look.
 const aloneFor = 8
 
-// stocked is the number of batches like the last that numbers are drawn for in advance: two may be in flight before the first reports the
+// stocked is the number of batches like the last that numbers are drawn for in advance. Two may be in flight before the first reports the
 // numbers that it drew.
 const stocked = 4
 

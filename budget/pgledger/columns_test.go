@@ -13,9 +13,9 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// notFound are the tables and columns of the control database whose edits the ledger does not find, and why it need
-// not: they give nothing back that was charged. What is charged next rests on the two that say what people's rows are
-// worth, policy and pate_ensemble: each charge keeps what it took from them, its sensitivities and scales, for auditors.
+// notFound are the tables and columns whose edits the ledger does not find, and why it need not. They give nothing back that was charged.
+// What is charged next rests on the two that say what people's rows are worth, policy and pate_ensemble: each charge keeps what it took
+// from them, its sensitivities and scales, for auditors.
 func notFound() map[string]string {
 	return map[string]string{
 		"account.busy_until": "a brake for at most a day, which promises nothing; a cap is what bounds charges",

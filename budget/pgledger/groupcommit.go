@@ -126,9 +126,9 @@ func (w *groupCommit) write(dataset string) {
 	}
 }
 
-// take gives the next batch: all that is queued, once nothing is in flight; or, if that is faster, so much of it that as many operations
-// are in flight before it or are left to go behind it. If there is nothing to do at all it closes the outlet; the next caller finds no
-// writer.
+// take gives the next batch. That is all that is queued, once nothing is in flight; or, if that is faster, so much of it that as many
+// operations are in flight before it or are left to go behind it. If there is nothing to do at all it closes the outlet; the next caller
+// finds no writer.
 func (w *groupCommit) take(dataset string, out outlet, onWay, answered int, rhythm *pace) []*operation {
 	queue := w.arrived(dataset, answered)
 	defer w.mu.Unlock()

@@ -163,7 +163,7 @@ func testLostPlansAreBooked(t *testing.T, d *pgtest.ControlDatabase) {
 	}
 }
 
-// Plans that are left go on after what gateways know to be drawn, even if clients hold receipts; where a gateway may know more than it
+// Plans that are left go on after what gateways know to be drawn, even if clients hold receipts. Where a gateway may know more than it
 // reported, nothing is drawn any more.
 func testResumeAndPlans(t *testing.T, d *pgtest.ControlDatabase) {
 	absent := func(timeline string) string {

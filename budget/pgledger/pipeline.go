@@ -69,7 +69,7 @@ func (c *pipeline) send(batch []*operation) bool {
 	return true
 }
 
-// upToDate reports whether this process knows of no newer entry than the cache begins with, or than what is in flight.
+// upToDate reports whether this process knows no entry newer than the cache's beginning, or than what is in flight.
 func (c *pipeline) upToDate() bool {
 	if c.cache == nil {
 		return false
@@ -117,8 +117,8 @@ func (c *pipeline) disconnect() {
 	c.connection = nil
 }
 
-// recover finds out what became of all that is in flight, after the oldest was not answered by a commit, and does again what was not
-// committed.
+// recover finds out what became of all that is in flight, and does again what was not committed. It is for when the oldest was not answered
+// by a commit.
 func (c *pipeline) recover(failure error) {
 	sent := c.onWay
 	c.onWay = nil

@@ -10,7 +10,7 @@ import (
 	"noisegate.example/mechanisms"
 )
 
-// Two ledgers on one database, one written for another schema: that one reads, and writes nothing, whichever way it comes to write. A
+// Two ledgers on one database, one written for another schema. That one reads, and writes nothing, whichever way it comes to write. A
 // ledger that was in time before a migration writes nothing from the commit of that on, also when its charge had waited for it; and a
 // migration waits for a writer.
 func testOtherSchema(t *testing.T, d *pgtest.ControlDatabase) {

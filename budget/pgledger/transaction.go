@@ -185,7 +185,7 @@ type transaction struct {
 	clock, readAt time.Time
 }
 
-// outcomeUnknown reports errors after which a transaction may or may not have been committed: the server did not answer, or closed the
+// outcomeUnknown reports errors after which a transaction may or may not have been committed. The server did not answer, or closed the
 // connection after the commit was sent.
 func outcomeUnknown(err error) bool {
 	var pg *pgconn.PgError

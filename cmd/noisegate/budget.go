@@ -177,8 +177,8 @@ func limitText(l api.BudgetLimit) string {
 	return text
 }
 
-// usageCells are the share of a cap that is used, and what is spent, reserved and left, all in the currency of the rule
-// that binds. They also show what the other rule counts, as long as the account could go on by it.
+// usageCells are the used share of a cap, and what is spent, reserved and left. All are in the currency of the rule that binds. They also
+// show what the other rule counts, as long as the account could go on by it.
 func usageCells(u api.Usage, spent, reserved, left api.Amounts) []string {
 	if u.Rule == "" { // an older gateway
 		return []string{"", amountsText(spent, up), amountsText(reserved, up), amountsText(left, down)}
@@ -187,7 +187,7 @@ func usageCells(u api.Usage, spent, reserved, left api.Amounts) []string {
 		inRule(u.Rule, left, left, down)}
 }
 
-// inRule writes amounts in the currency of a rule, and after it the other currencies that the account has some left of.
+// inRule writes amounts in the currency of a rule. The other currencies that the account has some left of follow.
 func inRule(rule string, a, left api.Amounts, digits rounding) string {
 	amount, beside := "", []string{}
 	for _, c := range []struct {
@@ -235,7 +235,7 @@ func amountsText(a api.Amounts, digits rounding) string {
 	return text
 }
 
-// priceText is what is charged to an account with so much left: in the currency of the latter, and with the ε of a ρ.
+// priceText is what is charged to an account with so much left. It is in the currency of the latter, and with the ε of a ρ.
 func priceText(price, left api.Amounts) string {
 	inRho := inCurrencyOf(left, price)
 	text := amountsText(inRho, up)

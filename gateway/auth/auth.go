@@ -36,7 +36,7 @@ func (p Principal) Has(role Role) bool { return slices.Contains(p.Roles, role) }
 // In reports whether the principal belongs to the group.
 func (p Principal) In(group string) bool { return slices.Contains(p.Groups, group) }
 
-// groupOf is the group that everyone with a role belongs to, as well as to the same name with [rolePrefix]; "" for none.
+// groupOf is the group of everyone with a role; "" for none. They also belong to the same name with [rolePrefix].
 func groupOf(role Role) string {
 	switch role {
 	case Analyst:

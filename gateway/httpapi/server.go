@@ -259,8 +259,8 @@ func (s *server) logLine(x *exchange, code int, err error) {
 // parentPattern is traceparent of W3C Trace Context, of its first version or the beginning of a later one.
 var parentPattern = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$`)
 
-// traceOf is the trace that a request belongs to, and its caller's span, by W3C Trace Context; none where the header is missing, there
-// twice, or of another form: the standard treats all three the same (section 3.2).
+// traceOf is the trace that a request belongs to, and its caller's span, by W3C Trace Context. There is none where the header is missing,
+// there twice, or of another form: the standard treats all three the same (section 3.2).
 func traceOf(h http.Header) (trace, span string, ok bool) {
 	values := h.Values("Traceparent")
 	if len(values) != 1 {

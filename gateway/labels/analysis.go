@@ -146,8 +146,8 @@ func (s *Service) namedRun(ctx context.Context, found *run, r api.AnalysisReques
 	return nil
 }
 
-// SanitisedEpsilon buys the data-dependent ε of a run in a form that may be published: with noise scaled to its smooth sensitivity, by the
-// parameters that the ensemble was defined with. It is charged to the dataset and the ensemble like a release, whatever it says. It is
+// SanitisedEpsilon buys the data-dependent ε of a run in a form that may be published. It has noise scaled to its smooth sensitivity, by
+// the parameters that the ensemble was defined with. It is charged to the dataset and the ensemble like a release, whatever it says. It is
 // drawn once: the same run has the same ε, free, for everyone. For stewards.
 func (s *Service) SanitisedEpsilon(ctx context.Context, who auth.Principal, name string, r api.AnalysisRequest) (*EpsilonAnswer, error) {
 	release, err := s.gateway.Enter(ctx, who)

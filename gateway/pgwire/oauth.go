@@ -38,8 +38,8 @@ func (h *hello) method(issuer string) (oauth bool, refused *refusal) {
 	return oauth, nil
 }
 
-// bearer reads the first message of OAUTHBEARER: a header that asks for no channel binding and no other identity, and pairs that include
-// the token. A client that has none yet sends an empty one.
+// bearer reads the first message of OAUTHBEARER. It is a header that asks for no channel binding and no other identity, and pairs that
+// include the token. A client that has none yet sends an empty one.
 func bearer(message []byte) (token string, ok bool) {
 	head, rest, ok := bytes.Cut(message, []byte{1})
 	if !ok || string(head) != "n,," && string(head) != "y,," {

@@ -7,7 +7,7 @@ import (
 	"noisegate.example/sqlrewrite/statement"
 )
 
-// transaction has PostgreSQL's states, and does nothing else than settings and cursors need: a release cannot be taken back, and each reads
+// transaction has PostgreSQL's states, and does nothing else than settings and cursors need. A release cannot be taken back, and each reads
 // the rows at its moment. The zero value is none.
 type transaction struct {
 	open, failed bool

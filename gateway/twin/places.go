@@ -36,8 +36,8 @@ func (p places) take(ctx context.Context, _ *pgconn.Config, conn net.Conn) (net.
 	}
 }
 
-// Close ends the sending side, and frees the place once the server has closed the connection on its side, or is gone itself (TCP
-// keep-alives find out).
+// Close ends the sending side. It frees the place once the server has closed the connection on its side, or is gone (TCP keep-alives find
+// out).
 func (p *placed) Close() error {
 	p.once.Do(func() {
 		p.closing.Store(true)

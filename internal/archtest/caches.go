@@ -76,7 +76,7 @@ func memories() map[string]memory {
 	}
 }
 
-// checkCaches wants each memory that outlives a request to be listed with the reason why it does not reveal what others asked.
+// checkCaches wants each memory that outlives a request to be listed, with why it does not reveal what others asked.
 func checkCaches(t *Tree) []Finding {
 	listed := memories()
 	var found []Finding

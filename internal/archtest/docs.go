@@ -184,7 +184,7 @@ func covered(fn *ast.FuncDecl) []string {
 	return ids
 }
 
-// nameIDs finds IDs in the name of a test: a letter with digits that is a separate word, as "SQL18" is not.
+// nameIDs finds IDs in the name of a test: a letter with digits as a separate word, unlike "SQL18".
 func nameIDs() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^Test|^Fuzz|^Benchmark|[a-z0-9_])([A-Z]\d+)(?:[A-Z_]|$)`)
 }

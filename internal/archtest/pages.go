@@ -18,8 +18,8 @@ func (t *Tree) pages(dir string) []string {
 	})
 }
 
-// checkLemmas wants each section of the pages of SQL that has a lemma to have only that one, under a unique number, and to begin with the
-// files of its rule, and with the files of verify or the tests that check it.
+// checkLemmas wants each section of the pages of SQL to have one lemma at most, under a unique number. Such a section begins with the files
+// of its rule, and with the files of verify or the tests that check it.
 func checkLemmas(t *Tree) []Finding {
 	lemma := regexp.MustCompile(`\*\*Lemma\s+(\w+)\.\*\*`)
 	rule := regexp.MustCompile(`(?s)\nRule: (.+?)\n\n`)

@@ -145,7 +145,7 @@ type excused struct{ error }
 
 func (e excused) Unwrap() error { return e.error }
 
-// Excused marks err as no failure of the asker: the server was down for everybody, or the asker wished that it ends. The charge behind it
+// Excused marks err as no failure of the asker. The server was down for everybody, or the asker wished that it ends. The charge behind it
 // stands all the same.
 func Excused(err error) error {
 	if err == nil {

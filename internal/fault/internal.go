@@ -23,8 +23,8 @@ func Unverified(cause error) *Error {
 // CodeUnprintable is a statement that the server of its data does not take.
 const CodeUnprintable Code = "internal/unprintable"
 
-// Unprintable refuses a question whose statement the server does not take, before it is charged; state is PostgreSQL's code of the error,
-// for the log: no row was read, so that it depends on none.
+// Unprintable refuses a question whose statement the server does not take, before it is charged. Its argument is PostgreSQL's code of the
+// error, for the log: no row was read, so that it depends on none.
 func Unprintable(state string) *Error {
 	return &Error{Code: CodeUnprintable,
 		Msg:  "the server does not take the statement of this query: a mistake of the gateway's, or the server lacks something",

@@ -46,7 +46,7 @@ func PateRedefined() *Error {
 		Hint: "look at the definition, then load its votes"}
 }
 
-// PateStillFit adds to a refusal by the buyer's own budget how many labels of the kind that was asked for still fit.
+// PateStillFit adds to a refusal by the buyer's own budget how many labels of the same kind still fit.
 func PateStillFit(refused *Error, labels int64) *Error {
 	hint := fmt.Sprintf("%d labels still fit; labels that you have already are free", labels)
 	switch labels {

@@ -35,7 +35,7 @@ func GroupByUnit(pos Position, column string) *Error {
 	}
 }
 
-// GroupByIdentity refuses groups by a column that identifies one privacy unit: a reference to a unit's row, or a column that is unique.
+// GroupByIdentity refuses groups by a column that identifies one privacy unit. This is a reference to a unit's row, or a unique column.
 func GroupByIdentity(pos Position, column string) *Error {
 	return &Error{
 		Code: CodeNotAggregate, Pos: pos,

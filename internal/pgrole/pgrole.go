@@ -120,8 +120,8 @@ func (c *checker) attributes() {
 	}
 }
 
-// memberships refuses PostgreSQL's predefined roles, which all give rights over the whole server or database, and roles with a dangerous
-// attribute, which a member can assume. pg_database_owner has the owner of the database as its member.
+// memberships refuses PostgreSQL's predefined roles, which all give rights over the whole server or database. It also refuses roles with a
+// dangerous attribute, which a member can assume. pg_database_owner has the owner of the database as its member.
 func (c *checker) memberships() {
 	for _, of := range c.strings(`SELECT r.rolname::text FROM pg_catalog.pg_roles r
 		WHERE r.rolname <> current_user AND pg_catalog.pg_has_role(r.oid, 'MEMBER')

@@ -180,8 +180,8 @@ func (s *server) run(ctx context.Context, database, sql string) error {
 	return err
 }
 
-// createDatabase copies a database, file by file where the server can do it in another way as well (from version 15 on),
-// and gives the function that drops the copy and its open connections.
+// createDatabase copies a database, and gives the function that drops the copy and its open connections. It copies file by file where the
+// server can do it in another way as well (from version 15 on).
 func (s *server) createDatabase(ctx context.Context, template string) (name string, drop func(context.Context) error, err error) {
 	name = fmt.Sprintf("noisegate_test_%d_%d", os.Getpid(), time.Now().UnixNano())
 	create := "CREATE DATABASE " + name + " TEMPLATE " + template + " ENCODING 'UTF8' LOCALE 'C'"

@@ -1,5 +1,5 @@
-// Package strictjson refuses JSON that two readers could understand differently: RFC 8259 leaves open what a member that
-// is given twice means, and encoding/json silently takes the last one and ignores what follows the value.
+// Package strictjson refuses JSON that two readers could understand differently. RFC 8259 leaves open what a member that is given twice
+// means, and encoding/json silently takes the last one and ignores what follows the value.
 //
 // It knows the grammar of JSON. It does not know what the texts are for: request bodies and tokens are checked in the same way.
 package strictjson

@@ -1,5 +1,5 @@
-// Package testfiles finds the files that tests of several packages read: queries, policies and vectors of the project,
-// and data that was fetched from others, which lies in ../shared, next to the clone. A clone without it has stand-ins.
+// Package testfiles finds the files that tests of several packages read. These are queries, policies and vectors of the project, and data
+// that was fetched from others, which lies in ../shared, next to the clone. A clone without it has stand-ins.
 //
 // It knows files and their places. It does not know databases, nor what a file is for.
 package testfiles

@@ -117,9 +117,9 @@ func (g Groups) again(source *normals) Groups {
 	return next
 }
 
-// Silhouette is 1/2 - excess/2rows: the mean simplified silhouette 1 - a/b of so many rows, with noise of the standard deviation rowsSigma;
-// excess is their sum of 2a/b - 1, with noise of sigma. The interval is by the propagation of both; false where the noise of rows is over
-// UnresolvedAbove of them.
+// Silhouette is 1/2 - excess/2rows. This is the mean simplified silhouette 1 - a/b of so many rows, with noise of the standard deviation
+// rowsSigma; excess is their sum of 2a/b - 1, with noise of sigma. The interval is by the propagation of both; false where the noise of
+// rows is over UnresolvedAbove of them.
 func Silhouette(rows, rowsSigma, excess, sigma, confidence float64) (Score, bool) {
 	if !(rows > 0) || rowsSigma > UnresolvedAbove*rows {
 		return Score{}, false

@@ -105,7 +105,7 @@ func (m piecewise) constants() []Constant {
 		{"cells", big.NewRat(int64(m.classes), 1)}, {"uniform", m.uniform()}, {"p", m.hit()}, {"q", m.miss()}}
 }
 
-// additive adds discrete Laplace noise of scale 2¹⁷/ε to each number of steps: a number moves by at most [Grid] = 2¹⁷, probabilities that
+// additive adds discrete Laplace noise of scale 2¹⁷/ε to each number of steps. A number moves by at most [Grid] = 2¹⁷, probabilities that
 // add up to [Whole] = 2¹⁶ by at most twice that together. Reports are clamped 64 scales outside the range, which reveals nothing more and
 // keeps one device from moving an estimate without bounds.
 type additive struct {

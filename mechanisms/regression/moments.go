@@ -43,8 +43,8 @@ type Solution struct {
 	covariance *mat.SymDense // that the noise gives the coefficients, to first order; nil where it says nothing
 }
 
-// Deviation is the standard deviation that the noise gives a weighted sum of the coefficients, to first order; false where the noise is not
-// small compared with the moments, so that it says nothing.
+// Deviation is the standard deviation that the noise gives a weighted sum of the coefficients, to first order. It is false where the noise
+// is not small compared with the moments, so that it says nothing.
 func (s Solution) Deviation(weights []float64) (float64, bool) {
 	if s.covariance == nil || len(weights) != len(s.Coefficients) {
 		return 0, false

@@ -90,7 +90,7 @@ func (m *Machine) Resume(by string, r budget.Resume) {
 // Drawn says how far a plan with so many slots is drawn, if before of them were already drawn.
 type Drawn func(plan budget.ReservationID, slots, before int) int
 
-// RechargeOf reads a recharge: how far plans are drawn at least from then on; false for an entry that names no receipt.
+// RechargeOf reads a recharge: how far plans are drawn at least from then on. It is false for an entry that names no receipt.
 func RechargeOf(e budget.Entry) (Drawn, bool) {
 	var record rechargeRecord
 	if e.Kind != budget.EntryRecharge || json.Unmarshal(e.AccountText, &record) != nil || len(record.Receipt) == 0 ||

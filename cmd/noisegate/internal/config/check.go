@@ -224,7 +224,7 @@ func (l *loader) checkCatalog(name string, d *Dataset) {
 	}
 }
 
-// sameDatabase reports whether two connection strings lead to one database, as any user: by one of the hosts of either, as they are
+// sameDatabase reports whether two connection strings lead to one database, as any user. They do by one of the hosts of either, as they are
 // written, or on this machine, where sockets of two directories are two servers.
 func sameDatabase(a, b DSN) bool {
 	x, err1 := pgconn.ParseConfig(a.Reveal())

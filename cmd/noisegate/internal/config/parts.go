@@ -22,7 +22,7 @@ func (c *Config) Abandoned() time.Duration {
 	return longest + abandonedGrace
 }
 
-// Fairness gives out fewer places than the dataset with the fewest connections has: a question with a place has a connection, and does not
+// Fairness gives out fewer places than the dataset with the fewest connections has. A question with a place has a connection, and does not
 // wait for one that another analyst holds, which becomes free when work ends and not at a boundary. One connection is left for the
 // gateway's checks.
 func (c *Config) Fairness() (gateway.Fairness, error) {

@@ -128,8 +128,8 @@ const signOffPatience = 3 * time.Second
 // end.
 const checkpointLife = 24 * time.Hour
 
-// readCheckpoints reads how far the ledger was verified before: none without an anchor, whose directory they are in, or without a key to
-// sign them.
+// readCheckpoints reads how far the ledger was verified before. There are none without an anchor, whose directory they are in, or without a
+// key to sign them.
 func (g *Server) readCheckpoints(ctx context.Context) (fresh []journal.Checkpoint, err error) {
 	signer, err := g.config.Control.Signer()
 	if err != nil {

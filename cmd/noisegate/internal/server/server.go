@@ -209,8 +209,8 @@ func (g *Server) checkSafety(ctx context.Context) error {
 	return nil
 }
 
-// checkReplication refuses a control database that is expected to fail over to a standby that may lack what was committed
-// last, and warns of standbys that could: unless the configuration accepts that.
+// checkReplication refuses a DSN of several hosts if the control database has no synchronous standby: a failover could lose what was
+// committed last. It warns of standbys that follow asynchronously. Where control.replication is async-accepted it does neither.
 func (g *Server) checkReplication(ctx context.Context) error {
 	if g.config.Control.Replication == config.AsyncAccepted {
 		return nil
@@ -381,7 +381,8 @@ func (g *Server) openWire(ctx context.Context, questions pgwire.Questions) (err 
 	return err
 }
 
-// providerOf is the identity provider that clients without a token are referred to; "" with the operator's secret key, which has none.
+// providerOf is the identity provider that clients without a token are referred to. It is "" with the operator's secret key, which has
+// none.
 func providerOf(c config.Auth) string {
 	if c.Keys.HS256File != "" {
 		return ""
