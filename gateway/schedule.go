@@ -331,7 +331,7 @@ func (h *Schedule) end() {
 	}
 }
 
-// Unlimited lets work take as long as it takes. It is for what is not charged, so that no failure shows how long it took.
+// Unlimited lets work take as long as it takes. Work that is not charged uses it, so that no failure shows how long it took.
 func (h *Schedule) Unlimited() *Schedule {
 	h.timeout = 0
 	return h

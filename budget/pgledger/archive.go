@@ -54,7 +54,7 @@ func (a *archive) said(e budget.Entry) bool {
 	return a != nil && e.Kind == budget.EntryArchive && bytes.Equal(e.AccountText, a.text)
 }
 
-// keptDigest hashes what stays of the entries before an entry, and of the charges that had ended with them.
+// keptDigest hashes what stays of the charges that had ended at an entry, and of the entries before it.
 func keptDigest(ctx context.Context, tx pgx.Tx, at budget.Head, until time.Time) (sum journal.Digest, err error) {
 	whole := sha256.New()
 	charges, err := tx.Query(ctx, sqlKeptCharges, at.Dataset, until)

@@ -82,7 +82,7 @@ func (s *site) installHold(t *testing.T) {
 }
 
 // killWhileHeld kills the gateway while PostgreSQL is held with one of its reservations, and then lets PostgreSQL go on: what
-// it had not been told to commit goes, and what it had been told to commit stays. The function beside begins once the reservation is held:
+// it had not been told to commit goes, and what it had been told to commit stays. It calls its last argument once the reservation is held:
 // others queue behind it.
 func (s *site) killWhileHeld(t *testing.T, c *child, at point, beside func()) {
 	t.Helper()

@@ -178,7 +178,7 @@ func (d *doctor) certificate(door, listen string, c *tls.Config, err error) {
 	}
 }
 
-// machine looks at the limits of the process. They are those of the user who runs this: run it as the service's user.
+// machine looks at the limits of the process. They are the limits of the user who runs this: run it as the service's user.
 func (d *doctor) machine() {
 	var files, core syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
