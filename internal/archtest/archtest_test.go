@@ -170,6 +170,10 @@ func breaches() map[string][]breach {
 			{files("docs/glossary.md", "| term | meaning | see |\n| b | x; *c* | [a](a.md) |\n", "docs/a.md", "a"), "b does not stand in [a](a.md)"},
 			{files("docs/glossary.md", "| term | meaning | see |\n| b | x | `api` |\n", "api/a.go", "package api"), "b does not stand in `api`"},
 		},
+		"tables": {
+			{files("a.md", "| a | b |\n|---|---|\n| `x|y` | c\\|d |\n| a long\n| row |"), "a.md:4: is no row of its table"},
+			{files("a.md", "| a | b |\n|---|---|\n| c | d |\nmore of it |"), "a.md:4: is no row of its table"},
+		},
 		"lemmas": {
 			{files("docs/sql/a.md", "## S\n\n**Lemma 1.** x"), "does not name the file of its rule"},
 			{files("docs/sql/a.md", "## S\n\nRule: `sqlrewrite/internal/a.go`.\n\n**Lemma 1.** x", "sqlrewrite/internal/a.go", "package a"),

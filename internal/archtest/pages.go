@@ -18,6 +18,29 @@ func (t *Tree) pages(dir string) []string {
 	})
 }
 
+// checkTables wants each row of a table in one line, with as many cells as the table's header: what a line is broken into is none.
+func checkTables(t *Tree) []Finding {
+	rule, code := regexp.MustCompile(`^\|(\s*:?-+:?\s*\|)+$`), regexp.MustCompile("`[^`]*`|\\\\\\|")
+	cells := func(line string) int {
+		return strings.Count(code.ReplaceAllString(strings.TrimSuffix(line, "|"), ""), "|")
+	}
+	var found []Finding
+	for _, page := range t.pages("") {
+		lines, head := strings.Split(t.Texts[page], "\n"), 0
+		for i, line := range lines {
+			switch {
+			case i > 0 && rule.MatchString(line):
+				head = cells(lines[i-1])
+			case line == "" || strings.HasPrefix(line, "<!--"):
+				head = 0
+			case head > 0 && (!strings.HasPrefix(line, "|") || cells(line) != head):
+				found = append(found, Finding{fmt.Sprintf("%s:%d", page, i+1), "is no row of its table"})
+			}
+		}
+	}
+	return found
+}
+
 // checkLemmas wants each section of the pages of SQL to have one lemma at most, under a unique number. Such a section begins with the files
 // of its rule, and with the files of verify or the tests that check it.
 func checkLemmas(t *Tree) []Finding {

@@ -41,6 +41,7 @@ func Rules() []Rule {
 		{"test-names", "a test's name says what it tests; the attack that it covers stands in its comment", checkTestNames},
 		{"lines", "a line fits a screen", checkLines},
 		{"glossary", "a term has one meaning, and one place that says so", checkGlossary},
+		{"tables", "each row of a page's table has the cells of its header", checkTables},
 		{"lemmas", "a proof names the code that it is about, and a lemma has one place", checkLemmas},
 		{"links", "a page that another one names is there", checkLinks},
 		{"index", "a reader finds the page for what they do", checkIndex},
