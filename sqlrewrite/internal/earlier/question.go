@@ -131,9 +131,7 @@ func canonicalParts(p *plan.Plan) []sqlprint.PlanPart {
 	}
 	parts := sqlprint.PartsOf(&q)
 	for i := range parts {
-		printer := sqlprint.NewStatementPrinter(&q, p.Bounding, &parts[i])
-		printer.Identity = true
-		printer.Print()
+		sqlprint.NewStatementPrinter(&q, p.Bounding, &parts[i], sqlprint.Style{Identity: true}).Print()
 		parts[i].Statement.SQL = parts[i].Template.Identity()
 	}
 	return parts

@@ -103,9 +103,7 @@ func identify(p *plan.Plan, priced bool) [32]byte {
 	h.Add(sqlprint.Facts(b.query)...)
 	h.Add("bounding", string(s.Kind), fmt.Sprint(s.MaxRows, s.MaxGroups, s.MaxTotal, s.MaxValues), fmt.Sprint(b.query.Top))
 	for _, part := range sqlprint.PartsOf(b.query) {
-		printer := sqlprint.NewStatementPrinter(b.query, s, &part)
-		printer.Identity = true
-		printer.Print()
+		sqlprint.NewStatementPrinter(b.query, s, &part, sqlprint.Style{Identity: true}).Print()
 		h.Add("statement", fmt.Sprint(part.Releases, part.Units), part.Template.Identity())
 		h.Args(part.Statement.Args)
 	}

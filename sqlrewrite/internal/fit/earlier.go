@@ -65,9 +65,7 @@ func (p *rowSums) hashStatement(h sqlprint.Identity, print func(*sqlprint.Statem
 	if q.Where != nil {
 		q.Where = earlier.Ordered(q.Where)
 	}
-	printer := sqlprint.NewStatementPrinter(&q, p.bounding, &part)
-	printer.Identity = true
-	print(printer)
+	print(sqlprint.NewStatementPrinter(&q, p.bounding, &part, sqlprint.Style{Identity: true}))
 	h.Add(part.Template.Identity())
 	h.Args(part.Statement.Args)
 }

@@ -29,7 +29,7 @@ func (b *bound) statistics() (all []int) {
 // prove prints the statement of a release, gives it its claim, and has that proven.
 func (p *rowSums) prove(r *release, on *catalog.Snapshot, memo *sqlprint.Proofs, print func(*sqlprint.StatementPrinter)) error {
 	r.part.Releases = p.statistics()
-	print(sqlprint.NewStatementPrinter(p.query, p.bounding, &r.part))
+	print(sqlprint.NewStatementPrinter(p.query, p.bounding, &r.part, sqlprint.Style{}))
 	if r.part.RowByRow {
 		return fault.RowByRow()
 	}

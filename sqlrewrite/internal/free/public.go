@@ -44,11 +44,7 @@ func publicPlan(l *algebra.Query, o *algebra.Opened) (*PublicPlan, error) {
 		cut := int64(maxPublicRows + 1)
 		l.Limit = &cut
 	}
-	p := sqlprint.NewPostPrinter(nil)
-	p.Within(o.Steps)
-	p.Query(l, true)
-	public := &PublicPlan{post: sqlprint.NewPost(p.B.String(), p.Args, sqlprint.PublicPreconditions(o.Scans), o.Snapshot),
-		lines: sqlprint.PostLines(l, new(algebra.BoundQuery))}
+	public := &PublicPlan{post: sqlprint.PrintPublic(l, o), lines: sqlprint.PostLines(l, new(algebra.BoundQuery))}
 	for _, out := range l.Outputs {
 		public.columns = append(public.columns, plan.Column{Name: out.Name, Type: scalar.TypeOfOutput(out.Expr.Typ()), Kind: plan.PublicColumn})
 	}

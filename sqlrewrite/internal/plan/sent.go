@@ -45,9 +45,7 @@ func (p *Plan) Print() {
 }
 
 func (p *Plan) printPart(i int) {
-	s := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &p.Parts[i])
-	s.Distributed = p.distributed
-	s.Print()
+	sqlprint.NewStatementPrinter(p.Query, p.Bounding, &p.Parts[i], sqlprint.Style{Distributed: p.distributed}).Print()
 }
 
 // ExactRow is one row of a [sqlprint.Statement]'s result: keys in clear, aggregates sealed.

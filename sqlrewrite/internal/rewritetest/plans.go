@@ -36,8 +36,7 @@ type Printout struct {
 // Printed is the statement of a part, printed without some passes of package lower.
 func Printed(p *plan.Plan, part sqlprint.PlanPart, off ...string) Printout {
 	claim, on := part.Statement.Claim, part.Statement.On
-	printer := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &part)
-	printer.SemiJoins = lower.NewSemiJoins(nil, off...)
+	printer := sqlprint.NewStatementPrinter(p.Query, p.Bounding, &part, sqlprint.Style{Off: off})
 	printer.Print()
 	part.Statement.Claim, part.Statement.On = claim, on
 	if strings.Count(part.Statement.SQL, fence) > strings.Count(printer.B.String(), fence) { // in the places of marks

@@ -167,5 +167,5 @@ func newDescriber(q *algebra.BoundQuery) *Printer {
 			p.write(" or ")
 			p.expr(e.R)
 		}
-	})
+	}, nil)
 }

@@ -32,9 +32,7 @@ func (p *Printer) mark(s *algebra.Scan) string {
 // field names a field in a statement, as it is called where the printer is: a cap around its relation calls it by another name. Every name
 // goes through here, so that leaves know what is read of them.
 func (p *Printer) field(f *algebra.Field) string {
-	if p.named != nil {
-		p.named[f] = true
-	}
+	p.named[f] = true
 	if name, other := p.called[f]; other {
 		return name
 	}
@@ -241,7 +239,7 @@ func (p *Printer) settled(e algebra.Expr, text string) string {
 // matched prints a text that a pattern is matched with: a longer one of a column is NULL, a longer one that was computed is cut.
 func (p *Printer) matched(x algebra.Expr) {
 	switch {
-	case p.named == nil || stability.LongestText(x) <= stability.MaxMatched || !p.adds():
+	case !p.leaves || stability.LongestText(x) <= stability.MaxMatched || !p.adds():
 		p.collated(x)
 	case algebra.PlainField(x) != nil:
 		text := p.Text(x)

@@ -18,17 +18,25 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 	if isIdentity(q) {
 		return nil
 	}
-	p := postQuery(q, false)
+	p := postQuery(q, Style{})
 	return NewPost(p.B.String(), p.Args, PublicPreconditions(q.Scans), nil)
 }
 
-// PostIdentity is [PrintPost] as it identified a question; see [Printer.Identity].
-func PostIdentity(q *algebra.BoundQuery) string { return postQuery(q, true).B.String() }
+// PrintPublic prints a query over public tables alone.
+func PrintPublic(l *algebra.Query, o *algebra.Opened) *Post {
+	p := newPostPrinter(nil, Style{}, o.Steps)
+	p.query(l, true)
+	return NewPost(p.B.String(), p.Args, PublicPreconditions(o.Scans), o.Snapshot)
+}
 
-// postQuery prints the post-processing queries, or what identified them.
-func postQuery(q *algebra.BoundQuery, identity bool) *postPrinter {
-	p := NewPostPrinter(q)
-	p.Identity = identity
+// PostIdentity is [PrintPost] as it identified a question; see [Style].
+func PostIdentity(q *algebra.BoundQuery) string {
+	return postQuery(q, Style{Identity: true}).B.String()
+}
+
+// postQuery prints the post-processing queries.
+func postQuery(q *algebra.BoundQuery, as Style) *postPrinter {
+	p := newPostPrinter(q, as, q.Shared().Steps)
 	for _, block := range q.Computed() {
 		rows := ""
 		if block != nil {
@@ -37,7 +45,7 @@ func postQuery(q *algebra.BoundQuery, identity bool) *postPrinter {
 		p.released = append(p.released, rows)
 	}
 	if q.Post != nil {
-		p.Query(q.Post, true)
+		p.query(q.Post, true)
 	} else {
 		p.blockSelect(q, 0, false, true)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"noisegate.example/catalog"
 	"noisegate.example/sqlrewrite/internal/algebra"
-	"noisegate.example/sqlrewrite/internal/lower"
 	"noisegate.example/sqlrewrite/internal/scalar"
 	"noisegate.example/sqlrewrite/internal/steps"
 	"noisegate.example/sqlrewrite/syntax"
@@ -22,16 +21,15 @@ type postPrinter struct {
 	released []string            // by block
 }
 
-// NewPostPrinter prints post-processing queries over a release; q is nil for queries over public tables alone. Released text is compared
+// newPostPrinter prints post-processing queries over a release; q is nil for queries over public tables alone. Released text is compared
 // byte by byte, public text as in its database.
-func NewPostPrinter(q *algebra.BoundQuery) *postPrinter {
-	p := &postPrinter{q: q, Printer: &Printer{known: make(map[string]int), collation: byteCollation, SemiJoins: lower.NewSemiJoins(nil)}}
+func newPostPrinter(q *algebra.BoundQuery, as Style, n *steps.Count) *postPrinter {
+	p := &postPrinter{q: q}
+	collation := byteCollation
 	if q == nil {
-		p.collation = defaultCollation
-	} else {
-		p.Within(q.Shared().Steps)
+		collation = defaultCollation
 	}
-	p.leaf = func(_ *Printer, e algebra.Expr) { p.postLeaf(e) }
+	p.Printer = newPrinter(style{Style: as, collation: collation, leaf: func(_ *Printer, e algebra.Expr) { p.postLeaf(e) }}, n)
 	return p
 }
 
@@ -42,9 +40,7 @@ func (p *postPrinter) postLeaf(e algebra.Expr) {
 	case algebra.EstimatorRef:
 		p.write("r.v", strconv.Itoa(e.Index))
 	case algebra.Column:
-		if p.write(p.field(e.Of)); e.Of.Type == catalog.Enum {
-			p.write("::" + textType)
-		}
+		p.column(e)
 	case algebra.Subquery:
 		p.queryInside(e)
 	default:
@@ -54,7 +50,7 @@ func (p *postPrinter) postLeaf(e algebra.Expr) {
 
 // queryInside prints a query inside an expression.
 func (p *postPrinter) queryInside(e algebra.Subquery) {
-	inner := p.sub(func() { p.Query(e.Query, false) })
+	inner := p.sub(func() { p.query(e.Query, false) })
 	switch e.Kind {
 	case algebra.ScalarSub:
 		p.write("(SELECT s.c0 FROM (", inner, ") AS s)")
@@ -72,8 +68,8 @@ func (p *postPrinter) queryInside(e algebra.Subquery) {
 	}
 }
 
-// Query prints a query. A top one gives its outputs as answers hold them, and the released row's number last; one inside names its outputs.
-func (p *postPrinter) Query(l *algebra.Query, top bool) {
+// query prints a query. A top one gives its outputs as answers hold them, and the released row's number last; one inside names its outputs.
+func (p *postPrinter) query(l *algebra.Query, top bool) {
 	defer steps.Visit(p.SemiJoins.Steps).Leave()
 	switch {
 	case l.Block:
@@ -149,7 +145,7 @@ func (p *postPrinter) side(l, result *algebra.Query, known map[int]string) {
 	}
 	p.sideNumbers(l, known)
 	p.write(" FROM (")
-	p.Query(l, false)
+	p.query(l, false)
 	p.write(") AS s)")
 }
 
@@ -265,7 +261,7 @@ func (p *postPrinter) item(i algebra.FromItem) {
 		}
 	case *algebra.Derived:
 		p.write("(")
-		p.Query(i.Parts[0], false)
+		p.query(i.Parts[0], false)
 		p.write(") AS ", scalar.QuoteIdent(i.Alias))
 	case *algebra.Joined:
 		p.write("(")

@@ -23,21 +23,14 @@ import (
 // such form. They are found through an empty search_path, with which PostgreSQL looks in pg_catalog only; the statement runs
 // with that setting, and A57 tests it with operators planted in public.
 type Printer struct {
+	style
 	B     strings.Builder
 	Args  []any
 	known map[string]int          // constants that have a number already, by text and type
 	scans []*algebra.Scan         // those that have a mark in the text, by its number
 	named map[*algebra.Field]bool // the fields that the text names; nil: not collected
 	// called are other names of fields than their own; nil: none has one.
-	called map[*algebra.Field]string
-	leaf   func(*Printer, algebra.Expr)
-	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
-	collation string
-	inline    bool       // for people: constants in place, no casts
-	structure *structure // not nil: to tell expressions apart, inline
-	// Identity prints the text of a question's earlier name, which is hashed and never run. It lacks the forms that change no value of a right
-	// computation, so that stored answers are found again. Code that prints such a form calls [Printer.adds].
-	Identity    bool
+	called      map[*algebra.Field]string
 	inside      []*algebra.RowCap // those whose rows are being printed
 	awaited     []Awaited         // arguments that are released before the statement runs
 	seedArg     int               // the number of the seed's argument; 0: none
@@ -46,10 +39,29 @@ type Printer struct {
 	SemiJoins   *lower.SemiJoins  // of the query that is being printed
 	repeatables []repeatable      // those that have marks in the text
 	joins       bool              // there are joins of people's rows, printed so that both sides are read
+	hiding      bool              // a join that reads both sides is being printed, whose equalities hide from PostgreSQL which columns they compare
+}
+
+// style is which kind of text a printer writes. It is given when the printer is made.
+type style struct {
+	Style
+	leaf func(*Printer, algebra.Expr) // prints columns, released values and queries
+	// collation orders and compares text: the database's default for rows, as in PostgreSQL; bytes for released keys.
+	collation string
+	leaves    bool       // what is read of tables are leaves
+	inline    bool       // for people: constants in place, no casts
+	structure *structure // not nil: to tell expressions apart, inline
+}
+
+// Style is what a statement may be printed for other than to be run on one server.
+type Style struct {
+	// Identity prints the text of a question's earlier name, which is hashed and never run. It lacks the forms that change no value of a right
+	// computation, so that stored answers are found again. Code that prints such a form calls [Printer.adds].
+	Identity bool
 	// Distributed: tables may lie on several servers, which join rows that lie there by what they see to be equal; see
 	// [sqlrewrite.Plan.Distribute].
 	Distributed bool
-	hiding      bool // a join that reads both sides is being printed, whose equalities hide from PostgreSQL which columns they compare
+	Off         []string // the passes of package lower that are left out
 }
 
 // adds reports whether to print a form that a question's earlier name does not have.
@@ -61,24 +73,29 @@ const (
 	textType         = "pg_catalog.text"
 )
 
-// Within makes printing a part of what planning takes.
-func (p *Printer) Within(n *steps.Count) { p.SemiJoins = lower.NewSemiJoins(n) }
+// newPrinter begins a text, whose printing is a part of what planning takes.
+func newPrinter(s style, n *steps.Count) *Printer {
+	return &Printer{style: s, known: make(map[string]int), named: make(map[*algebra.Field]bool), SemiJoins: lower.NewSemiJoins(n, s.Off...)}
+}
 
-// NewRowPrinter prints statements for the protected database.
-func NewRowPrinter() *Printer {
-	return &Printer{known: make(map[string]int), named: make(map[*algebra.Field]bool), collation: defaultCollation,
-		SemiJoins: lower.NewSemiJoins(nil), leaf: func(p *Printer, e algebra.Expr) {
-			c := e.(algebra.Column).Of
-			p.write(p.field(c))
-			if c.Type == catalog.Enum {
-				p.write("::" + textType)
-			}
-		}}
+// NewRowPrinter prints what is read of the protected database.
+func NewRowPrinter() *Printer { return newRowPrinter(Style{}, nil) }
+
+func newRowPrinter(s Style, n *steps.Count) *Printer {
+	return newPrinter(style{Style: s, collation: defaultCollation, leaves: true, leaf: (*Printer).column}, n)
+}
+
+// column prints a column as a value: a label of an enum is a text.
+func (p *Printer) column(e algebra.Expr) {
+	f := e.(algebra.Column).Of
+	if p.write(p.field(f)); f.Type == catalog.Enum {
+		p.write("::" + textType)
+	}
 }
 
 // newInline prints constants in place, and EXISTS and IN as they were written.
-func newInline(leaf func(*Printer, algebra.Expr)) *Printer {
-	return &Printer{inline: true, SemiJoins: lower.NewSemiJoins(nil, lower.LiftSemiJoin), leaf: leaf}
+func newInline(leaf func(*Printer, algebra.Expr), s *structure) *Printer {
+	return newPrinter(style{Style: Style{Off: []string{lower.LiftSemiJoin}}, inline: true, structure: s, leaf: leaf}, nil)
 }
 
 func (p *Printer) write(parts ...string) {
@@ -238,7 +255,7 @@ func negation(not bool) string {
 }
 
 func (p *Printer) constant(c algebra.Constant) {
-	if c.T == catalog.Char && p.named != nil && p.adds() { // as leaves give its column: a text
+	if c.T == catalog.Char && p.leaves && p.adds() { // as leaves give its column: a text
 		c.T, c.Text = catalog.Text, strings.TrimRight(c.Text, " ")
 	}
 	if c.T == scalar.IntervalType && !c.Null && p.structure == nil {

@@ -26,10 +26,8 @@ type StatementPrinter struct {
 }
 
 // NewStatementPrinter begins the statement of a part.
-func NewStatementPrinter(q *algebra.BoundQuery, s stability.Bounding, part *PlanPart) *StatementPrinter {
-	p := &StatementPrinter{Printer: NewRowPrinter(), Q: q, bounding: s, part: part}
-	p.Within(q.Shared().Steps)
-	return p
+func NewStatementPrinter(q *algebra.BoundQuery, s stability.Bounding, part *PlanPart, as Style) *StatementPrinter {
+	return &StatementPrinter{Printer: newRowPrinter(as, q.Shared().Steps), Q: q, bounding: s, part: part}
 }
 
 // Print prints the part's statement. Its value columns are those of its statistics, in order, then the number of units if private

@@ -22,8 +22,7 @@ func StructureOf(e algebra.Expr) string {
 	if e == nil {
 		return ""
 	}
-	p := newInline(func(p *Printer, e algebra.Expr) { p.structuralLeaf(e) })
-	p.structure = &structure{inner: make(map[*algebra.Field]string)}
+	p := newInline((*Printer).structuralLeaf, &structure{inner: make(map[*algebra.Field]string)})
 	p.expr(e)
 	return p.B.String()
 }

@@ -64,7 +64,7 @@ func TestPartitionsAddUp(t *testing.T) {
 func onePart(t *testing.T, w *gen.World, p *plan.Plan, s stability.Bounding, ends []int) gen.ExactTable {
 	t.Helper()
 	part := p.Parts[0]
-	sqlprint.NewStatementPrinter(p.Query, s, &part).Print()
+	sqlprint.NewStatementPrinter(p.Query, s, &part, sqlprint.Style{}).Print()
 	part.Statement.Args, part.Statement.Ranges = gen.WithEnds(part.Statement, ends...), nil
 	tables, err := gen.RunOnAll(t.Context(), w.Conn, part.Statement, []string{"nobody"})
 	if err != nil || len(p.Parts) != 1 {
