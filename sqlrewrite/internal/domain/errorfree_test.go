@@ -73,7 +73,7 @@ func errorFreeValues(t *testing.T, conn *pgx.Conn, x algebra.Expr) (string, map[
 	t.Helper()
 	p := sqlprint.NewRowPrinter()
 	text := p.Text(x)
-	rows, err := conn.Query(t.Context(), "SELECT id, ("+text+")::text FROM public.t", p.Args...)
+	rows, err := conn.Query(t.Context(), "SELECT id, ("+text+")::text FROM public.t", p.Args()...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -39,12 +39,13 @@ func (p *Printer) bought(e algebra.Bought) {
 
 // awaits is a parameter for an argument that is still to come, with its cast.
 func (p *Printer) awaits(a Awaited) string {
-	at := slices.IndexFunc(p.awaited, func(b Awaited) bool { return a.At == b.At && a.T == b.T && a.Exists == b.Exists })
+	args := p.args
+	at := slices.IndexFunc(args.awaited, func(b Awaited) bool { return a.At == b.At && a.T == b.T && a.Exists == b.Exists })
 	if at < 0 {
-		a.Arg = p.rawArg(verify.Any{})
-		at, p.awaited = len(p.awaited), append(p.awaited, a)
+		a.Arg = args.add(verify.Any{})
+		at, args.awaited = len(args.awaited), append(args.awaited, a)
 	}
-	return "$" + strconv.Itoa(p.awaited[at].Arg) + "::" + sqlType(a.T)
+	return "$" + strconv.Itoa(args.awaited[at].Arg) + "::" + sqlType(a.T)
 }
 
 // WithBought is the statement with the values that were released before it, by their places; nil is NULL. It is proven for any values, as

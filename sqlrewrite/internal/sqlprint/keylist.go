@@ -25,7 +25,7 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 		for _, f := range s.Fields {
 			p.called[f] = scalar.QuoteIdent(named.Alias) + "." + scalar.QuoteIdent(f.Name)
 		}
-		return p.mark(&named)
+		return p.marks.mark(&named)
 	}
 	for _, s := range l.Scans {
 		from = append(from, scan(s))
@@ -49,7 +49,7 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 	}
 	for f, of := range l.Stands {
 		if name, read := p.called[of]; read {
-			p.called[f], p.named[of] = name, true
+			p.called[f], p.marks.named[of] = name, true
 		}
 	}
 	values, texts := p.listedValues(l)
@@ -60,12 +60,12 @@ func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool
 		p.clause("\nWHERE ", p.Text(l.Where))
 	}
 	p.write("\nLIMIT ", strconv.Itoa(most))
-	for f := range p.named {
+	for f := range p.marks.named {
 		if _, called := p.called[f]; !called {
 			return "", nil, false
 		}
 	}
-	return template{text: p.B.String(), scans: p.scans, named: p.named}.sql(), p.Args, true
+	return template{text: p.B.String(), marks: *p.marks}.sql(), p.Args(), true
 }
 
 // listedValues are the values of columns as relations; texts are those of declared keys.

@@ -20,11 +20,18 @@ import (
 // markLeaf begins and ends the mark of a scan. No name can hold it: PostgreSQL has no text with this byte.
 const markLeaf = "\x00"
 
+// marks are what a text has marks of, and what it names: all that it takes to complete it.
+type marks struct {
+	scans       []*algebra.Scan // by the number of their marks
+	named       map[*algebra.Field]bool
+	repeatables []repeatable
+}
+
 // mark stands for a scan until the statement is complete.
-func (p *Printer) mark(s *algebra.Scan) string {
-	at := slices.Index(p.scans, s)
+func (m *marks) mark(s *algebra.Scan) string {
+	at := slices.Index(m.scans, s)
 	if at < 0 {
-		at, p.scans = len(p.scans), append(p.scans, s)
+		at, m.scans = len(m.scans), append(m.scans, s)
 	}
 	return fmt.Sprint(markLeaf, at, markLeaf)
 }
@@ -32,7 +39,7 @@ func (p *Printer) mark(s *algebra.Scan) string {
 // field names a field in a statement, as it is called where the printer is: a cap around its relation calls it by another name. Every name
 // goes through here, so that leaves know what is read of them.
 func (p *Printer) field(f *algebra.Field) string {
-	p.named[f] = true
+	p.marks.named[f] = true
 	if name, other := p.called[f]; other {
 		return name
 	}
@@ -46,19 +53,15 @@ func (p *Printer) field(f *algebra.Field) string {
 
 // template is a statement whose scans are marks.
 type template struct {
-	text  string
-	scans []*algebra.Scan
-	named map[*algebra.Field]bool
-
-	repeatables []repeatable
-	spare       int64 // ns a row for columns that are computed again
-	fans        bool  // one row may meet several
-	unfenced    bool
+	text string
+	marks
+	spare    int64 // ns a row for columns that are computed again
+	fans     bool  // one row may meet several
+	unfenced bool
 }
 
 func (p *StatementPrinter) template() template {
-	return template{text: p.B.String(), scans: p.scans, named: p.named, repeatables: p.repeatables, spare: spareOf(p.Q),
-		fans: p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0}
+	return template{text: p.B.String(), marks: *p.marks, spare: spareOf(p.Q), fans: p.Q.Pairs == nil || p.Q.Pairs.Cmp(big.NewInt(1)) > 0}
 }
 
 // with puts leaves and fences into the places of the marks.

@@ -19,14 +19,14 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 		return nil
 	}
 	p := postQuery(q, Style{})
-	return NewPost(p.B.String(), p.Args, PublicPreconditions(q.Scans), nil)
+	return NewPost(p.B.String(), p.Args(), PublicPreconditions(q.Scans), nil)
 }
 
 // PrintPublic prints a query over public tables alone.
 func PrintPublic(l *algebra.Query, o *algebra.Opened) *Post {
 	p := newPostPrinter(nil, Style{}, o.Steps)
 	p.query(l, true)
-	return NewPost(p.B.String(), p.Args, PublicPreconditions(o.Scans), o.Snapshot)
+	return NewPost(p.B.String(), p.Args(), PublicPreconditions(o.Scans), o.Snapshot)
 }
 
 // PostIdentity is [PrintPost] as it identified a question; see [Style].

@@ -24,22 +24,30 @@ import (
 // with that setting, and A57 tests it with operators planted in public.
 type Printer struct {
 	style
-	B     strings.Builder
-	Args  []any
-	known map[string]int          // constants that have a number already, by text and type
-	scans []*algebra.Scan         // those that have a mark in the text, by its number
-	named map[*algebra.Field]bool // the fields that the text names; nil: not collected
+	B strings.Builder
 	// called are other names of fields than their own; nil: none has one.
-	called      map[*algebra.Field]string
-	inside      []*algebra.RowCap // those whose rows are being printed
-	awaited     []Awaited         // arguments that are released before the statement runs
-	seedArg     int               // the number of the seed's argument; 0: none
-	pairs       bool              // there are joins on equalities
-	rowByRow    bool              // EXISTS or IN over rows of people, or a large public table, is none of the joins
-	SemiJoins   *lower.SemiJoins  // of the query that is being printed
-	repeatables []repeatable      // those that have marks in the text
-	joins       bool              // there are joins of people's rows, printed so that both sides are read
-	hiding      bool              // a join that reads both sides is being printed, whose equalities hide from PostgreSQL which columns they compare
+	called    map[*algebra.Field]string
+	inside    []*algebra.RowCap // those whose rows are being printed
+	SemiJoins *lower.SemiJoins  // of the query that is being printed
+	hiding    bool              // a join that reads both sides is being printed, whose equalities hide from PostgreSQL which columns they compare
+
+	args  *arguments
+	marks *marks
+	needs *needs
+}
+
+// arguments are those of a text, whose numbers are their places, from 1.
+type arguments struct {
+	all     []any
+	known   map[string]int // constants that have a number already, by text and type
+	awaited []Awaited      // those that are released before the statement runs
+	seed    int            // the number of the secret seed; 0: none
+}
+
+// add gives another argument its number.
+func (a *arguments) add(v any) int {
+	a.all = append(a.all, v)
+	return len(a.all)
 }
 
 // style is which kind of text a printer writes. It is given when the printer is made.
@@ -75,7 +83,8 @@ const (
 
 // newPrinter begins a text, whose printing is a part of what planning takes.
 func newPrinter(s style, n *steps.Count) *Printer {
-	return &Printer{style: s, known: make(map[string]int), named: make(map[*algebra.Field]bool), SemiJoins: lower.NewSemiJoins(n, s.Off...)}
+	return &Printer{style: s, SemiJoins: lower.NewSemiJoins(n, s.Off...), args: &arguments{known: make(map[string]int)},
+		marks: &marks{named: make(map[*algebra.Field]bool)}, needs: new(needs)}
 }
 
 // NewRowPrinter prints what is read of the protected database.
@@ -107,19 +116,27 @@ func (p *Printer) write(parts ...string) {
 // arg is a parameter with its cast; equal constants share one.
 func (p *Printer) arg(text, sqlType string) string {
 	id := sqlType + "\x00" + text
-	n, ok := p.known[id]
+	n, ok := p.args.known[id]
 	if !ok {
 		n = p.rawArg(text)
-		p.known[id] = n
+		p.args.known[id] = n
 	}
 	return "$" + strconv.Itoa(n) + "::" + sqlType
 }
 
 // rawArg adds an argument and gives its number.
-func (p *Printer) rawArg(v any) int {
-	p.Args = append(p.Args, v)
-	return len(p.Args)
+func (p *Printer) rawArg(v any) int { return p.args.add(v) }
+
+// seed is the secret seed's argument.
+func (p *Printer) seed() string {
+	if p.args.seed == 0 {
+		p.args.seed = p.rawArg(int64(0))
+	}
+	return fmt.Sprintf("$%d::bigint", p.args.seed)
 }
+
+// Args are the arguments of what was printed.
+func (p *Printer) Args() []any { return p.args.all }
 
 // sub prints something apart and gives its text; arguments are shared with the rest.
 func (p *Printer) sub(f func()) string {

@@ -57,12 +57,25 @@ func (p *Printer) fromWhere(n algebra.FromItem, where algebra.Expr, owned, group
 	return from, joinConditions(conditions), false
 }
 
+// needs are what the relations of a statement ask of its plan.
+type needs struct {
+	pairs     bool // there are joins on equalities
+	bothSides bool // there are joins of people's rows, printed so that both sides are read
+	rowByRow  bool // EXISTS or IN over rows of people, or a large public table, is none of the joins
+}
+
+func (n *needs) reads(r lower.Reading) { n.bothSides, n.pairs = true, n.pairs || r.Pairs }
+
+func (n *needs) joins(j *algebra.Joined) { n.pairs = n.pairs || lower.Pairs(j) }
+
+func (n *needs) lookups(many bool) { n.rowByRow = n.rowByRow || many }
+
 // reading prints FROM and WHERE with joins that read both sides.
 func (p *Printer) reading(r lower.Reading) (from, where string) {
 	around := p.hiding
 	p.hiding = !p.Distributed && !r.Small // PostgreSQL hashes the small side, or both are small
 	defer func() { p.hiding = around }()
-	p.joins, p.pairs = true, p.pairs || r.Pairs
+	p.needs.reads(r)
 	from = p.fromItem(r.From)
 	var late, early []string
 	for _, c := range r.Where {
@@ -103,7 +116,7 @@ func (p *Printer) fromItem(n algebra.FromItem) string {
 		if p.inline {
 			return n.Table.Schema + "." + n.Table.Name + called(&n.Leaf)
 		}
-		return p.mark(n)
+		return p.marks.mark(n)
 	case *algebra.Derived:
 		text := "(" + p.rowQueries(n) + ")"
 		if n.Lateral {
@@ -117,7 +130,7 @@ func (p *Printer) fromItem(n algebra.FromItem) string {
 		return p.rowCap(n)
 	case *algebra.Joined:
 		right := bracketed(n.Right, p.fromItem(n.Right))
-		p.pairs = p.pairs || lower.Pairs(n)
+		p.needs.joins(n)
 		text := p.fromItem(n.Left) + joinWord(n.Kind, n.On == nil) + right
 		if n.On != nil {
 			text += " ON " + p.Text(n.On)
@@ -285,7 +298,7 @@ func (p *Printer) exists(e algebra.Exists) {
 	if p.asJoin(e) {
 		return
 	}
-	p.rowByRow = p.rowByRow || lower.Unbounded(e)
+	p.needs.lookups(lower.Unbounded(e))
 	defer p.SemiJoins.Stay()()
 	p.structure.enter(e.From)
 	p.write("EXISTS (SELECT 1 FROM ", p.fromItem(e.From))
@@ -301,7 +314,7 @@ func (p *Printer) inRows(e algebra.InRows) {
 	if p.asJoin(e) {
 		return
 	}
-	p.rowByRow = p.rowByRow || lower.ReadsMany(e.AsExists())
+	p.needs.lookups(lower.ReadsMany(e.AsExists()))
 	defer p.SemiJoins.Stay()()
 	p.structure.enter(e.From)
 	p.write("(")

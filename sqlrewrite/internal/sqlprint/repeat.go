@@ -28,12 +28,17 @@ func (p *Printer) repeats(text string, r repeatable) string {
 	if p.inline || p.structure != nil || r.of.From != nil && !r.of.Rowwise() {
 		return text
 	}
-	at := slices.IndexFunc(p.repeatables, func(known repeatable) bool { return known.of == r.of })
-	if at < 0 {
-		at, p.repeatables = len(p.repeatables), append(p.repeatables, r)
-	}
-	open, end := fenceMarks(at) // the same ones each time: texts are compared
+	open, end := fenceMarks(p.marks.query(r)) // the same ones each time: texts are compared
 	return open + text + end
+}
+
+// query is the number of the marks of a query.
+func (m *marks) query(r repeatable) int {
+	at := slices.IndexFunc(m.repeatables, func(known repeatable) bool { return known.of == r.of })
+	if at < 0 {
+		at, m.repeatables = len(m.repeatables), append(m.repeatables, r)
+	}
+	return at
 }
 
 func fenceMarks(i int) (open, end string) {

@@ -44,13 +44,13 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 		return p.fromItem(c.Of)
 	}
 	public := algebra.RowsOf(c.Of) == algebra.PublicRows // which rows stay is nobody's secret
-	if p.seedArg == 0 && !public {
-		p.seedArg = p.rawArg(int64(0))
+	hash := ""
+	if !public {
+		hash = p.seed()
 	}
 	p.SemiJoins.Fire(lower.CapRows)
 	p.inside = append(p.inside, c)
 	var outer, list, ties []string
-	hash := fmt.Sprintf("$%d::bigint", p.seedArg)
 	for i, f := range c.Outputs {
 		list = append(list, fmt.Sprintf("%s AS c%d", p.field(f), i))
 		outer = append(outer, fmt.Sprintf("v.c%d", i))

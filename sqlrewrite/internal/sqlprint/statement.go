@@ -63,11 +63,11 @@ func (p *StatementPrinter) finish(values int) {
 	if p.SemiJoins.Wait() {
 		panic("sqlrewrite: rows that nothing joins")
 	}
-	t := p.template()
-	*p.part = PlanPart{Releases: p.part.Releases, Units: p.part.Units, Template: t, SeedArg: p.seedArg, RowByRow: p.rowByRow,
-		Statement: Statement{SQL: t.sql(), Args: p.Args, Keys: len(p.Q.Keys), Values: values, Preconditions: preconditions(p.Q),
-			AddsUp: p.bounding.Kind != stability.Flat, Hashes: p.pairs, InOrder: p.joins, Blind: p.joins && !p.Distributed, Unseeded: p.seedArg,
-			Awaited: p.awaited}}
+	t, needs, seed := p.template(), p.needs, p.args.seed
+	*p.part = PlanPart{Releases: p.part.Releases, Units: p.part.Units, Template: t, SeedArg: seed, RowByRow: needs.rowByRow,
+		Statement: Statement{SQL: t.sql(), Args: p.Args(), Keys: len(p.Q.Keys), Values: values, Preconditions: preconditions(p.Q),
+			AddsUp: p.bounding.Kind != stability.Flat, Hashes: needs.pairs, InOrder: needs.bothSides,
+			Blind: needs.bothSides && !p.Distributed, Unseeded: seed, Awaited: p.args.awaited}}
 }
 
 // flat is bounding (a): each row is a unit, so nothing but the values' bounds needs enforcing.
@@ -239,14 +239,6 @@ func (p *StatementPrinter) place(rank string) string {
 	}
 	return fmt.Sprintf("pg_catalog.%s() OVER (PARTITION BY %s ORDER BY %s, %s) AS place", rank, p.unitPartition("v"), hash,
 		strings.Join(ties, ", "))
-}
-
-// seed is the secret seed's argument.
-func (p *StatementPrinter) seed() string {
-	if p.seedArg == 0 {
-		p.seedArg = p.rawArg(int64(0))
-	}
-	return fmt.Sprintf("$%d::bigint", p.seedArg)
 }
 
 // groupHash hashes the keys of a group into another hash.

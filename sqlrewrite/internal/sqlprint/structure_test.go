@@ -110,7 +110,7 @@ func TestExpressionsAreToldApartByStructure(t *testing.T) {
 			return "", false
 		}
 		p := sqlprint.NewRowPrinter()
-		return p.Text(bound.Statistics[0].X) + fmt.Sprintf("%q", p.Args), true
+		return p.Text(bound.Statistics[0].X) + fmt.Sprintf("%q", p.Args()), true
 	}
 	merged, apart, pairs := 0, 0, randomtest.Part(8_000, 40_000)
 	for range pairs {

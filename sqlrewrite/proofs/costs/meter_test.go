@@ -125,7 +125,7 @@ func (m *meter) expression(ctx context.Context, e algebra.Expr, values row, trie
 	best := math.Inf(1)
 	for runs, short := 0, 0; runs < tries; {
 		m.times = max(m.times, 8)
-		took, err := m.run(ctx, text, p.Args, read, m.times)
+		took, err := m.run(ctx, text, p.Args(), read, m.times)
 		if err != nil {
 			return 0, err
 		}

@@ -158,7 +158,7 @@ func CheckDomain(t *testing.T, conn *pgx.Conn, text string, bound *algebra.Bound
 	if bound.Where != nil {
 		query += " WHERE " + p.Text(bound.Where)
 	}
-	rows, err := conn.Query(t.Context(), query, p.Args...)
+	rows, err := conn.Query(t.Context(), query, p.Args()...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -221,7 +221,7 @@ func (b *outsideBatch) flush(t *testing.T, conn *pgx.Conn) (met int) {
 		into[i] = &counts[i]
 	}
 	sql := "SELECT " + strings.Join(b.outputs, ", ") + " FROM public.t"
-	if err := conn.QueryRow(t.Context(), sql, b.printer.Args...).Scan(into...); err != nil {
+	if err := conn.QueryRow(t.Context(), sql, b.printer.Args()...).Scan(into...); err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(b.texts, "\n"))
 	}
 	for i, text := range b.texts {

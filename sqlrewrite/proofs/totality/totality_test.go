@@ -113,7 +113,7 @@ func (b *totalityBatch) flush(t *testing.T) {
 		for i, x := range b.all {
 			if err := b.run(t, []algebra.Expr{x}); err != nil {
 				p := sqlprint.NewRowPrinter()
-				t.Errorf("%s\n%s\n%v\n%v", b.texts[i], p.Text(x), p.Args, err)
+				t.Errorf("%s\n%s\n%v\n%v", b.texts[i], p.Text(x), p.Args(), err)
 			}
 		}
 		if !t.Failed() {
@@ -133,7 +133,7 @@ func (b *totalityBatch) run(t *testing.T, all []algebra.Expr) error {
 	if len(outputs) == 0 {
 		return nil
 	}
-	rows, err := b.conn.Query(t.Context(), fmt.Sprintf("SELECT %s FROM public.t", strings.Join(outputs, ", ")), p.Args...)
+	rows, err := b.conn.Query(t.Context(), fmt.Sprintf("SELECT %s FROM public.t", strings.Join(outputs, ", ")), p.Args()...)
 	if err != nil {
 		return err
 	}
