@@ -96,7 +96,9 @@ func (p *Printer) aggregateArguments(e algebra.Aggregate) {
 		case e.AddsFloats() && !p.inline:
 			p.clampedNumeric(x)
 		case e.Safe && f.Form == domain.ExtremeForm:
-			p.write(p.settled(x, p.sub(func() { p.collated(x) })))
+			in := p.apart()
+			in.collated(x)
+			p.write(p.settled(x, in.B.String()))
 		case e.Safe:
 			p.collated(x)
 		case e.Name == "percentile_disc":

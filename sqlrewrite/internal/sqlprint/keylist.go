@@ -2,6 +2,7 @@ package sqlprint
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -14,8 +15,7 @@ import (
 // have names of their own, so that the text does not depend on the query that needs the list; values and conditions are printed as that
 // query's statement prints them. ok is false for a condition that names something else than the list's inputs.
 func PrintKeyList(l algebra.KeyList, most int) (text string, args []any, ok bool) {
-	p := &StatementPrinter{Printer: NewRowPrinter()}
-	p.called = make(map[*algebra.Field]string)
+	p := &StatementPrinter{Printer: NewRowPrinter().calling(make(map[*algebra.Field]string))}
 	var from []string
 	tables := 0
 	scan := func(s *algebra.Scan) string {
@@ -145,8 +145,9 @@ func (p *Printer) granules(g algebra.KeyGranules) string {
 	equal := []string{"true"}
 	for _, part := range g.Parts {
 		at := func(end string) string {
-			p.called[g.Of] = end
-			return p.Text(part)
+			names := maps.Clone(p.called)
+			names[g.Of] = end
+			return p.calling(names).Text(part)
 		}
 		equal = append(equal, "("+at("v.a")+" IS NOT DISTINCT FROM "+at("v.b")+")")
 	}

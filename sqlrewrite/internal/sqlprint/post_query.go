@@ -29,9 +29,12 @@ func newPostPrinter(q *algebra.BoundQuery, as Style, n *steps.Count) *postPrinte
 	if q == nil {
 		collation = defaultCollation
 	}
-	p.Printer = newPrinter(style{Style: as, collation: collation, leaf: func(_ *Printer, e algebra.Expr) { p.postLeaf(e) }}, n)
+	p.Printer = newPrinter(style{Style: as, collation: collation, leaf: func(in *Printer, e algebra.Expr) { p.on(in).postLeaf(e) }}, n)
 	return p
 }
+
+// on writes where another printer does.
+func (p *postPrinter) on(in *Printer) *postPrinter { return &postPrinter{in, p.q, p.released} }
 
 func (p *postPrinter) postLeaf(e algebra.Expr) {
 	switch e := e.(type) {
@@ -50,7 +53,9 @@ func (p *postPrinter) postLeaf(e algebra.Expr) {
 
 // queryInside prints a query inside an expression.
 func (p *postPrinter) queryInside(e algebra.Subquery) {
-	inner := p.sub(func() { p.query(e.Query, false) })
+	in := p.on(p.apart())
+	in.query(e.Query, false)
+	inner := in.B.String()
 	switch e.Kind {
 	case algebra.ScalarSub:
 		p.write("(SELECT s.c0 FROM (", inner, ") AS s)")
@@ -83,7 +88,7 @@ func (p *postPrinter) query(l *algebra.Query, top bool) {
 	default:
 		p.selectList(l, top)
 		p.body(l)
-		p.tail(l, func(i int) { p.orderTie(l, i) })
+		p.tail(l, func(in *postPrinter, first int) { in.orderTie(l, first) })
 	}
 }
 
@@ -121,13 +126,13 @@ func (p *postPrinter) wrapped(l *algebra.Query, top bool) {
 		p.body(l)
 	}
 	p.write(") AS d")
-	p.tail(l, func(first int) {
+	p.tail(l, func(in *postPrinter, first int) {
 		for i, f := range l.Wrapped {
-			p.separator(first + i)
-			p.sortKey(algebra.Column{Of: f})
+			in.separator(first + i)
+			in.sortKey(algebra.Column{Of: f})
 		}
 		for _, block := range slices.Sorted(maps.Keys(known)) { // equal rows have other intervals
-			p.write(", ", known[block])
+			in.write(", ", known[block])
 		}
 	})
 }
@@ -278,12 +283,11 @@ func (p *postPrinter) item(i algebra.FromItem) {
 
 // tail prints ORDER BY, LIMIT and OFFSET; tie ends the order so that it is a function of the rows' values, and is told how many keys
 // came before.
-func (p *postPrinter) tail(l *algebra.Query, tie func(int)) {
-	keys := p.sub(func() { p.orderings(l.OrderBy) })
-	ties := p.sub(func() { tie(len(l.OrderBy)) })
-	if keys+ties != "" {
-		p.write("\nORDER BY ", keys, ties)
-	}
+func (p *postPrinter) tail(l *algebra.Query, tie func(*postPrinter, int)) {
+	in := p.on(p.apart())
+	in.orderings(l.OrderBy)
+	tie(in, len(l.OrderBy))
+	p.write(clause("\nORDER BY ", in.B.String()))
 	p.cut(l.Limit, l.Offset)
 }
 

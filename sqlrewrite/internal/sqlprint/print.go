@@ -24,7 +24,7 @@ import (
 // with that setting, and A57 tests it with operators planted in public.
 type Printer struct {
 	style
-	B strings.Builder
+	B *strings.Builder
 	// called are other names of fields than their own; nil: none has one.
 	called    map[*algebra.Field]string
 	inside    []*algebra.RowCap // those whose rows are being printed
@@ -83,7 +83,7 @@ const (
 
 // newPrinter begins a text, whose printing is a part of what planning takes.
 func newPrinter(s style, n *steps.Count) *Printer {
-	return &Printer{style: s, SemiJoins: lower.NewSemiJoins(n, s.Off...), args: &arguments{known: make(map[string]int)},
+	return &Printer{style: s, B: new(strings.Builder), SemiJoins: lower.NewSemiJoins(n, s.Off...), args: &arguments{known: make(map[string]int)},
 		marks: &marks{named: make(map[*algebra.Field]bool)}, needs: new(needs)}
 }
 
@@ -138,17 +138,47 @@ func (p *Printer) seed() string {
 // Args are the arguments of what was printed.
 func (p *Printer) Args() []any { return p.args.all }
 
-// sub prints something apart and gives its text; arguments are shared with the rest.
-func (p *Printer) sub(f func()) string {
-	outer := p.B
-	p.B = strings.Builder{}
-	f()
-	text := p.B.String()
-	p.B = outer
-	return text
+// apart writes a text of its own.
+func (p *Printer) apart() *Printer {
+	in := *p
+	in.B = new(strings.Builder)
+	return &in
 }
 
-func (p *Printer) Text(e algebra.Expr) string { return p.sub(func() { p.expr(e) }) }
+// hides writes joins whose equalities hide from PostgreSQL which columns they compare, or joins whose equalities do not.
+func (p *Printer) hides(equalities bool) *Printer {
+	in := *p
+	in.hiding = equalities
+	return &in
+}
+
+// within writes the rows that a cap keeps some of.
+func (p *Printer) within(c *algebra.RowCap) *Printer {
+	in := *p
+	in.inside = append(slices.Clip(p.inside), c)
+	return &in
+}
+
+// ofQuery writes a query in FROM, with joins of its own.
+func (p *Printer) ofQuery() *Printer {
+	in := *p
+	in.SemiJoins = p.SemiJoins.OfQuery()
+	return &in
+}
+
+// calling writes other names of fields than their own.
+func (p *Printer) calling(names map[*algebra.Field]string) *Printer {
+	in := *p
+	in.called = names
+	return &in
+}
+
+// Text is an expression's; arguments are shared with the rest.
+func (p *Printer) Text(e algebra.Expr) string {
+	in := p.apart()
+	in.expr(e)
+	return in.B.String()
+}
 
 // sqlType spells a type so that no search path can change its meaning.
 func sqlType(t catalog.Type) string {

@@ -15,7 +15,7 @@ import (
 
 // fromWhere prints FROM and WHERE of the block: rows of units, and by keys of groups that may be shown. It is [Printer.fromWhere] but for
 // the beginnings of lines.
-func (p *StatementPrinter) fromWhere(indent string, keys []string, late bool) (joins bool) {
+func (p *StatementPrinter) fromWhere(indent string, keys []string, late bool) (text string, joins bool) {
 	groups := func() string {
 		if keys == nil {
 			return ""
@@ -23,9 +23,7 @@ func (p *StatementPrinter) fromWhere(indent string, keys []string, late bool) (j
 		return p.domainFilter(keys)
 	}
 	from, where, joins := p.Printer.fromWhere(p.Q.Source.Node, p.Q.Where, p.owned, groups, late)
-	p.clause(indent+"FROM ", from)
-	p.clause(indent+"WHERE ", where)
-	return joins
+	return clause(indent+"FROM ", from) + clause(indent+"WHERE ", where), joins
 }
 
 // nothing is the absent condition.
@@ -72,21 +70,19 @@ func (n *needs) lookups(many bool) { n.rowByRow = n.rowByRow || many }
 
 // reading prints FROM and WHERE with joins that read both sides.
 func (p *Printer) reading(r lower.Reading) (from, where string) {
-	around := p.hiding
-	p.hiding = !p.Distributed && !r.Small // PostgreSQL hashes the small side, or both are small
-	defer func() { p.hiding = around }()
 	p.needs.reads(r)
-	from = p.fromItem(r.From)
+	in := p.hides(!p.Distributed && !r.Small) // PostgreSQL hashes the small side, or both are small
+	from = in.fromItem(r.From)
 	var late, early []string
 	for _, c := range r.Where {
-		if text := p.Text(c.Expr); c.Late {
+		if text := in.Text(c.Expr); c.Late {
 			late = append(late, text)
 		} else {
 			early = append(early, text)
 		}
 	}
 	if r.Fence != nil {
-		late = []string{"CASE WHEN " + p.Text(r.Fence) + " THEN (" + strings.Join(late, " AND ") + ") END"}
+		late = []string{"CASE WHEN " + in.Text(r.Fence) + " THEN (" + strings.Join(late, " AND ") + ") END"}
 	}
 	return from, joinConditions(append(late, early...))
 }
@@ -210,9 +206,7 @@ const fence = " OFFSET 0"
 // rowQuery prints one of them, whose outputs are the fields of the whole; people know these by other names than the statement does.
 func (p *Printer) rowQuery(q *algebra.Query, fields []*algebra.Field) string {
 	if q.From != nil { // else what its outputs look up is beside it
-		around := p.SemiJoins
-		p.SemiJoins = around.OfQuery()
-		defer func() { p.SemiJoins = around }()
+		p = p.ofQuery()
 	}
 	var outputs, keys []string
 	for i, e := range q.Results() {

@@ -49,24 +49,23 @@ func (p *Printer) rowCap(c *algebra.RowCap) string {
 		hash = p.seed()
 	}
 	p.SemiJoins.Fire(lower.CapRows)
-	p.inside = append(p.inside, c)
+	in := p.within(c)
 	var outer, list, ties []string
 	for i, f := range c.Outputs {
-		list = append(list, fmt.Sprintf("%s AS c%d", p.field(f), i))
+		list = append(list, fmt.Sprintf("%s AS c%d", in.field(f), i))
 		outer = append(outer, fmt.Sprintf("v.c%d", i))
-		hash = "pg_catalog.hashtextextended(COALESCE(" + asTextSQL(p.field(f)) + ", ''), " + hash + ")"
-		ties = append(ties, p.identical(f))
+		hash = "pg_catalog.hashtextextended(COALESCE(" + asTextSQL(in.field(f)) + ", ''), " + hash + ")"
+		ties = append(ties, in.identical(f))
 	}
-	there := func() string { return "(" + p.field(c.By) + " IS NOT NULL)" }
-	from, conditions, _ := p.fromWhere(c.Of, c.Where, there, nothing, true)
+	there := func() string { return "(" + in.field(c.By) + " IS NOT NULL)" }
+	from, conditions, _ := in.fromWhere(c.Of, c.Where, there, nothing, true)
 	ties = append([]string{hash}[algebra.BoolIndex(public):], ties...)
-	by := p.field(c.By)
+	by := in.field(c.By)
 	if !public {
-		by = p.scattered(by, c.By.Type)
+		by = in.scattered(by, c.By.Type)
 	}
 	place := "pg_catalog.row_number() OVER (PARTITION BY " + by + " ORDER BY " + strings.Join(ties, ", ") + ") AS place"
 	source := "SELECT " + strings.Join(append(list, place), ", ") + " FROM " + from + " WHERE " + conditions
-	p.inside = p.inside[:len(p.inside)-1]
 	limit := p.arg(fmt.Sprint(c.Rows), "bigint")
 	return "(SELECT " + strings.Join(outer, ", ") + " FROM (" + source + ") AS v WHERE v.place <= " + limit + ")" + as(&c.Leaf)
 }

@@ -50,11 +50,7 @@ func (p *StatementPrinter) different(source, where string) {
 		return
 	}
 	list := strings.Join(append(p.outerKeys(), "u.x"), ", ")
-	p.groups("pg_catalog.count(u.x)", p.sub(func() {
-		p.write("SELECT ", list, " FROM (", source, ") AS u")
-		p.clause("\nWHERE ", where)
-		p.write("\nGROUP BY ", list)
-	}), "", false)
+	p.groups("pg_catalog.count(u.x)", "SELECT "+list+" FROM ("+source+") AS u"+clause("\nWHERE ", where)+"\nGROUP BY "+list, "", false)
 }
 
 // tallies counts the rows of each candidate of a group.
@@ -140,14 +136,12 @@ func (p *StatementPrinter) innerRows(groupBy, list []string) string {
 	for _, k := range p.Q.Keys {
 		keys = append(keys, p.Key(k.X))
 	}
-	return p.sub(func() {
-		p.clause("SELECT ", strings.Join(list, ", "))
-		joins := p.fromWhere(inner, keys, false)
-		p.clause("\n      GROUP BY ", strings.Join(groupBy, ", "))
-		if joins { // the query around has conditions on what it groups by
-			p.write(fence)
-		}
-	})
+	from, joins := p.fromWhere(inner, keys, false)
+	text := "SELECT " + strings.Join(list, ", ") + from + clause("\n      GROUP BY ", strings.Join(groupBy, ", "))
+	if joins { // the query around has conditions on what it groups by
+		text += fence
+	}
+	return text
 }
 
 // placed adds columns to the rows of units, and each group's place in its unit's order where a unit keeps only some.

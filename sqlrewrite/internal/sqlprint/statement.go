@@ -88,7 +88,8 @@ func (p *StatementPrinter) flat() {
 	if p.Distributed {
 		shown = keys
 	}
-	p.fromWhere("\n", shown, false)
+	from, _ := p.fromWhere("\n", shown, false)
+	p.write(from)
 	p.clause("\nGROUP BY ", strings.Join(keys, ", "))
 	if !p.Distributed {
 		p.groupFilter(keys)
@@ -213,11 +214,8 @@ func (p *StatementPrinter) units() string {
 	if p.bounding.Kind == stability.KeptKeys || p.bounding.MaxTotal > 0 || p.Q.Part != algebra.NoPart {
 		domain = cells // before the choice: keys that are not shown must take neither a place nor rows
 	}
-	source := p.sub(func() {
-		p.clause("SELECT ", strings.Join(list, ", "))
-		p.fromWhere(inner, domain, true)
-		p.clause("\n      GROUP BY ", strings.Join(keys, ", "))
-	})
+	from, _ := p.fromWhere(inner, domain, true)
+	source := "SELECT " + strings.Join(list, ", ") + from + "\n      GROUP BY " + strings.Join(keys, ", ")
 	if p.bounding.Kind == stability.KeptKeys {
 		return p.keep(source)
 	}
@@ -263,10 +261,14 @@ func (p *StatementPrinter) unitPartition(alias string) string {
 }
 
 // clause writes a clause unless its body is empty.
-func (p *StatementPrinter) clause(keyword, body string) {
-	if body != "" {
-		p.write(keyword, body)
+func (p *StatementPrinter) clause(keyword, body string) { p.write(clause(keyword, body)) }
+
+// clause is a clause unless its body is empty.
+func clause(keyword, body string) string {
+	if body == "" {
+		return ""
 	}
+	return keyword + body
 }
 
 // unitKey is the expression that tells units apart. Equal ids must have one text, as keys must: the hash of the text decides which

@@ -103,10 +103,8 @@ func (p *StatementPrinter) factorRows(factors []Factor) string {
 	for i, f := range factors {
 		list = append(list, fmt.Sprintf("%s AS k%d", p.factor(f), i))
 	}
-	return p.sub(func() {
-		p.clause("SELECT ", strings.Join(list, ",\n       "))
-		p.fromWhere(inner, nil, true)
-	})
+	from, _ := p.fromWhere(inner, nil, true)
+	return "SELECT " + strings.Join(list, ",\n       ") + from
 }
 
 // printSums prints the sums of products over rows that are printed, of which a unit has its cut share.
