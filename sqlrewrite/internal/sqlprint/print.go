@@ -22,14 +22,17 @@ import (
 // Operators are not: OPERATOR(pg_catalog.<) would make the text unreadable, and IN, CASE and IS DISTINCT FROM have no
 // such form. They are found through an empty search_path, with which PostgreSQL looks in pg_catalog only; the statement runs
 // with that setting, and A57 tests it with operators planted in public.
+//
+// No printer changes: its style is given when it is made, and what is said otherwise in one part of a text (other names, a text of its
+// own) makes another printer for this part. Both add to the same arguments, marks and needs, which are what a text is about.
 type Printer struct {
 	style
-	B *strings.Builder
+	B *strings.Builder // the text so far
 	// called are other names of fields than their own; nil: none has one.
 	called    map[*algebra.Field]string
 	inside    []*algebra.RowCap // those whose rows are being printed
 	SemiJoins *lower.SemiJoins  // of the query that is being printed
-	hiding    bool              // a join that reads both sides is being printed, whose equalities hide from PostgreSQL which columns they compare
+	hiding    bool              // the equalities of joins hide from PostgreSQL which columns they compare
 
 	args  *arguments
 	marks *marks
@@ -83,8 +86,8 @@ const (
 
 // newPrinter begins a text, whose printing is a part of what planning takes.
 func newPrinter(s style, n *steps.Count) *Printer {
-	return &Printer{style: s, B: new(strings.Builder), SemiJoins: lower.NewSemiJoins(n, s.Off...), args: &arguments{known: make(map[string]int)},
-		marks: &marks{named: make(map[*algebra.Field]bool)}, needs: new(needs)}
+	return &Printer{style: s, B: new(strings.Builder), SemiJoins: lower.NewSemiJoins(n, s.Off...),
+		args: &arguments{known: make(map[string]int)}, marks: &marks{named: make(map[*algebra.Field]bool)}, needs: new(needs)}
 }
 
 // NewRowPrinter prints what is read of the protected database.
