@@ -226,13 +226,13 @@ func (p *Printer) settled(e algebra.Expr, text string) string {
 	f := algebra.PlainField(e)
 	_, fixed := algebra.Scale(e)
 	switch t := algebra.CarrierOf(e); {
-	case p.inline || p.Identity || f != nil && (f.Printed == "" || t == catalog.Numeric && fixed): // as a leaf gives it
+	case !p.adds() || f != nil && (f.Printed == "" || t == catalog.Numeric && fixed): // as a leaf gives it
 		return text
-	case t == catalog.Numeric && p.adds():
+	case t == catalog.Numeric:
 		return "pg_catalog.trim_scale(" + text + ")"
-	case scalar.IsFloat(t) && p.adds():
+	case scalar.IsFloat(t):
 		return "(" + text + " + 0::" + sqlType(t) + ")"
-	case t == scalar.IntervalType && p.adds(): // months as 30 days each, which is what they are in a comparison, and no day of hours
+	case t == scalar.IntervalType: // months as 30 days each, which is what they are in a comparison, and no day of hours
 		return p.Text(domain.Levelled(e))
 	default:
 		return text

@@ -308,10 +308,8 @@ func (p *Printer) constant(c algebra.Constant) {
 	if c.T == catalog.Char && p.leaves && p.adds() { // as leaves give its column: a text
 		c.T, c.Text = catalog.Text, strings.TrimRight(c.Text, " ")
 	}
-	if c.T == scalar.IntervalType && !c.Null && p.structure == nil {
-		if text := scalar.ShortFields(c.Text); text != c.Text && p.adds() {
-			c.Text = text
-		}
+	if c.T == scalar.IntervalType && !c.Null && p.adds() {
+		c.Text = scalar.ShortFields(c.Text)
 	}
 	switch {
 	case p.structure != nil:

@@ -33,9 +33,9 @@ func nothing() string { return "" }
 // none. late prints WHERE before FROM, for the numbers of arguments in earlier names. joins reports whether there are joins that read both
 // sides in any case.
 func (p *Printer) fromWhere(n algebra.FromItem, where algebra.Expr, owned, groups func() string, late bool) (from, all string, joins bool) {
-	if n != nil && !p.inline && !p.Identity && p.structure == nil {
+	if n != nil && p.adds() {
 		var reads bool
-		if n, where, reads = p.SemiJoins.Join(n, where); reads && p.adds() {
+		if n, where, reads = p.SemiJoins.Join(n, where); reads {
 			first, then := lower.Written(owned()), lower.Written(groups())
 			from, all = p.reading(p.SemiJoins.ReadBothSides(n, where, first, then))
 			return from, all, true
@@ -269,10 +269,10 @@ func (p *Printer) asIs(e algebra.Expr) string {
 // asJoin prints EXISTS or IN that has become a join, or that such joins express; false if it has not. Earlier names of questions have no
 // such joins.
 func (p *Printer) asJoin(e algebra.Expr) bool {
-	if p.Identity {
+	if !p.adds() {
 		return false
 	}
-	if f := p.SemiJoins.Lift(e); f != nil && p.adds() {
+	if f := p.SemiJoins.Lift(e); f != nil {
 		p.write("(", p.field(f), " IS NOT NULL)")
 		return true
 	}

@@ -25,7 +25,7 @@ type repeatable struct {
 
 // repeats puts a query between marks. One that only passes columns on has marks too: by these it is known what they cost.
 func (p *Printer) repeats(text string, r repeatable) string {
-	if p.inline || p.structure != nil || r.of.From != nil && !r.of.Rowwise() {
+	if p.inline || r.of.From != nil && !r.of.Rowwise() {
 		return text
 	}
 	open, end := fenceMarks(p.marks.query(r)) // the same ones each time: texts are compared

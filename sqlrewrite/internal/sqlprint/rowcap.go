@@ -40,7 +40,7 @@ func SettleCaps(q *algebra.BoundQuery) {
 
 // rowCap prints a capped relation.
 func (p *Printer) rowCap(c *algebra.RowCap) string {
-	if !c.Active() || p.inline || p.structure != nil {
+	if !c.Active() || p.inline {
 		return p.fromItem(c.Of)
 	}
 	public := algebra.RowsOf(c.Of) == algebra.PublicRows // which rows stay is nobody's secret
