@@ -11,7 +11,7 @@ import (
 	"noisegate.example/sqlrewrite/syntax"
 )
 
-// aggregate prints an aggregate, with its window. One below the noise has no value where no key tells its row apart.
+// aggregate prints an aggregate, with its window. One below the noise has no value where no key identifies its row.
 //
 // There floats are clamped to their bounds and added as numerics: their sum as floats depends on the order in which PostgreSQL reads the
 // rows, which another unit's may change.

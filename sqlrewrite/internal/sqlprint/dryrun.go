@@ -26,7 +26,7 @@ type DryRun struct {
 	template template
 }
 
-// Text is what runs. Beside the statement's own arguments there are arrays of made-up values, as PostgreSQL writes them.
+// Text is what runs. Its arguments are the statement's own and arrays of made-up values, as PostgreSQL writes them.
 func (d DryRun) Text() (sql string, args []any) { return d.template.dryRun(d.For.Args) }
 
 // DryRunOf is the dry run of a part's statement, for which any seed will do.

@@ -10,7 +10,7 @@ import (
 	"noisegate.example/sqlrewrite/verify"
 )
 
-// A list names its inputs alone, under names of its own, whatever they are called in the query; its text reads public tables and arguments.
+// A list names its inputs alone, under its own names, whatever the query calls them; its text reads public tables and arguments.
 func TestPrintKeyList(t *testing.T) {
 	table := &catalog.Table{Schema: "public", Name: "vendor", Public: true, MostRows: 10, Columns: []*catalog.Column{
 		{Name: "nation", AttNum: 1, Type: catalog.Text, TypMod: 19}, {Name: "weight", AttNum: 2, Type: catalog.Int4}}}

@@ -12,7 +12,7 @@ import (
 	"noisegate.example/sqlrewrite/internal/stability"
 )
 
-// Ranges say which arguments of a [Statement] are the ends of the ranges in which it reads a table. Whoever runs it puts integers there
+// Ranges say which arguments of a [Statement] are the ends of the ranges in which it reads a table. The caller puts integers there
 // that divide the values of a column into parts of about as many rows; any integers of its type give the same result, and these are zeros.
 type Ranges struct {
 	Schema, Table, Column string
@@ -71,7 +71,7 @@ func (p *StatementPrinter) partitions(units string, keys, values []string) strin
 	return "(" + strings.Join(all, "\n      UNION ALL ") + ") AS h"
 }
 
-// partitionConditions are conditions of which every unit fulfils exactly one: the ends of the ranges may have any values.
+// partitionConditions are conditions; every unit fulfils exactly one: the ends of the ranges may have any values.
 func (p *StatementPrinter) partitionConditions() []string {
 	if p.bounding.Partitioning == stability.ByHash {
 		zero := p.number(new(big.Int), "bigint")

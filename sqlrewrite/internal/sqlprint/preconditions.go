@@ -201,7 +201,7 @@ func (w *PreconditionWalk) precondition(t *catalog.Table, facts *algebra.Stateme
 		}
 	}
 	for i, c := range t.Columns {
-		// A table of which only the number of rows matters is pinned by its first column.
+		// A table whose number of rows alone matters is pinned by its first column.
 		if named[c.AttNum] || i == 0 && len(named) == 0 {
 			column := preconditionColumn(c)
 			column.NotNull = solid[c.AttNum] && c.NotNull

@@ -141,7 +141,7 @@ func (p *Printer) seed() string {
 // Args are the arguments of what was printed.
 func (p *Printer) Args() []any { return p.args.all }
 
-// apart writes a text of its own.
+// apart gives a printer that writes a separate text.
 func (p *Printer) apart() *Printer {
 	in := *p
 	in.B = new(strings.Builder)
@@ -162,7 +162,7 @@ func (p *Printer) within(c *algebra.RowCap) *Printer {
 	return &in
 }
 
-// ofQuery writes a query in FROM, with joins of its own.
+// ofQuery gives a printer of a query in FROM, which has its own joins.
 func (p *Printer) ofQuery() *Printer {
 	in := *p
 	in.SemiJoins = p.SemiJoins.OfQuery()
@@ -267,7 +267,7 @@ func (p *Printer) expr(e algebra.Expr) {
 	}
 }
 
-// predicate prints a test with a syntax of its own.
+// predicate prints a test that has its own syntax.
 func (p *Printer) predicate(e algebra.Expr) {
 	p.write("(")
 	switch e := e.(type) {

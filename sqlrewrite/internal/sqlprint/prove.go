@@ -39,7 +39,7 @@ type Statement struct {
 	// Preconditions.
 	Claim verify.Claim
 	On    *catalog.Snapshot
-	// Proofs are those of whoever asks, where whoever sends the statement finds that it is proven; nil: it is proven anew.
+	// Proofs are the caller's, where the sender of the statement finds that it is proven; nil: it is proven anew.
 	Proofs *Proofs
 }
 
@@ -73,7 +73,7 @@ type PreconditionColumn struct {
 }
 
 // Post is SQL over released values and public tables: what post-processes a release, or a query that reads nothing private. Only this
-// package makes one, and what it prints can name no table with a privacy unit, so that whoever runs it need not have been paid. Its
+// package makes one, and what it prints can name no table with a privacy unit, so that nobody need have paid to run it. Its
 // last column is the ordinal (bigint, from 1) of the released row that the output row came from, NULL where there is none.
 type Post struct {
 	sql           string
@@ -84,7 +84,7 @@ type Post struct {
 	free          bool
 }
 
-// NewPost is a text that is proven of a snapshot before it runs; nil: [PostOn] says of which.
+// NewPost is a text that is proven of a snapshot before it runs; nil: [PostOn] names the snapshot.
 func NewPost(text string, args []any, preconditions []Precondition, on *catalog.Snapshot) *Post {
 	return &Post{sql: text, args: args, preconditions: preconditions, on: on}
 }
