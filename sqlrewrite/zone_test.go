@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -78,14 +79,14 @@ func (m zoneMaker) expression(kind string, depth int) string {
 		return m.one(m.format("%s::timestamptz", of("d", "t", "z")), m.format("(%s %s %s)", of("z"), plus, span),
 			m.format("date_bin('%s', %s, %s)", m.text("7 days", "90 minutes"), of("z", "d"), literal),
 			m.format("date_trunc('%s', %s)", unit, of("z", "d")), m.format("coalesce(%s, %s)", of("z"), of("z")),
-			m.format("greatest(%s, %s)", of("z"), of("z")), m.format("nullif(%s, %s)", of("z"), of("z")),
+			m.format("(%s AT TIME ZONE '%s')", of("t"), m.text(zones...)), m.format("greatest(%s, %s)", of("z"), of("z")), m.format("nullif(%s, %s)", of("z"), of("z")),
 			m.format("CASE WHEN %s THEN %s ELSE %s END", of("b"), of("z"), of("z")))
 	case "t":
 		if depth <= 0 {
 			return m.one(m.text("t"), m.format("%s::timestamp", literal))
 		}
 		return m.one(m.format("%s::timestamp", time), m.format("(%s %s %s)", of("t", "d"), plus, span),
-			m.format("date_trunc('%s', %s)", unit, of("t")),
+			m.format("date_trunc('%s', %s)", unit, of("t")), m.format("(%s AT TIME ZONE '%s')", of("z"), m.text(zones...)),
 			m.format("date_bin('%s', %s, timestamp %s)", m.text("7 days", "90 minutes"), of("t", "d"), literal))
 	case "d":
 		if depth <= 0 {
@@ -176,33 +177,86 @@ func valuesIn(t *testing.T, conn *pgx.Conn, e, zone string) string {
 	return values
 }
 
+// What is answered in a zone by its name is PostgreSQL's own answer, as a value of public rows and as a condition on those of people, around
+// changes of clocks.
+//
+// needs: postgres
+func TestZonesByName(t *testing.T) {
+	db := pgtest.New(t)
+	db.Exec(t, "CREATE TABLE moments (id bigint, d date, t timestamp, z timestamptz, y timestamptz)", zoneRows,
+		"CREATE TABLE people (LIKE moments)", "INSERT INTO people SELECT * FROM moments")
+	snapshot := rewritetest.ParseSnapshot(t, "people"+zoneColumns+"moments"+zoneColumns, zonePolicy)
+	conn := db.Conn(t, db.DSN)
+	rewritetest.MustExec(t, conn, "SET timezone = 'UTC'")
+	m := zoneMaker{rand.New(rand.NewPCG(97, 1))}
+	values, conditions := 0, 0
+	for range *zoneExpressions {
+		condition := m.expression("b", 2+m.IntN(2))
+		if !strings.Contains(condition, "AT TIME ZONE") {
+			continue
+		}
+		if plan, err := pipeline.Rewrite("SELECT count(*) FROM people WHERE "+condition, snapshot, rewritetest.Sharp()); err == nil {
+			conditions++
+			s := plan.Parts[0].Statement
+			if len(s.Zones) == 0 {
+				t.Errorf("the statement names no zone: %s", s.SQL)
+			}
+			same(t, conn, condition, "SELECT count(*)::text FROM people WHERE "+condition, s.SQL, s.Args)
+		}
+		_, free, err := pipeline.Read("SELECT count(*) AS n FROM moments WHERE "+condition, snapshot, rewritetest.Sharp())
+		if err == nil && free != nil {
+			values++
+		}
+	}
+	if t.Logf("%d conditions on people, %d on public rows", conditions, values); conditions < *zoneExpressions/8 {
+		t.Error("that tests little")
+	}
+}
+
+// same compares the first output of a text with what a statement computes.
+func same(t *testing.T, conn *pgx.Conn, what, want, sql string, args []any) {
+	t.Helper()
+	var wanted, got string
+	if err := conn.QueryRow(t.Context(), want, pgx.QueryExecModeExec).Scan(&wanted); err != nil {
+		t.Fatalf("%s: %v", want, err)
+	}
+	if err := conn.QueryRow(t.Context(), sql, append([]any{pgx.QueryExecModeDescribeExec}, args...)...).Scan(&got); err != nil {
+		t.Fatalf("%s: %v\n%s", what, err, sql)
+	}
+	if got != wanted {
+		t.Errorf("%s: %s, want %s\n%s", what, got, wanted, sql)
+	}
+}
+
 // What people and their drivers ask in other zones.
 func TestZoneExamples(t *testing.T) {
 	snapshot := rewritetest.ParseSnapshot(t, "people"+zoneColumns+"moments"+zoneColumns, zonePolicy)
 	for text, answered := range map[string]bool{
 		"SELECT count(*) FROM people": true,
-		"SELECT count(*) FROM people WHERE t >= '2018-11-04' AND t < '2018-11-05'":                     true,
-		"SELECT count(*) FROM people WHERE d = '2018-11-04'":                                           true,
-		"SELECT count(*) FROM people WHERE z >= '2018-11-04 00:00:00-04'":                              true,
-		"SELECT count(*) FROM people WHERE z >= y AND y IS NOT NULL":                                   true,
-		"SELECT count(*) FROM people WHERE z > to_timestamp(1541304000)":                               true,
-		"SELECT count(*) FROM people WHERE z > to_timestamp('2018-11-04', 'YYYY-MM-DD')":               false,
-		"SELECT count(*) FROM people WHERE extract(epoch FROM z - y) > 60":                             true,
-		"SELECT count(*) FROM people WHERE z >= '2018-11-04'":                                          false,
-		"SELECT count(*) FROM people WHERE z::date = '2018-11-04'":                                     false,
-		"SELECT count(*) FROM people WHERE d < current_date":                                           false,
-		"SELECT count(*) FROM people WHERE date_trunc('month', now()) > z":                             false,
-		"SELECT count(*) FROM people p JOIN moments m ON p.z = m.d":                                    false,
-		"SELECT count(*) FROM people p JOIN (SELECT z AS d FROM moments) m USING (d)":                  false,
-		"SELECT count(*) FROM people WHERE z IN (SELECT d FROM moments)":                               false,
-		"SELECT count(*) FROM people WHERE z IN (SELECT z FROM moments)":                               true,
-		"SELECT max(z) AS v FROM moments":                                                              true,
-		"SELECT z FROM moments UNION ALL SELECT d FROM moments":                                        false,
-		"SELECT lag(z, 1, d) OVER (ORDER BY z) FROM moments":                                           false,
-		"WITH w AS (SELECT z::date AS day FROM moments) SELECT day FROM w":                             false,
-		"SELECT count(*) FROM people WHERE EXISTS (SELECT 1 FROM moments m WHERE m.z = people.d)":      false,
-		"SELECT (SELECT count(*) FROM people WHERE z::date = '2018-11-04') AS n":                       false,
-		"SELECT n FROM (SELECT count(*) AS n FROM people) q, moments m WHERE m.z::date = '2018-11-04'": false,
+		"SELECT count(*) FROM people WHERE t >= '2018-11-04' AND t < '2018-11-05'":                      true,
+		"SELECT count(*) FROM people WHERE d = '2018-11-04'":                                            true,
+		"SELECT count(*) FROM people WHERE z >= '2018-11-04 00:00:00-04'":                               true,
+		"SELECT count(*) FROM people WHERE z >= y AND y IS NOT NULL":                                    true,
+		"SELECT count(*) FROM people WHERE z >= timestamp '2018-11-04' AT TIME ZONE 'America/New_York'": true,
+		"SELECT count(*) FROM people WHERE (z AT TIME ZONE 'Asia/Tokyo')::date = '2018-11-04'":          true,
+		"SELECT count(*) FROM people WHERE z > to_timestamp(1541304000)":                                true,
+		"SELECT count(*) FROM people WHERE z > to_timestamp('2018-11-04', 'YYYY-MM-DD')":                false,
+		"SELECT count(*) FROM people WHERE extract(epoch FROM z - y) > 60":                              true,
+		"SELECT count(*) FROM people WHERE z >= '2018-11-04'":                                           false,
+		"SELECT count(*) FROM people WHERE z::date = '2018-11-04'":                                      false,
+		"SELECT count(*) FROM people WHERE d < current_date":                                            false,
+		"SELECT count(*) FROM people WHERE date_trunc('month', now()) > z":                              false,
+		"SELECT count(*) FROM people p JOIN moments m ON p.z = m.d":                                     false,
+		"SELECT count(*) FROM people p JOIN (SELECT z AS d FROM moments) m USING (d)":                   false,
+		"SELECT count(*) FROM people WHERE z IN (SELECT d FROM moments)":                                false,
+		"SELECT count(*) FROM people WHERE z IN (SELECT z FROM moments)":                                true,
+		"SELECT max(z) AS v FROM moments":                                                               true,
+		"SELECT z FROM moments UNION ALL SELECT d FROM moments":                                         false,
+		"SELECT lag(z, 1, d) OVER (ORDER BY z) FROM moments":                                            false,
+		"WITH w AS (SELECT z::date AS day FROM moments) SELECT day FROM w":                              false,
+		"SELECT count(*) FROM people WHERE EXISTS (SELECT 1 FROM moments m WHERE m.z = people.d)":       false,
+		"SELECT (SELECT count(*) FROM people WHERE z::date = '2018-11-04') AS n":                        false,
+		"SELECT n FROM (SELECT count(*) AS n FROM people) q, moments m WHERE m.z::date = '2018-11-04'":  false,
 	} {
 		for _, zone := range []string{"", "America/New_York"} {
 			o := rewritetest.Sharp()

@@ -181,6 +181,9 @@ func (d *Database) stream(ctx context.Context, statements []sqlrewrite.Statement
 	} else {
 		x.open(conn.Conn(), lasting, pins, settingsOf(statements)...)
 	}
+	if err := x.zones(d.Distributed(), statements...); err != nil {
+		return fault.Untouched(err)
+	}
 	wanted := true
 	for part, statement := range statements {
 		if statement.Bought != nil {

@@ -112,9 +112,17 @@ func (d *Database) Dry(ctx context.Context, analyst string, runs ...sqlrewrite.D
 		name := func(what string, more ...any) trial {
 			return trial{run.For.On, sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%t\x00%s\x00%q", what, version, citus, run.For.SQL, more))}
 		}
-		tries := []try{{name("parse"), func() error { return d.prove(run.For) }, func(ctx context.Context, conn *pgx.Conn) (error, bool) {
+		if len(run.For.Zones) > 0 && citus {
+			return asked, fault.Distributed()
+		}
+		var tries []try
+		for _, zone := range run.For.Zones {
+			tries = append(tries, try{name("zone", zone), func() error { return d.prove(run.For) },
+				func(ctx context.Context, conn *pgx.Conn) (error, bool) { return hasZone(ctx, conn, zone) }})
+		}
+		tries = append(tries, try{name("parse"), func() error { return d.prove(run.For) }, func(ctx context.Context, conn *pgx.Conn) (error, bool) {
 			return parsed(ctx, conn, run.For)
-		}}}
+		}})
 		if !run.Plain || citus {
 			tries = append(tries, try{name("run", run.For.Args, fmt.Sprint(run.For.Preconditions)),
 				func() error { return run.Prove(run.For.Proofs) },

@@ -117,6 +117,7 @@ func settings(statementTimeout time.Duration) map[string]string {
 var (
 	errShape       = errors.New("pgexec: the result does not have the columns that were planned")
 	errPins        = errors.New("pgexec: a table is pinned by no column")
+	errZones       = errors.New("pgexec: a statement of a series names another time zone than the first one")
 	errType        = errors.New("pgexec: an output has a type that answers do not have")
 	errVersionGone = errors.New("pgexec: rows were appended to a prepared copy since the question was planned")
 	errTooLarge    = errors.New("pgexec: the result is too large")

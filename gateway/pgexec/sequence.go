@@ -3,6 +3,7 @@ package pgexec
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,7 +33,19 @@ func (d *Database) Sequence(ctx context.Context, s sqlrewrite.Series) error {
 	if err := d.open(ctx, conn.Conn(), pins, settingsOf([]sqlrewrite.Statement{statement})); err != nil {
 		return fault.Untouched(err)
 	}
+	var x exchange
+	err = x.zones(d.Distributed(), statement)
+	if err == nil && len(x.texts) > 0 {
+		err = d.send(ctx, conn.Conn(), pins, &x)
+	}
+	if err != nil {
+		return fault.Untouched(err)
+	}
+	zones := statement.Zones
 	for first := true; more; statement, more = s.Next() {
+		if !slices.Equal(statement.Zones, zones) {
+			return fault.Excused(fault.Internal(errZones))
+		}
 		if err := d.one(ctx, conn.Conn(), pins, statement, first, s.Release); err != nil {
 			return err
 		}

@@ -116,6 +116,12 @@ func TimeZone(pos Position, what, zone string) *Error {
 		Hint: "times are read in UTC: write an offset ('2024-02-29 12:00:00+00'), or SET TIME ZONE 'UTC'"}
 }
 
+// UnknownZone says that the server of a dataset has no file of a time zone.
+func UnknownZone(zone string) *Error {
+	return &Error{Code: CodeTimeZone, Msg: "the dataset's server does not know the time zone " + Quote(zone),
+		Hint: "write another name of it, such as 'America/New_York' for 'US/Eastern'; nothing was charged"}
+}
+
 // AmbiguousColumn refuses a name that several relations of the query have; relations are their names in the query.
 func AmbiguousColumn(pos Position, name string, relations []string) *Error {
 	e := &Error{Code: CodeAmbiguousColumn, Pos: pos, Msg: fmt.Sprintf("column %s is ambiguous", Quote(name))}

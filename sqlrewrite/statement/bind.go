@@ -379,6 +379,10 @@ func (t *typing) typeOf(n *pg.Node) string {
 			if args := n.GetFuncCall().Args; len(args) > 1 {
 				return t.typeOf(args[1])
 			}
+		case "timezone":
+			if args := n.GetFuncCall().Args; len(args) > 1 {
+				return map[string]string{"timestamp": "timestamptz", "timestamptz": "timestamp"}[t.typeOf(args[1])]
+			}
 		}
 	}
 	return ""

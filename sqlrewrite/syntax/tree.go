@@ -366,10 +366,7 @@ type When struct {
 	Cond, Result Expr
 }
 
-// AtUTC stands for the type of x AT TIME ZONE 'UTC': that of times with a zone where x has none, and the other way round.
-const AtUTC = "at time zone utc"
-
-// Cast is x::type or CAST(x AS type). Type is PostgreSQL's own name, lower case, without schema ("int4", "numeric", "text"), or [AtUTC].
+// Cast is x::type or CAST(x AS type). Type is PostgreSQL's own name, lower case, without schema ("int4", "numeric", "text").
 type Cast struct {
 	Pos  Pos
 	X    Expr
@@ -377,7 +374,7 @@ type Cast struct {
 	Mods []int32 // numeric(10,2): 10, 2
 }
 
-// Call is a function or aggregate call; coalesce, nullif, greatest and least are calls too.
+// Call is a function or aggregate call; coalesce, nullif, greatest and least are calls too, and x AT TIME ZONE z is timezone(z, x).
 type Call struct {
 	Pos      Pos
 	Schema   string // "" when none was written

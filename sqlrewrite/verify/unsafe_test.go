@@ -99,7 +99,7 @@ func TestUnsafeExpressions(t *testing.T) {
 		}
 		counts[wanted == "ok"]++
 		sql, args := expand(`SELECT @count(*) FILTER (WHERE ((` + expression + `) IS NULL))::@text FROM ONLY "public"."people"`)
-		c := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins}
+		c := Claim{Groups: big.NewInt(1), PerGroup: []*big.Int{big.NewInt(1)}, Pins: pins, Zones: []string{"Asia/Tokyo", "EST5EDT"}}
 		err := Statement(sql, args, on, c)
 		if (err == nil) != (wanted == "ok") || unsafeForAny(sql, args, on, c, err) {
 			t.Errorf("%s: %s: %v", wanted, expression, err)

@@ -61,6 +61,7 @@ type Claim struct {
 	PairsPerRow *big.Int
 	Work
 	Pins  []Pin         // what will hold while the statement runs
+	Zones []string      // the time zones whose files are read before it
 	moves release.Moves // as they were derived
 	steps *steps.Count  // what planning the text that the statement is made of has taken
 }
@@ -134,6 +135,7 @@ func parse(sql string) *pgquery.SelectStmt {
 
 func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot, c Claim) *Claim {
 	d := newDerivation(sql, args, on, c.Pins, c.steps)
+	d.Zones = c.Zones
 	r := d.query(s, &scope{d: d, number: d.Number()})
 	if r.Released == 0 {
 		refuse("the rows are not aggregated over units")
@@ -146,7 +148,7 @@ func derive(sql string, s *pgquery.SelectStmt, args []any, on *catalog.Snapshot,
 	d.taken.UnitWork.Add(d.taken.UnitWork, compiling)
 	d.taken.AllWork.Add(d.taken.AllWork, compiling)
 	return &Claim{Keys: c.Keys, Histogram: c.Histogram, Groups: m.Groups, PerGroup: m.PerGroup, Spread: m.Spread, PairsPerRow: d.work,
-		Work: d.taken, Pins: c.Pins, moves: *m}
+		Work: d.taken, Pins: c.Pins, Zones: c.Zones, moves: *m}
 }
 
 // covers reports whether what was derived is enough for a claim.

@@ -79,9 +79,6 @@ func outputName(n syntax.Expr) string {
 	case *syntax.Call:
 		return n.Name
 	case *syntax.Cast:
-		if n.Type == syntax.AtUTC {
-			return "timezone"
-		}
 		if name := outputName(n.X); name != unnamed {
 			return name
 		}

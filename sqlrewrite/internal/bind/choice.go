@@ -79,7 +79,7 @@ func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, erro
 	if err != nil {
 		return nil, err
 	}
-	t, err := castType(b, s, n, x.Typ())
+	t, err := castType(b, s, n)
 	if err != nil {
 		return nil, err
 	}
@@ -108,17 +108,10 @@ func cast(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (algebra.Expr, erro
 	return domain.ErrorFree(b, s, n, algebra.Cast{X: x, T: t, Mods: n.Mods})
 }
 
-// castType returns the type to which a value of another type is cast.
-func castType(b *algebra.Binder, s domain.Scope, n *syntax.Cast, from catalog.Type) (catalog.Type, error) {
+// castType returns the type to which a value is cast.
+func castType(b *algebra.Binder, s domain.Scope, n *syntax.Cast) (catalog.Type, error) {
 	t, ok := scalar.CastType(n.Type)
-	switch {
-	case n.Type == syntax.AtUTC && from == catalog.Timestamptz:
-		return catalog.Timestamp, nil
-	case n.Type == syntax.AtUTC && from == catalog.Timestamp:
-		return catalog.Timestamptz, nil
-	case n.Type == syntax.AtUTC:
-		return t, b.Unsupported(n, "AT TIME ZONE of this value", "name a timestamp column, or write x::timestamptz AT TIME ZONE 'UTC'")
-	case n.Type == "interval" && !s.Computes():
+	if n.Type == "interval" && !s.Computes() {
 		t, ok = scalar.IntervalType, true
 	}
 	if !ok || len(n.Mods) > 0 && t != catalog.Numeric {

@@ -134,6 +134,11 @@ var Builtins = []Builtin{
 		Safe: safeBin,
 		Cost: Costs{Time: Price{Ns: 500}},
 	},
+	{
+		Name: "timezone", Args: twoArgs, Type: zoneCall,
+		Safe: safeZone,
+		Cost: Costs{Time: Price{Ns: 2000}},
+	},
 	{Name: "date", Args: oneArg, Type: dateCall},
 	{
 		Name: "age", Args: twoArgs, Type: ageCall,

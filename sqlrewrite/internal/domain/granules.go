@@ -122,6 +122,8 @@ func callGrows(e algebra.Call, t *algebra.Field) (g growth, ok bool) {
 		return g, false
 	}
 	switch e.Name {
+	case "timezone": // within a granule ([zonePartsOf])
+		return g, true
 	case "date_trunc":
 		return g.atLeast(secondsOf(e.Args[0].(algebra.Constant).Text)), true
 	case "extract":
@@ -175,6 +177,38 @@ func partsOf(e algebra.Expr, t *algebra.Field) (parts []algebra.Expr, changes fl
 	return parts, changes, true
 }
 
+// The clocks of a zone are changed at most once within so many seconds, from this year on (TestZonesChangeSeldom).
+const (
+	seldom        = 95 * 3600
+	firstZoneYear = 1901
+)
+
+// zonePartsOf are parts that leave no change of a zone's clocks within a granule: the day that it is in, and how far the clocks of each
+// zone are from UTC. A granule is shorter than the time between two changes, so that there is none between ends with one distance. There
+// the clocks run on, and what they show grows with time. none: the expression has no zone.
+func zonePartsOf(e algebra.Expr, t *algebra.Field) (parts []algebra.Expr) {
+	var visit func(algebra.Expr)
+	visit = func(e algebra.Expr) {
+		switch x := e.(type) {
+		case algebra.Computed:
+			visit(x.Written)
+			return
+		case algebra.Call:
+			if x.Name == "timezone" && slices.Contains(ColumnsOf(x), t) {
+				parts = append(parts, algebra.Binary{Op: syntax.Subtract, L: x, R: algebra.Cast{X: x.Args[1], T: x.T}, T: scalar.IntervalType})
+			}
+		}
+		for _, x := range algebra.Children(e) {
+			visit(x)
+		}
+	}
+	if visit(e); len(parts) == 0 {
+		return nil
+	}
+	day := algebra.Call{Name: "date_trunc", Args: []algebra.Expr{algebra.Constant{T: catalog.Text, Text: "day"}, algebra.Column{Of: t}}, T: t.Type}
+	return append([]algebra.Expr{day}, parts...)
+}
+
 // unitOf is a unit of date_trunc within which a field or a text of a time is the same; "": none is known.
 func unitOf(e algebra.Call) (unit string, of algebra.Expr) {
 	switch e.Name {
@@ -205,6 +239,10 @@ func granulesOf(f *algebra.Field, x, where algebra.Expr) (g algebra.KeyGranules,
 	}
 	parts, changes, ok := partsOf(x, f)
 	s, null := evaluator{where: where}.within(f)
+	if clocks := zonePartsOf(x, f); len(clocks) > 0 {
+		parts, changes = append(clocks, parts...), changes+1/secondsOf("day")+float64(len(clocks)-1)/seldom
+		ok = ok && scalar.AtTime(s.Lo, f.Type).Year() >= firstZoneYear
+	}
 	span, _ := new(big.Rat).Sub(s.Hi, s.Lo).Float64()
 	foreseen := span/1e6*changes + float64(len(parts)) + 1
 	if !ok || !(foreseen <= mostGranules) {

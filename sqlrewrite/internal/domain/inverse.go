@@ -188,6 +188,8 @@ func (k *Implied) invertCall(e algebra.Call, in limits) {
 		if x := e.Args[1]; x.Typ().IsTime() && x.Typ() != catalog.Date {
 			k.operand(x, in.apart(none, binOf(e.Args[0].(algebra.Constant))))
 		}
+	case "timezone":
+		k.operand(last, in.apart(scalar.Number(farthest), scalar.Number(farthest)))
 	case "extract":
 		if part, ok := e.Args[0].(algebra.Constant); ok && len(e.Args) == 2 && last.Typ().IsTime() {
 			k.invertExtract(part.Text, last, in)

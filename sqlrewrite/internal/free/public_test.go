@@ -73,7 +73,7 @@ budgets: [{dataset: true, form: approx, epsilon: 10, delta: 1e-6}]
 	for _, f := range domain.Builtins {
 		taken := 0
 		for _, args := range []string{"", "n", "m", "f", "n, n", "m, m", "f, f", "n, m", "m, f", "n, 2", "m, 2", "n, 0, 10, 5", "m, 0, 10, 5",
-			"0.5", "x", "x, x", "x, 2", "x IN x", "b", "at", "at, at", "'day', at", "day FROM at", "at, 'YYYY'",
+			"0.5", "x", "x, x", "x, 2", "x IN x", "b", "at", "at, at", "'day', at", "day FROM at", "at, 'YYYY'", "'Asia/Tokyo', at",
 			"x, '-', 2", "x, '-', '+'", "'1 day', at, '2001-02-03'"} {
 			for _, over := range []string{"", " WITHIN GROUP (ORDER BY n)", " WITHIN GROUP (ORDER BY m)", " OVER (ORDER BY n)"} {
 				sql := "SELECT " + f.Name + "(" + args + ")" + over + " FROM p"

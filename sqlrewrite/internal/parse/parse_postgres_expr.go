@@ -392,9 +392,9 @@ func (c *converter) typeMods(at syntax.Pos, nodes []*pg.Node) (mods []int32) {
 	return mods
 }
 
-// specialFunctions are the functions whose arguments SQL writes with words (substring(x FROM 1 FOR 2)) and which mean the
-// same as the plain call of that name.
-var specialFunctions = []string{"extract", "substring", "position", "overlay", "btrim", "ltrim", "rtrim"}
+// specialFunctions are the functions whose arguments SQL writes with words (substring(x FROM 1 FOR 2), x AT TIME ZONE 'Asia/Tokyo') and
+// which mean the same as the plain call of that name.
+var specialFunctions = []string{"extract", "substring", "position", "overlay", "btrim", "ltrim", "rtrim", "timezone"}
 
 // nodeFunctions are calls to the grammar when written plainly; in quotes they name functions that do not exist.
 var nodeFunctions = []string{"coalesce", "nullif", "greatest", "least"}
@@ -417,12 +417,6 @@ func (c *converter) call(n *pg.FuncCall) syntax.Expr {
 			call.Args = append(call.Args, c.extractField(take(&args[0])))
 			args = args[1:]
 		}
-	case form == pg.CoercionForm_COERCE_SQL_SYNTAX && call.Name == "timezone" && len(args) == 2 && isUTC(args[0]):
-		x := c.expr(take(&args[1]))
-		c.spent(n, call.Pos)
-		return &syntax.Cast{Pos: call.Pos, X: x, Type: syntax.AtUTC}
-	case form == pg.CoercionForm_COERCE_SQL_SYNTAX && call.Name == "timezone":
-		return c.refuse(call.Pos, "AT TIME ZONE of another zone than 'UTC'", "times are in UTC: add hours, x - interval '5 hours'")
 	default:
 		return c.refuse(call.Pos, "the syntax of "+call.Name, "")
 	}
@@ -455,12 +449,6 @@ func (c *converter) extractField(node *pg.Node) syntax.Expr {
 		return nil
 	}
 	return &syntax.Literal{Pos: syntax.Pos(node.GetAConst().Location), Kind: syntax.StringLiteral, Text: field.Sval.Sval}
-}
-
-// isUTC reports whether a zone is UTC, by a name of it that PostgreSQL takes in any case of letters.
-func isUTC(zone *pg.Node) bool {
-	name := strings.ToLower(zone.GetAConst().GetSval().GetSval())
-	return slices.Contains([]string{"utc", "z", "gmt", "etc/utc"}, name)
 }
 
 func isFunction(n *pg.FuncCall, schema, name string) bool {

@@ -25,6 +25,10 @@ func (p *Plan) prove(on *catalog.Snapshot) error {
 	if p.Post == nil {
 		return nil
 	}
+	if len(p.Post.Zones()) > 0 { // it runs after the charge, perhaps on a server that does not know the zone
+		return fault.Unsupported(fault.Position{}, "AT TIME ZONE '"+p.Post.Zones()[0]+"' of released values",
+			"write it into GROUP BY, or into what is aggregated")
+	}
 	sqlprint.PostOn(p.Post, on, p.Options.Proofs)
 	return p.Post.Prove(p.Options.Proofs)
 }

@@ -18,6 +18,8 @@ const (
 	// planBlind chooses the plan before it sees the constants: how many rows fulfil a condition, by statistics that one unit's rows move, does
 	// not say which side of a join is hashed.
 	planBlind = "SET LOCAL plan_cache_mode = force_generic_plan"
+	// planAlone has one process read all rows: each reads the files of time zones for itself, at the first row that needs one.
+	planAlone = "SET LOCAL max_parallel_workers_per_gather = 0"
 )
 
 // Planning are the settings that a statement is planned with, as SQL for its transaction.
@@ -37,6 +39,9 @@ func (s Statement) Planning() []string {
 	}
 	if s.Blind {
 		all = append(all, planBlind)
+	}
+	if len(s.Zones) > 0 {
+		all = append(all, planAlone)
 	}
 	return all
 }

@@ -19,7 +19,9 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 		return nil
 	}
 	p := postQuery(q, Style{})
-	return NewPost(p.B.String(), p.Args(), PublicPreconditions(q.Scans), nil)
+	post := NewPost(p.B.String(), p.Args(), PublicPreconditions(q.Scans), nil)
+	post.zones = p.needs.zones
+	return post
 }
 
 // PrintPublic prints a query over public tables alone.

@@ -453,7 +453,14 @@ func (p *Printer) call(e algebra.Call) {
 			p.write("pg_catalog.")
 		}
 		p.write(e.Name, "(")
-		p.list(e.Args)
+		args := e.Args
+		if e.Name == "timezone" { // a constant in place: verify reads it there
+			zone := args[0].(algebra.Constant).Text
+			args = args[1:]
+			p.needs.zone(zone)
+			p.write("'", zone, "', ")
+		}
+		p.list(args)
 	}
 	p.write(")")
 }

@@ -55,11 +55,18 @@ func (p *Printer) fromWhere(n algebra.FromItem, where algebra.Expr, owned, group
 	return from, joinConditions(conditions), false
 }
 
-// needs are what the relations of a statement ask of its plan.
+// needs are what a statement asks of its plan and of its transaction.
 type needs struct {
-	pairs     bool // there are joins on equalities
-	bothSides bool // there are joins of people's rows, printed so that both sides are read
-	rowByRow  bool // EXISTS or IN over rows of people, or a large public table, is none of the joins
+	pairs     bool     // there are joins on equalities
+	bothSides bool     // there are joins of people's rows, printed so that both sides are read
+	rowByRow  bool     // EXISTS or IN over rows of people, or a large public table, is none of the joins
+	zones     []string // that the text names, whose files its transaction reads first
+}
+
+func (n *needs) zone(name string) {
+	if !slices.Contains(n.zones, name) {
+		n.zones = append(n.zones, name)
+	}
 }
 
 func (n *needs) reads(r lower.Reading) { n.bothSides, n.pairs = true, n.pairs || r.Pairs }

@@ -29,6 +29,9 @@ type Statement struct {
 	// a look at the constants.
 	Hashes, InOrder, Blind bool
 	Ranges                 *Ranges // nil: the statement needs none
+	// Zones are the time zones that the text names. PostgreSQL reads a zone's file when a process needs it first, and raises an error where
+	// there is none: whoever runs the statement has each read before it, in the one process that then runs all of it.
+	Zones []string
 	// Unseeded is which of Args, from 1, waits for the secret seed ([Statement.WithSeed]); 0: none does.
 	Unseeded int
 	// Awaited are those of Args that are released before the statement runs ([Statement.WithBought]); until then they are [verify.Any].
@@ -82,6 +85,7 @@ type Post struct {
 	on            *catalog.Snapshot
 	proofs        *Proofs
 	free          bool
+	zones         []string
 }
 
 // NewPost is a text that is proven of a snapshot before it runs; nil: [PostOn] names the snapshot.
@@ -103,6 +107,9 @@ func PostFree(p *Post) Post {
 	free.free = true
 	return free
 }
+
+// Zones are the time zones that the text names.
+func (p Post) Zones() []string { return p.zones }
 
 // Free reports whether nobody pays for what the text gives.
 func (p Post) Free() bool { return p.free }
@@ -158,6 +165,7 @@ func (s *Statement) ClaimWork(n *steps.Count, work Work) error {
 // Claimed is the claim under the preconditions that will hold while the statement runs, and no others.
 func (s Statement) Claimed() verify.Claim {
 	c := s.Claim
+	c.Zones = s.Zones
 	c.Pins = make([]verify.Pin, len(s.Preconditions))
 	for i, p := range s.Preconditions {
 		c.Pins[i] = verify.Pin{Schema: p.Schema, Table: p.Table, OID: p.OID, Keys: p.Keys, MostRows: p.MostRows, Checks: p.Checks,

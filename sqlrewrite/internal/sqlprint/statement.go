@@ -67,7 +67,7 @@ func (p *StatementPrinter) finish(values int) {
 	*p.part = PlanPart{Releases: p.part.Releases, Units: p.part.Units, Template: t, SeedArg: seed, RowByRow: needs.rowByRow,
 		Statement: Statement{SQL: t.sql(), Args: p.Args(), Keys: len(p.Q.Keys), Values: values, Preconditions: preconditions(p.Q),
 			AddsUp: p.bounding.Kind != stability.Flat, Hashes: needs.pairs, InOrder: needs.bothSides,
-			Blind: needs.bothSides && !p.Distributed, Unseeded: seed, Awaited: p.args.awaited}}
+			Blind: needs.bothSides && !p.Distributed, Unseeded: seed, Awaited: p.args.awaited, Zones: needs.zones}}
 }
 
 // flat is bounding (a): each row is a unit, so nothing but the values' bounds needs enforcing.

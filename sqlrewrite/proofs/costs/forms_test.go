@@ -196,6 +196,9 @@ func templates() (all []template) {
 		add("extract("+field+" FROM %s)", 1)
 	}
 	add("date_bin('7 days 00:00:01', %s, '2001-02-03 04:05')", 1)
+	for _, zone := range []string{"America/New_York", "Asia/Gaza"} { // the second has the most changes
+		add("(%s AT TIME ZONE '"+zone+"')", 1)
+	}
 	for op, h := range map[string]hole{"LIKE": patternHole, "ILIKE": patternHole, "~": regexHole, "~*": regexHole, "SIMILAR TO": regexHole} {
 		add("(%s "+op+" %s)", 1, constantOf(h))
 	}

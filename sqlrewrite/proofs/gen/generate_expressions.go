@@ -90,7 +90,9 @@ func computedConditions() []production {
 				"to_char("+at+", 'Dy') = 'Mon'", "date("+at+") = "+day, "extract(day FROM "+at+" - "+day+") > 3",
 				"age("+at+", "+day+") < INTERVAL '40 days'",
 				day+" - DATE '2024-01-01' < 100", at+" < TIMESTAMP '2024-05-01 12:00Z' - 2 * INTERVAL '20' DAY",
-				"date_bin('14 days', "+at+", TIMESTAMP '2024-01-07') >= "+day)
+				"date_bin('14 days', "+at+", TIMESTAMP '2024-01-07') >= "+day,
+				"extract(hour FROM "+at+"::timestamptz AT TIME ZONE 'America/New_York') < 12",
+				"("+at+"::timestamp AT TIME ZONE 'Australia/Lord_Howe')::date > "+day)
 		}},
 	}
 }
@@ -141,7 +143,8 @@ func computedKeys() []production {
 			"%s::date", "to_char(%s, 'YYYY-MM')", "date_trunc('month', %s)::date"),
 		onList("on a list", func(n names) []string { return n.whole }, "sqrt(abs(%s))", "exp(least(%s, 3))"),
 		onList("of granules", func(n names) []string { return n.times }, "floor(extract(epoch FROM %[1]s) / 864000)",
-			"extract(year FROM %[1]s) * 100 + extract(month FROM %[1]s)", "date_bin('49 days', %[1]s, TIMESTAMP '2024-01-07 06:00')"),
+			"extract(year FROM %[1]s) * 100 + extract(month FROM %[1]s)", "date_bin('49 days', %[1]s, TIMESTAMP '2024-01-07 06:00')",
+			"date_trunc('quarter', %[1]s::timestamptz AT TIME ZONE 'Asia/Kolkata')"),
 		{name: "key/of a condition", write: func(w *Writer, p place) string {
 			if w.Rand.IntN(4) > 0 { // most have three keys, too few for many bounds to matter
 				return w.Pick(p.names.keys...) + "::text"

@@ -58,6 +58,7 @@ func TestListsOfComputedKeys(t *testing.T) {
 		{"extract(year FROM began) * 100 + extract(month FROM began)", "extract(year FROM began) = 2007", "12: 200701 to 200712"},
 		{"date_trunc('week', began + INTERVAL '1 day') - INTERVAL '1 day'", "", "1097: 1999-12-26 00:00:00 to 2020-12-27 00:00:00"},
 		{"date_bin('7 days', began::timestamp, '2000-01-02')", "", "1097: 1999-12-26 00:00:00 to 2020-12-27 00:00:00"},
+		{"date_trunc('week', bought AT TIME ZONE 'America/New_York')", "", "262: 2015-12-28 00:00:00 to 2020-12-28 00:00:00"},
 		{"ward || extract(year FROM began)::int::text", "ward <> 'south'", "21: north2000 to north2020"},
 		{"extract(year FROM began) * 100 + extract(month FROM began)", "began <> '2004-01-01' AND extract(doy FROM began) = 1",
 			"20: 200001 to 202001"},

@@ -78,7 +78,8 @@ func (w boundsWriter) condition(depth int) string {
 	if w.IntN(5) == 0 {
 		at, c := w.pick("at", "atz", "day"), w.pick("'2022-03-01'", "'2022-12-31'", "'2021-06-30'", "'2023-05-05'")
 		x := w.pick(at, at, at+"::date", "date_trunc('"+w.pick("hour", "day", "week", "month", "quarter", "year")+"', "+at+")",
-			"date_bin('"+w.pick("7 days", "90 minutes")+"', "+at+", '"+w.pick("2020-02-02 00:00+00", "2023-03-03 03:00+00")+"')")
+			"date_bin('"+w.pick("7 days", "90 minutes")+"', "+at+", '"+w.pick("2020-02-02 00:00+00", "2023-03-03 03:00+00")+"')",
+			"("+w.pick("at", "atz")+" AT TIME ZONE '"+w.pick("America/New_York", "Pacific/Apia")+"')")
 		year := w.pick("2021", "2022", "2023")
 		return w.pick("("+x+" "+w.pick("<", "<=", ">", ">=", "=")+" date "+c+")", "(extract(year FROM "+at+") = "+year+")",
 			"(extract(year FROM "+at+") >= "+year+")", "(extract(epoch FROM "+at+") < 1660000000)")

@@ -236,7 +236,8 @@ func sum(sql string, args []any, c verify.Claim) [sha256.Size]byte {
 			b = append(b, '?')
 		}
 	}
-	b = b.numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins), len(c.Joint))
+	b = b.numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins), len(c.Joint), len(c.Zones))
+	b = b.texts(c.Zones...)
 	b = b.bigs(c.Groups, c.PairsPerRow)
 	b = b.bigs(c.PerGroup...)
 	b = b.bigs(c.Spread...)

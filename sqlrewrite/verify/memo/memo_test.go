@@ -18,6 +18,7 @@ func full() verify.Claim {
 		Norms:       []verify.Norm{{Columns: []int{5}, L1: big.NewInt(6), L2Squared: big.NewInt(7)}},
 		Joint:       []verify.Joint{{Columns: []int{8}, Weights: []*big.Rat{big.NewRat(9, 1)}, L2Squared: big.NewRat(10, 1)}},
 		PairsPerRow: big.NewInt(11),
+		Zones:       []string{"Asia/Tokyo"},
 		Pins: []verify.Pin{{
 			Schema: "s", Table: "t", OID: 12, Keys: [][]string{{"k"}}, MostRows: 13,
 			Columns: []verify.PinnedColumn{{Name: "c", AttNum: 14, TypeOID: 15, TypMod: 16, NotNull: true, MostEqual: 17}},

@@ -50,7 +50,7 @@ var publicFunctions = listed(`unnest count sum avg min max bool_or bool_and ever
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
 	abs sign round trunc floor ceil ceiling div mod sqrt ln log log10 exp power pow width_bucket trim_scale
 	upper lower initcap length char_length character_length octet_length pg_column_size pg_column_compression left right substr substring position strpos starts_with split_part replace regexp_replace concat btrim ltrim rtrim
-	extract date_part date_bin date_trunc age make_interval to_char
+	extract date_part date_bin date_trunc timezone age make_interval to_char
 	generate_series array_position num_nulls int8xor hashint8extended hash_numeric_extended hashfloat8extended hashtextextended
 	int2smaller int2larger int4smaller int4larger int8smaller int8larger numeric_smaller numeric_larger float8smaller float8larger
 	date_smaller date_larger timestamp_smaller timestamp_larger timestamptz_smaller timestamptz_larger interval_smaller interval_larger`)
@@ -97,6 +97,8 @@ func (w *publicWalk) node(n any) {
 			tree.Refuse("function %s in a public query", name)
 		} else if name == "age" && len(n.Args) != 2 { // of one argument it reads the clock, or how many transactions there were
 			tree.Refuse("age of one argument in a public query")
+		} else if name == "timezone" && (len(n.Args) != 2 || !tree.IsZone(n.Args[0].GetAConst().GetSval().GetSval())) { // else a setting's
+			tree.Refuse("a time zone without a name in a public query")
 		}
 	case *pgquery.TypeName:
 		w.typeName(n)

@@ -92,6 +92,7 @@ var functions = map[string]function{
 	"extract":       taking("Qd QT Qi", (*Terms).extract).priced(lengths(500, 0)),
 	"date_part":     taking("Qd QT Qi", (*Terms).extract).priced(lengths(500, 0)),
 	"to_char":       taking("TQ", (*Terms).toChar).priced(formats),
+	"timezone":      taking("Qs Qz", (*Terms).inZone).priced(lengths(2000, 0)),
 	"make_interval": taking("444444f", (*Terms).makeInterval).priced(lengths(500, 0)),
 }
 

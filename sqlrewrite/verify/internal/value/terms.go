@@ -13,6 +13,7 @@ import (
 // Terms has the values of one proof, by their terms.
 type Terms struct {
 	Steps *steps.Count
+	Zones []string // whose files are read before the statement runs
 	args  []any
 	read  []bool // which of them the text names
 	as    []Kind // the types with which it names those that change

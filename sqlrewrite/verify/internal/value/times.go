@@ -2,10 +2,12 @@ package value
 
 import (
 	"math/big"
+	"slices"
 	"strconv"
 
 	"noisegate.example/sqlrewrite/verify/internal/calendar"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Dates and times (Lemma 5a). The session's time zone is UTC.
@@ -24,6 +26,10 @@ import (
 //     TM (table 9.27): a word has at most nine letters. *Example.* to_char(t, 'YYYY-MM') is taken, to_char(t, 'TMMonth') is refused.
 //  7. date_bin of a length without months, above 0, does not fail where time and origin are in the calendar, and lies at the time or before
 //     it, by the length at most (TestBinsBeginBefore). *Example.* date_bin('7 days', t, '2024-01-07') of t from 1900 on is taken.
+//  8. timezone of a zone whose file the transaction has read does not fail where the time is in the calendar, and moves it by 16 hours at
+//     most, by the zone's offset (TestZonesMoveLittle). It takes as long for each time, but for steps of a search among a few hundred
+//     changes of clocks. Of another zone the first row that is reached would read the file, or raise an error. *Example.* With the zone
+//     Asia/Tokyo, timezone('Asia/Tokyo', t) of t from 1900 on is taken, timezone('Asia/Kolkata', t) is refused.
 
 // The rules of + - * on dates, times and intervals.
 
@@ -126,6 +132,27 @@ func (d *Terms) dateBin(name string, args ...*Value) *Value {
 	calendar.Check(origin)
 	calendar.Check(x)
 	v.Within = x.Minus(length.WithZero())
+	calendar.Check(v.Within)
+	return v
+}
+
+// inZone is what a zone's clocks show at a moment, or when they show a time.
+func (d *Terms) inZone(name string, args ...*Value) *Value {
+	zone, x := args[0].text, args[1]
+	if args[0].Null || !slices.Contains(d.Zones, zone) || !tree.IsZone(zone) {
+		refuse("a time zone whose file may not have been read")
+	}
+	k := Timestamp
+	if x.Kind == k {
+		k = Timestamptz
+	}
+	v := d.Apply(k, name, args...)
+	if !x.Within.Finite() {
+		refuse("a time without bounds in another zone")
+	}
+	calendar.Check(x.Within)
+	const farthest = calendar.Day / 24 * 16
+	v.Within = x.Within.Plus(ranges.Of(-farthest, farthest))
 	calendar.Check(v.Within)
 	return v
 }
