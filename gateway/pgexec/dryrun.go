@@ -102,8 +102,8 @@ func (t *trials) add(now time.Time, took, most time.Duration) (wait time.Duratio
 }
 
 // Dry asks, as the role and on the server that will run statements, whether it takes them, and runs them over made-up rows. Its error is
-// internal/unprintable where the server does not take a text, plan/dry-run where it cannot compute one, and request/too-many once trials
-// of the analyst took too long of late. All else that can go wrong, from a server that is away to one that is slow, says nothing of a text
+// internal/unprintable where the server does not take a text, sql/time-zone where it does not know a zone, plan/dry-run where it cannot
+// compute one, and request/too-many once trials of the analyst took too long of late. All else that can go wrong, from a server that is away to one that is slow, says nothing of a text
 // and is no error here: the statement itself will meet it. What is remembered of texts is remembered by analyst.
 func (d *Database) Dry(ctx context.Context, analyst string, runs ...sqlrewrite.DryRun) (asked bool, err error) {
 	own := d.trials.Of(analyst)
@@ -116,11 +116,13 @@ func (d *Database) Dry(ctx context.Context, analyst string, runs ...sqlrewrite.D
 			return asked, fault.Distributed()
 		}
 		var tries []try
+		proven := func() error { return d.prove(run.For) }
 		for _, zone := range run.For.Zones {
-			tries = append(tries, try{name("zone", zone), func() error { return d.prove(run.For) },
-				func(ctx context.Context, conn *pgx.Conn) (error, bool) { return hasZone(ctx, conn, zone) }})
+			tries = append(tries, try{name("zone", zone), proven, func(ctx context.Context, conn *pgx.Conn) (error, bool) {
+				return hasZone(ctx, conn, zone)
+			}})
 		}
-		tries = append(tries, try{name("parse"), func() error { return d.prove(run.For) }, func(ctx context.Context, conn *pgx.Conn) (error, bool) {
+		tries = append(tries, try{name("parse"), proven, func(ctx context.Context, conn *pgx.Conn) (error, bool) {
 			return parsed(ctx, conn, run.For)
 		}})
 		if !run.Plain || citus {
@@ -308,4 +310,20 @@ func ofText(err error) (code string, ok bool) {
 		return "", false
 	}
 	return server.Code, slices.Contains([]string{"22", "0A", "2F", "38", "39", "42", "54"}, server.Code[:2])
+}
+
+// unknownZone is the SQLSTATE of a time zone that a server has no file of.
+const unknownZone = "22023"
+
+// hasZone asks whether the server has the file of a zone.
+func hasZone(ctx context.Context, conn *pgx.Conn, zone string) (result error, sure bool) {
+	var server *pgconn.PgError
+	switch _, err := conn.Exec(ctx, zoneText(zone), pgx.QueryExecModeDescribeExec); {
+	case err == nil:
+		return nil, true
+	case errors.As(err, &server) && server.Code == unknownZone:
+		return fault.UnknownZone(zone), true
+	default:
+		return nil, false
+	}
 }

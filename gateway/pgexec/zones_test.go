@@ -1,8 +1,6 @@
 package pgexec_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"noisegate.example/gateway/pgexec"
@@ -67,8 +65,5 @@ func TestZonesHaveNoParallelWorkers(t *testing.T) {
 		if err != nil || len(rows) != 1 || (revealed(t, rows[0].Values[0]) == "0") != (zones != nil) {
 			t.Errorf("with zones %v: %v, %v", zones, rows, err)
 		}
-	}
-	if !slices.ContainsFunc(inZone(t, d, "Asia/Tokyo").Planning(), func(sql string) bool { return strings.Contains(sql, "parallel_workers") }) {
-		t.Error("the plan may have workers")
 	}
 }

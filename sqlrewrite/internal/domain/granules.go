@@ -195,7 +195,8 @@ func zonePartsOf(e algebra.Expr, t *algebra.Field) (parts []algebra.Expr) {
 			return
 		case algebra.Call:
 			if x.Name == "timezone" && slices.Contains(ColumnsOf(x), t) {
-				parts = append(parts, algebra.Binary{Op: syntax.Subtract, L: x, R: algebra.Cast{X: x.Args[1], T: x.T}, T: scalar.IntervalType})
+				inUTC := algebra.Cast{X: x.Args[1], T: x.T}
+				parts = append(parts, algebra.Binary{Op: syntax.Subtract, L: x, R: inUTC, T: scalar.IntervalType})
 			}
 		}
 		for _, x := range algebra.Children(e) {
@@ -205,7 +206,8 @@ func zonePartsOf(e algebra.Expr, t *algebra.Field) (parts []algebra.Expr) {
 	if visit(e); len(parts) == 0 {
 		return nil
 	}
-	day := algebra.Call{Name: "date_trunc", Args: []algebra.Expr{algebra.Constant{T: catalog.Text, Text: "day"}, algebra.Column{Of: t}}, T: t.Type}
+	unit := algebra.Constant{T: catalog.Text, Text: "day"}
+	day := algebra.Call{Name: "date_trunc", Args: []algebra.Expr{unit, algebra.Column{Of: t}}, T: t.Type}
 	return append([]algebra.Expr{day}, parts...)
 }
 

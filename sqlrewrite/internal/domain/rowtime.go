@@ -209,6 +209,44 @@ func binOf(c algebra.Constant) *big.Rat {
 	return length
 }
 
+// zoneCall types timezone(zone, x), which is x AT TIME ZONE zone: what a clock in the zone shows at a moment, or the moment at which it
+// shows a time. Of UTC it is a cast, as sessions are in UTC.
+func zoneCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
+	c, isConstant := args[0].(algebra.Constant)
+	name, known := scalar.Zone(c.Text)
+	if !isConstant || c.Null || !known || c.T != scalar.UnknownType && c.T != catalog.Text {
+		return nil, b.Unsupported(n.Args[0], "this time zone",
+			"write a constant name of an area and a city, such as 'America/New_York', or 'UTC'; of an offset, x + interval '2 hours'")
+	}
+	x := args[1]
+	t := catalog.Timestamp
+	switch x.Typ() {
+	case catalog.Timestamp:
+		t = catalog.Timestamptz
+	case catalog.Timestamptz:
+	default:
+		return nil, b.Unsupported(n.Args[1], "AT TIME ZONE of this value", "name a timestamp column, or write x::timestamptz AT TIME ZONE 'UTC'")
+	}
+	if name == scalar.UTC {
+		return algebra.Cast{X: x, T: t}, nil
+	}
+	return algebra.Call{Name: n.Name, Args: []algebra.Expr{algebra.Constant{T: catalog.Text, Text: name}, x}, T: t}, nil
+}
+
+// farthest is how far the clocks of a zone are from UTC at most, in microseconds: less than 16 hours since there are zones.
+const farthest = 16 * 3600 * scalar.SecondUnit
+
+// safeZone is the error-free form of timezone: it fails for no time that stays in the calendar.
+func safeZone(c safeCall) (Operand, error) {
+	e, x := c.call, c.args[1].guarded()
+	s := *x.Range
+	s.Lo, s.Hi = new(big.Rat).Sub(s.Lo, scalar.Number(farthest)), new(big.Rat).Add(s.Hi, scalar.Number(farthest))
+	if !inCalendar(&s, e.T) {
+		return Operand{}, tooFar(c.Binder, c.at)
+	}
+	return result(algebra.Call{Name: e.Name, Args: []algebra.Expr{e.Args[0], x.X}, T: e.T}, &s), nil
+}
+
 // dateCall makes date(x) the cast.
 func dateCall(b *algebra.Binder, _ *Builtin, n *syntax.Call, args []algebra.Expr) (algebra.Expr, error) {
 	x, err := Coerce(b, n.Args[0], args[0], catalog.Date)

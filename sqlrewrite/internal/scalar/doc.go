@@ -9,6 +9,7 @@
 //	literal.go the texts of numbers, times and UUIDs that PostgreSQL reads
 //	range.go   value ranges: what is proven of the values of an expression
 //	time.go    dates, times and intervals as numbers
+//	zone.go    names of time zones
 //	type.go    families of types; the type of arithmetic
 //	key.go     the order and the identity of group keys
 //	text.go    quotes, and positions in a text

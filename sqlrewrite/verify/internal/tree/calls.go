@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -72,3 +73,9 @@ func Contrary(a, b []string) bool {
 	}
 	return false
 }
+
+// zone has a slash: else PostgreSQL could take it for an abbreviation, which a setting defines, or a rule (EST5EDT).
+var zone = regexp.MustCompile(`^[A-Z][A-Za-z]*(/[A-Za-z0-9_+-]+){1,2}$`)
+
+// IsZone reports whether a text is written as the name of a time zone.
+func IsZone(name string) bool { return zone.MatchString(name) }
