@@ -103,8 +103,9 @@ func (t *trials) add(now time.Time, took, most time.Duration) (wait time.Duratio
 
 // Dry asks, as the role and on the server that will run statements, whether it takes them, and runs them over made-up rows. Its error is
 // internal/unprintable where the server does not take a text, sql/time-zone where it does not know a zone, plan/dry-run where it cannot
-// compute one, and request/too-many once trials of the analyst took too long of late. All else that can go wrong, from a server that is away to one that is slow, says nothing of a text
-// and is no error here: the statement itself will meet it. What is remembered of texts is remembered by analyst.
+// compute one, and request/too-many once trials of the analyst took too long of late. All else that can go wrong, from a server that is
+// away to one that is slow, says nothing of a text and is no error here: the statement itself will meet it. What is remembered of texts is
+// remembered by analyst.
 func (d *Database) Dry(ctx context.Context, analyst string, runs ...sqlrewrite.DryRun) (asked bool, err error) {
 	own := d.trials.Of(analyst)
 	for _, run := range runs {

@@ -202,7 +202,7 @@ func faultOf(err error) error {
 	return fault.DataUnavailable(quiet(err))
 }
 
-// Zones. A process of PostgreSQL reads the file of a time zone when it needs it first, which takes some 100 microseconds, and raises an error
+// A process of PostgreSQL reads the file of a time zone when it needs it first, which takes some 100 microseconds, and raises an error
 // where there is no such file. At the first row that reaches an expression both would tell that there is one. So a transaction reads the
 // file of each zone that its statements name, of a constant, before it reads a row of people, and has no other process read rows: see
 // [sqlrewrite.Statement.Planning].
