@@ -217,6 +217,17 @@ func TestZonesByName(t *testing.T) {
 	}
 }
 
+// A zone in what is computed after the noise is refused: it could fail after the charge, on a server that does not know it.
+func TestZonesOfReleasedValues(t *testing.T) {
+	snapshot := rewritetest.ParseSnapshot(t, "people"+zoneColumns+"moments"+zoneColumns, zonePolicy)
+	const text = "SELECT n FROM (SELECT count(*) AS n FROM people) q, moments m WHERE (m.z AT TIME ZONE '%s')::date = '2018-11-04'"
+	for zone, want := range map[string]fault.Code{"Asia/Tokyo": fault.CodeUnsupported, "UTC": ""} {
+		if _, err := pipeline.Rewrite(fmt.Sprintf(text, zone), snapshot, rewritetest.Sharp()); fault.CodeOf(err) != want {
+			t.Errorf("%s: %v, want %q", zone, err, want)
+		}
+	}
+}
+
 // same compares the first output of a text with what a statement computes.
 func same(t *testing.T, conn *pgx.Conn, what, want, sql string, args []any) {
 	t.Helper()
