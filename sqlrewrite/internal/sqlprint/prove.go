@@ -30,7 +30,7 @@ type Statement struct {
 	Hashes, InOrder, Blind bool
 	Ranges                 *Ranges // nil: the statement needs none
 	// Zones are the time zones that the text names. PostgreSQL reads a zone's file when a process needs it first, and raises an error where
-	// there is none: whoever runs the statement has each read before it, in the one process that then runs all of it.
+	// there is none: its transaction has each read first, in the one process that then runs all of it.
 	Zones []string
 	// Unseeded is which of Args, from 1, waits for the secret seed ([Statement.WithSeed]); 0: none does.
 	Unseeded int
