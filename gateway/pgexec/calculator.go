@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -55,6 +56,10 @@ func refused(post sqlrewrite.Post, err error) error {
 	if errors.Is(err, errTooLarge) {
 		return fault.TooComplex(fault.Position{}, fmt.Sprintf("the answer has more than %d MiB",
 			maxOf(post)>>20)).WithHint("add LIMIT, or select less")
+	}
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == unknownZone && len(post.Zones()) > 0 {
+		return fault.UnknownZone(post.Zones()[0])
 	}
 	return fault.DataUnavailable(quiet(err))
 }

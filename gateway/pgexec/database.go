@@ -217,7 +217,7 @@ func (d *Database) bought(ctx context.Context, conn *pgx.Conn, x *exchange, wait
 		if err := d.send(ctx, conn, nil, x); err != nil {
 			return waiting, err
 		}
-		*x = exchange{later: true}
+		*x = exchange{later: x.later || len(x.texts) > x.opening}
 	}
 	statement, err := waiting.Bought()
 	if err == nil {

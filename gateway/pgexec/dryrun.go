@@ -114,7 +114,7 @@ func (d *Database) Dry(ctx context.Context, analyst string, runs ...sqlrewrite.D
 			return trial{run.For.On, sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%t\x00%s\x00%q", what, version, citus, run.For.SQL, more))}
 		}
 		if len(run.For.Zones) > 0 && citus {
-			return asked, fault.Distributed()
+			return asked, fault.ZoneOnSeveralServers(run.For.Zones[0])
 		}
 		var tries []try
 		proven := func() error { return d.prove(run.For) }
@@ -323,7 +323,7 @@ func hasZone(ctx context.Context, conn *pgx.Conn, zone string) (result error, su
 	case err == nil:
 		return nil, true
 	case errors.As(err, &server) && server.Code == unknownZone:
-		return fault.UnknownZone(zone), true
+		return fault.UnknownZone(zone), false // the next one may find that the operator has installed it
 	default:
 		return nil, false
 	}

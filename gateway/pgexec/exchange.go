@@ -217,7 +217,7 @@ func zoneText(zone string) string {
 func (x *exchange) zones(distributed bool, statements ...sqlrewrite.Statement) error {
 	for _, s := range statements {
 		if len(s.Zones) > 0 && distributed {
-			return fault.Distributed()
+			return fault.ZoneOnSeveralServers(s.Zones[0])
 		}
 		for _, zone := range s.Zones {
 			x.commands(forgotten, zoneText(zone)) // a connection remembers none: it would show what others asked

@@ -131,6 +131,7 @@ func TestStatementsThatWait(t *testing.T) {
 		return s
 	}
 	broken := change(func(s *sqlrewrite.Statement) { s.SQL = "SELECT (1 / 0 + $1::bigint)::text" })
+	inTokyo := change(func(s *sqlrewrite.Statement) { s.Zones = []string{"Asia/Tokyo"} })
 	wrong := change(func(s *sqlrewrite.Statement) { s.SQL = "SELECT nosuch + $1::bigint FROM public.people" })
 	for name, c := range map[string]struct {
 		statements     []sqlrewrite.Statement
@@ -138,15 +139,17 @@ func TestStatementsThatWait(t *testing.T) {
 		untouched      bool
 		rows           int
 	}{
-		"two":                 {[]sqlrewrite.Statement{count, waits(count, nil)}, false, false, false, 2},
-		"three":               {[]sqlrewrite.Statement{count, waits(count, nil), waits(count, nil)}, false, false, false, 3},
-		"given before":        {[]sqlrewrite.Statement{waits(count, nil)}, false, false, false, 1},
-		"an error, later":     {[]sqlrewrite.Statement{count, waits(broken, nil)}, true, false, false, 1},
-		"not taken, later":    {[]sqlrewrite.Statement{count, waits(wrong, nil)}, true, true, false, 1},
-		"no value":            {[]sqlrewrite.Statement{count, waits(count, own)}, true, true, false, 1},
-		"unproven, later":     {[]sqlrewrite.Statement{count, waits(count, fault.Unverified(own))}, true, true, false, 1},
-		"no value, given":     {[]sqlrewrite.Statement{waits(count, own)}, true, false, true, 0},
-		"not taken, in front": {[]sqlrewrite.Statement{wrong, waits(count, nil)}, true, false, true, 0},
+		"two":                   {[]sqlrewrite.Statement{count, waits(count, nil)}, false, false, false, 2},
+		"three":                 {[]sqlrewrite.Statement{count, waits(count, nil), waits(count, nil)}, false, false, false, 3},
+		"given before":          {[]sqlrewrite.Statement{waits(count, nil)}, false, false, false, 1},
+		"an error, later":       {[]sqlrewrite.Statement{count, waits(broken, nil)}, true, false, false, 1},
+		"not taken, later":      {[]sqlrewrite.Statement{count, waits(wrong, nil)}, true, true, false, 1},
+		"no value":              {[]sqlrewrite.Statement{count, waits(count, own)}, true, true, false, 1},
+		"unproven, later":       {[]sqlrewrite.Statement{count, waits(count, fault.Unverified(own))}, true, true, false, 1},
+		"no value, given":       {[]sqlrewrite.Statement{waits(count, own)}, true, false, true, 0},
+		"no value, with a zone": {[]sqlrewrite.Statement{waits(inTokyo, own)}, true, false, true, 0},
+		"given, with a zone":    {[]sqlrewrite.Statement{waits(inTokyo, nil)}, false, false, false, 1},
+		"not taken, in front":   {[]sqlrewrite.Statement{wrong, waits(count, nil)}, true, false, true, 0},
 	} {
 		var err error
 		seen = nil

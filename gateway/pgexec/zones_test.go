@@ -42,6 +42,16 @@ func TestZonesAreReadBeforeRows(t *testing.T) {
 		}
 	}
 	d := open(t, p, nil)
+	known, unknown := inZone(t, d, "Asia/Tokyo"), inZone(t, d, "Asia/Nowhere")
+	if s := (&script{statements: []sqlrewrite.Statement{known, known}}); d.Sequence(t.Context(), s) != nil || s.done != 2 {
+		t.Errorf("%d of a series of two", s.done)
+	}
+	for name, series := range map[string][]sqlrewrite.Statement{"unknown": {unknown}, "of two zones": {known, unknown}} {
+		err := d.Sequence(t.Context(), &script{statements: series})
+		if err == nil || fault.IsUntouched(err) != (name == "unknown") {
+			t.Errorf("%s: %v, untouched %v", name, err, fault.IsUntouched(err))
+		}
+	}
 	for zone, want := range map[string]fault.Code{"Asia/Tokyo": "", "Asia/Nowhere": fault.CodeTimeZone} {
 		for range 2 {
 			if _, err := d.Dry(t.Context(), "ana", sqlrewrite.DryRun{Plain: true, For: inZone(t, d, zone)}); fault.CodeOf(err) != want {

@@ -122,6 +122,12 @@ func UnknownZone(zone string) *Error {
 		Hint: "write another name of it, such as 'America/New_York' for 'US/Eastern'; nothing was charged"}
 }
 
+// ZoneOnSeveralServers refuses a time zone where tables may lie on several servers, each of which would read its file at its first row.
+func ZoneOnSeveralServers(zone string) *Error {
+	return &Error{Code: CodeTimeZone, Msg: "the time zone " + Quote(zone) + " is not read on several servers, where the dataset's tables may lie",
+		Hint: "add hours, x - interval '5 hours'; nothing was charged"}
+}
+
 // AmbiguousColumn refuses a name that several relations of the query have; relations are their names in the query.
 func AmbiguousColumn(pos Position, name string, relations []string) *Error {
 	e := &Error{Code: CodeAmbiguousColumn, Pos: pos, Msg: fmt.Sprintf("column %s is ambiguous", Quote(name))}

@@ -2,18 +2,21 @@ package scalar
 
 import (
 	_ "embed"
+	"maps"
+	"slices"
 	"strings"
 )
 
 //go:embed zones.txt
 var zoneNames string
 
-// zones are the names of time zones, by their lower case. All have a slash, so that none is an abbreviation or a rule (EST5EDT), which
-// PostgreSQL takes for other things than zones, on some servers.
+// zones are the names of time zones, by their lower case and that of their old names, which some servers no longer have (US/Eastern). All
+// have a slash, so that none is an abbreviation or a rule (EST5EDT), which PostgreSQL takes for other things than zones, on some servers.
 var zones = func() map[string]string {
 	all := make(map[string]string)
-	for name := range strings.FieldsSeq(zoneNames) {
-		all[strings.ToLower(name)] = name
+	for line := range strings.Lines(zoneNames) {
+		names := strings.Fields(line)
+		all[strings.ToLower(names[0])] = names[len(names)-1]
 	}
 	for _, name := range []string{"utc", "z", "gmt", "etc/utc"} {
 		all[name] = UTC
@@ -21,8 +24,11 @@ var zones = func() map[string]string {
 	return all
 }()
 
-// Zones are all names of zones but UTC's.
-func Zones() []string { return strings.Fields(zoneNames) }
+// Zones are all names of zones but UTC's, without old ones.
+func Zones() []string {
+	all := slices.Sorted(maps.Values(zones))
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == UTC })
+}
 
 // UTC is the zone of the sessions that run statements.
 const UTC = "UTC"

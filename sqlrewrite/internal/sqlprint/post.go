@@ -28,7 +28,9 @@ func PrintPost(q *algebra.BoundQuery) *Post {
 func PrintPublic(l *algebra.Query, o *algebra.Opened) *Post {
 	p := newPostPrinter(nil, Style{}, o.Steps)
 	p.query(l, true)
-	return NewPost(p.B.String(), p.Args(), PublicPreconditions(o.Scans), o.Snapshot)
+	post := NewPost(p.B.String(), p.Args(), PublicPreconditions(o.Scans), o.Snapshot)
+	post.zones = p.needs.zones
+	return post
 }
 
 // PostIdentity is [PrintPost] as it identified a question; see [Style].
