@@ -313,9 +313,6 @@ func ofText(err error) (code string, ok bool) {
 	return server.Code, slices.Contains([]string{"22", "0A", "2F", "38", "39", "42", "54"}, server.Code[:2])
 }
 
-// unknownZone is the SQLSTATE of a time zone that a server has no file of.
-const unknownZone = "22023"
-
 // hasZone asks whether the server has the file of a zone.
 func hasZone(ctx context.Context, conn *pgx.Conn, zone string) (result error, sure bool) {
 	var server *pgconn.PgError

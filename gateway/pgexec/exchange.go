@@ -207,6 +207,9 @@ func faultOf(err error) error {
 // file of each zone that its statements name, of a constant, before it reads a row of people, and has no other process read rows: see
 // [sqlrewrite.Statement.Planning].
 
+// unknownZone is the SQLSTATE of a time zone that a server has no file of.
+const unknownZone = "22023"
+
 // zoneText reads the file of a zone. It holds no value of an analyst: statements name zones of a list, and are proven to.
 func zoneText(zone string) string {
 	return "SELECT pg_catalog.timezone('" + zone + "', pg_catalog.now())"

@@ -119,12 +119,12 @@ func TimeZone(pos Position, what, zone string) *Error {
 // UnknownZone says that the server of a dataset has no file of a time zone.
 func UnknownZone(zone string) *Error {
 	return &Error{Code: CodeTimeZone, Msg: "the dataset's server does not know the time zone " + Quote(zone),
-		Hint: "write another name of it, such as 'America/New_York' for 'US/Eastern'; nothing was charged"}
+		Hint: "write another name of it, or ask the operator to update the server's time zones (tzdata); nothing was charged"}
 }
 
-// ZoneOnSeveralServers refuses a time zone where tables may lie on several servers, each of which would read its file at its first row.
+// ZoneOnSeveralServers refuses a time zone where tables may lie on several servers: each would read its file at its first row.
 func ZoneOnSeveralServers(zone string) *Error {
-	return &Error{Code: CodeTimeZone, Msg: "the time zone " + Quote(zone) + " is not read on several servers, where the dataset's tables may lie",
+	return &Error{Code: CodeTimeZone, Msg: "the dataset's tables may lie on several servers, which have no time zone " + Quote(zone),
 		Hint: "add hours, x - interval '5 hours'; nothing was charged"}
 }
 
