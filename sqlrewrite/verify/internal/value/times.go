@@ -7,6 +7,7 @@ import (
 
 	"noisegate.example/sqlrewrite/verify/internal/calendar"
 	"noisegate.example/sqlrewrite/verify/internal/ranges"
+	"noisegate.example/sqlrewrite/verify/internal/tree"
 )
 
 // Dates and times (Lemma 5a). The session's time zone is UTC.
@@ -138,7 +139,7 @@ func (d *Terms) dateBin(name string, args ...*Value) *Value {
 // inZone is what a zone's clocks show at a moment, or when they show a time.
 func (d *Terms) inZone(name string, args ...*Value) *Value {
 	zone, x := args[0].text, args[1]
-	if args[0].Null || !slices.Contains(d.Zones, zone) {
+	if args[0].Null || !slices.Contains(d.Zones, zone) || !tree.IsZone(zone) {
 		refuse("a time zone whose file may not have been read")
 	}
 	k := Timestamp
