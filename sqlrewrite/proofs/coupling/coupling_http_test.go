@@ -361,7 +361,7 @@ func TestCouplingOfCopies(t *testing.T) {
 		t.Skip("-short: this takes long")
 	}
 	t.Parallel()
-	c := copiedCouplings(t, 31)
+	c := copiedCouplings(t, 34)
 	n, difference := couple(t, c, max(CouplingQueries()/5, 16), nil, nil)
 	if difference != "" {
 		t.Fatal(difference)
