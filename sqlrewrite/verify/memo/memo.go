@@ -237,8 +237,7 @@ func sum(sql string, args []any, c verify.Claim) [sha256.Size]byte {
 		}
 	}
 	b = b.numbers(c.Keys, int(c.Histogram), len(c.PerGroup), len(c.Spread), len(c.Norms), len(c.Pins), len(c.Joint), len(c.Zones))
-	b = b.texts(c.Zones...)
-	b = b.bigs(c.Groups, c.PairsPerRow)
+	b = b.texts(c.Zones...).bigs(c.Groups, c.PairsPerRow)
 	b = b.bigs(c.PerGroup...)
 	b = b.bigs(c.Spread...)
 	for _, n := range c.Norms {
