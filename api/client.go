@@ -43,7 +43,7 @@ func (c *Client) Query(ctx context.Context, q QueryRequest, idempotencyKey strin
 	return answer, err
 }
 
-// pollWait is how many seconds a request waits for the answer of a running question: less than proxies wait.
+// pollWait is the seconds that one request waits for the answer to a running question. Proxies wait longer.
 const pollWait = 20
 
 // Begin is [Client.Query] that comes back when q.Wait is over: without an answer, with what [Client.Answer] asks for it by.

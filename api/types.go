@@ -41,7 +41,7 @@ type QueryRequest struct {
 	MaxRows    *int64      `json:"max_rows,omitempty"`   // tightens the policy's bound
 	// MaxRowsTotal bounds a unit's rows in all groups together; it tightens the policy's bound, if there is one.
 	MaxRowsTotal *int64 `json:"max_rows_total,omitempty"`
-	// Report is what to buy with the answer, at a part of its price: "kept" is the part of the rows that the bounds keep.
+	// Report names a figure to buy with the answer, at a part of its price: "kept" buys the part of the rows that the bounds keep.
 	Report string `json:"report,omitempty"`
 	// Prepared says whether a prepared copy of a table may answer in its place, where there is one; true when absent.
 	Prepared *bool `json:"prepared,omitempty"`
@@ -55,8 +55,8 @@ type QueryRequest struct {
 	// RequireUseful refuses, free, a question where less than this part of the rows can be useful, in (0, 1]. It refuses nothing where that
 	// is not known: with private keys, or where the policy does not say about how many people there are. It is no part of the question.
 	RequireUseful *float64 `json:"require_useful,omitempty"`
-	// Wait is how many seconds the request waits for its answer: after that the gateway replies where to come back for it. It waits until
-	// there is one when absent. It is no part of the question.
+	// Wait limits the seconds that the request waits for its answer. After them the gateway replies with the place to ask for it again. When
+	// absent, the request waits until there is an answer. Wait is no part of the question.
 	Wait *int64 `json:"wait,omitempty"`
 	// TimeZone is that of a session, where it is not UTC: what depends on it is refused. HTTP has no other than UTC.
 	TimeZone string `json:"-"`
@@ -139,7 +139,7 @@ type Result struct {
 	Rows      [][]Value   `json:"rows"`
 	Intervals [][]*Bounds `json:"intervals"` // parallel to Rows; null where there is none
 	Notes     []Note      `json:"notes"`
-	// Report is what was bought with the answer about the rows that its bounds leave out.
+	// Report has the figure that was bought with the answer: which part of the rows its bounds keep.
 	Report *ReportedShare `json:"report,omitempty"`
 	// Useful counts the useful rows; absent where no value has an interval.
 	Useful *Useful `json:"useful,omitempty"`

@@ -38,7 +38,7 @@ func (l Limit) tails() mechanisms.AttoDelta {
 	return l.TotalDelta / 32
 }
 
-// deltaOf is what the sums take of the cap of δ: what releases spent, and tails up to [Limit.tails].
+// deltaOf adds up the δ that the sums take of the cap: that of releases, and tails up to [Limit.tails].
 func (l Limit) deltaOf(sums mechanisms.Loss) mechanisms.AttoDelta {
 	tail := min(sums.Tail, l.tails())
 	if sums.Delta > math.MaxInt64-tail {

@@ -11,8 +11,8 @@ import (
 // what is spent and reserved already, which a cap that was lowered does not take back. Of ρ it is the ε at [DisplayDelta].
 func (b Balance) Lifetime() Promise { return b.mayLose(b.Limit) }
 
-// WorstCase is what the account's charges until a time can add up to at most. That is what its tranches have released at that time, and
-// never less than what is spent and reserved already.
+// WorstCase gives the most that the account's charges until a time can add up to: the tranches released by that time, and never less than
+// the amounts spent and reserved already.
 func (b Balance) WorstCase(until time.Time) Promise {
 	return b.mayLose(b.Limit.Released(b.Opened, until))
 }

@@ -17,8 +17,8 @@ const (
 	DeltaRule   Rule = "delta"
 )
 
-// Usage is how much of a limit is used, under the rule that binds. That is the less used one of the rules for ε and ρ, where one must hold,
-// or the rule for δ where it is used more.
+// Usage gives the used part of a limit, under the rule that binds. One of the rules for ε and ρ must hold, so of these the less used one
+// counts; the rule for δ binds where it is used more.
 type Usage struct {
 	Rule     Rule
 	Permille int64 // rounded up; 1000: used up, or overdrawn by a cap that was lowered

@@ -32,7 +32,7 @@ const (
 // ApprovedRows is how many rows a public table may have whose policy was applied while it had so many.
 func ApprovedRows(counted int64) int64 { return approved(counted, leastRows) }
 
-// ApprovedEqual is how many rows of a public table may share one value of a column, if counted rows did.
+// ApprovedEqual gives the number of rows of a public table that may share one value of a column, where counted rows did.
 func ApprovedEqual(counted int64) int64 { return approved(counted, leastEqual) }
 
 // Counts is what is counted of one public table.

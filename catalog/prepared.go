@@ -109,8 +109,8 @@ var ownName = regexp.MustCompile(`^noisegate_(rn|hash|(group|row)_[0-9]+)$`)
 // plainName is a name that needs no more than a few letters to be told apart.
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-// copyName is what the copy of a table is called. It has the table's name, where that is short, and a hash of dataset and table, which
-// distinguishes it from those of other datasets.
+// copyName gives the name of a table's copy: the table's name, where that is short, and a hash of dataset and table, so that copies of
+// other datasets have other names.
 func copyName(dataset string, of TableName, version int64) string {
 	sum := sha256.Sum256([]byte(dataset + "\x00" + of.Schema + "\x00" + of.Name))
 	name := "table"

@@ -95,7 +95,7 @@ func hash32(text string) (sum [32]byte, err error) {
 	return sum, nil
 }
 
-// signed is what the signature is over: the fields as [HashAfter] writes them, after a name for receipts.
+// signed gives the bytes to sign: a name for receipts, then the fields as [HashAfter] writes them.
 func (r Receipt) signed() []byte {
 	w := fields{buffer: []byte("noisegate receipt/1")}
 	if r.Head.Seq == 0 {
@@ -248,9 +248,9 @@ func (s *Signer) signed(r Receipt) Receipt {
 	return r
 }
 
-// Opaque is what receipts show of a head. It is HMAC-SHA256 of its dataset, number and hash, with a key that is derived from the signing
-// key. A hash itself would show a caller who knows all entries except a few times that no others were written in between. Auditors see it
-// with each settlement.
+// Opaque hides the hash of a head in receipts. It gives HMAC-SHA256 of the head's dataset, number and hash, under a key that is derived
+// from the signing key. The hash itself would show more: a caller who knows all entries but a few of their times could check that nobody
+// else wrote one in between. Auditors see the opaque head with each settlement.
 func (s *Signer) Opaque(head budget.Head) (sum [32]byte) {
 	mac := hmac.New(sha256.New, s.heads)
 	w := fields{}

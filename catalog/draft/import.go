@@ -231,7 +231,7 @@ func (u importedUnit) settings() []setting {
 	return all
 }
 
-// column is what a policy says of a column, and whether the column identifies the unit.
+// column reads the settings of a column from another system's metadata, and reports whether the column identifies the unit.
 func (r *reader) column(name string, v *catalog.Value) (s setting, private bool) {
 	s.name = name
 	nullable := r.System == SmartNoise
